@@ -1,0 +1,19 @@
+//! The parts of `recover`, and which may know which.
+//!
+//! Dependencies point one way:
+//!
+//! ```text
+//! model ← policy ← {config, git, store, process, agent} ← engine ← cli
+//! ```
+//!
+//! - [`model`] is plain data without I/O or a clock.
+//! - `durable` is the one way in which files are replaced and locks are taken; everybody with files may use it.
+//! - `policy` is pure functions over it; `now` is an argument.
+//! - `config`, `git`, `store`, `process` and `agent` each adapt one part of the world and do not know each other.
+//!   Only `git` names git2.
+//! - `engine` holds the operations that commands share.
+//! - `cli` is the command line: arguments, tables, JSON, exit codes.
+//!
+//! `tests/layering.rs` reads the sources and holds these rules.
+
+pub mod model;

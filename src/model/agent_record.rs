@@ -1,0 +1,110 @@
+//! What an agent's program said of its own run, as plain data.
+//!
+//! Only the program's terminal and API-error records count; what it quotes from tools or what the model wrote does not.
+
+use super::failure::EvidenceSource;
+
+/// An agent program whose records are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentKind {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI and the programs derived from it.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// aider, which writes no records at all.
+    Aider,
+}
+
+impl AgentKind {
+    /// The program's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Aider => "aider",
+        }
+    }
+
+    /// The kind of a program's name, with or without folders.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let base = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        match base.to_ascii_lowercase().as_str() {
+            "claude" | "claude-code" => Some(Self::Claude),
+            "codex" => Some(Self::Codex),
+            "gemini" | "gemini-cli" | "qwen" => Some(Self::Gemini),
+            "opencode" => Some(Self::Opencode),
+            "aider" => Some(Self::Aider),
+            _ => None,
+        }
+    }
+}
+
+/// The error that ended an agent's run, in its own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentError {
+    /// The text.
+    pub message: String,
+    /// A machine-readable name (`rate_limit`, `error_max_turns`, `ProviderAuthError`, …).
+    pub code: Option<String>,
+    /// The HTTP status of the API, where it is named.
+    pub status: Option<u16>,
+    /// The stream that held it.
+    pub source: EvidenceSource,
+    /// 1-based line in that stream.
+    pub line: u64,
+}
+
+/// What an agent's program recorded of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentRecord {
+    /// Whose record it is.
+    pub kind: AgentKind,
+    /// Whether any record was found at all; without one, text has to tell.
+    pub structured: bool,
+    /// Whether a terminal record says that the run ended well.
+    pub is_success: bool,
+    /// Whether the program says that somebody interrupted it.
+    pub interrupted: bool,
+    /// The error that ended the run.
+    pub final_error: Option<AgentError>,
+    /// The session to resume.
+    pub session_id: Option<String>,
+    /// What the run cost in US dollars.
+    pub cost_usd: Option<f64>,
+    /// How many turns it took.
+    pub turns: Option<u64>,
+    /// Seconds to wait, as the API asked.
+    pub retry_after_seconds: Option<u64>,
+    /// When a usage limit resets, in seconds since the Unix epoch.
+    pub resets_at: Option<i64>,
+    /// Tools that the run was not allowed to use.
+    pub permission_denials: Vec<String>,
+    /// The last text of the run.
+    pub final_text: Option<String>,
+}
+
+impl AgentRecord {
+    /// A record that says nothing yet.
+    pub fn new(kind: AgentKind) -> Self {
+        Self {
+            kind,
+            structured: false,
+            is_success: false,
+            interrupted: false,
+            final_error: None,
+            session_id: None,
+            cost_usd: None,
+            turns: None,
+            retry_after_seconds: None,
+            resets_at: None,
+            permission_denials: Vec::new(),
+            final_text: None,
+        }
+    }
+}

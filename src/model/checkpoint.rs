@@ -1,0 +1,200 @@
+//! Checkpoint records (requirements B13, S1, C1–C3).
+
+use serde::{Deserialize, Serialize};
+
+use super::feedback::FeedbackResults;
+use super::path::PathReason;
+use super::run::RunKey;
+use super::snapshot::ObjectId;
+use super::time::Timestamp;
+
+/// What the feedback loops said of a checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing was run.
+    #[default]
+    Unverified,
+    /// The command and every loop passed: a good checkpoint.
+    Passed,
+    /// Something failed.
+    Failed,
+}
+
+impl Verdict {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unverified => "unverified",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where a checkpoint's content is kept (B12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StorageType {
+    /// A hidden commit under `refs/recover/`.
+    #[default]
+    Snapshot,
+    /// Also a real commit on the branch.
+    Commit,
+    /// Also a portable patch file.
+    Patch,
+}
+
+/// What kind of moment a checkpoint marks (S1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckpointType {
+    /// A milestone.
+    Phase,
+    /// A unit of progress.
+    #[default]
+    Task,
+    /// Before or after a single operation.
+    Operation,
+}
+
+/// Why a checkpoint was taken: `manual`, `initial`, `attempt`, `safety`, `manual_fix`, `crash`, or a caller's own word.
+pub mod trigger {
+    /// By a person or a script.
+    pub const MANUAL: &str = "manual";
+    /// Before a run's first attempt.
+    pub const INITIAL: &str = "initial";
+    /// At an attempt's end.
+    pub const ATTEMPT: &str = "attempt";
+    /// Right before a restore.
+    pub const SAFETY: &str = "safety";
+    /// At the start or end of a manual fix.
+    pub const MANUAL_FIX: &str = "manual_fix";
+    /// What was found after a killed attempt.
+    pub const CRASH: &str = "crash";
+}
+
+/// How much was captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapturedTotals {
+    /// Files and links.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// How many paths differ from the previous checkpoint of the run (from HEAD for the first).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeTotals {
+    /// In both, different.
+    pub modified: u64,
+    /// New here.
+    pub created: u64,
+    /// Gone here.
+    pub deleted: u64,
+}
+
+/// What the lane contract records beside the rest (C2, C3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneFields {
+    /// `before_lane_start`, `after_lane_start`, `after_lane_tests`, `pre_pr`, `retry_attempt`.
+    pub stage: Option<String>,
+    /// `ready`, `in_progress`, `failed`, `blocked`, `complete`, `rolled_back`, `retrying`.
+    pub status: Option<String>,
+    /// Integration branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+    /// Free-form context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
+    /// The test command that was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_command: Option<String>,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// HEAD of the lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_sha: Option<String>,
+    /// Commits of the lane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commit_shas: Vec<String>,
+    /// Where it is to be merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_branch: Option<String>,
+}
+
+/// One capture of work tree, index, HEAD and state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// `ckpt_<timestamp>_<sequence>`.
+    pub id: String,
+    /// Position among all checkpoints of the state directory, 1-based.
+    pub seq: u64,
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunKey,
+    /// What the run works on.
+    pub task_id: Option<String>,
+    /// The lane contract's fields.
+    #[serde(flatten)]
+    pub lane_fields: LaneFields,
+    /// What kind of moment it marks.
+    #[serde(rename = "type")]
+    pub kind: CheckpointType,
+    /// Why it was taken.
+    pub trigger: String,
+    /// Absolute path of the work tree that was captured.
+    pub worktree: String,
+    /// The state directory it is recorded in: several may share one repository.
+    pub state_dir: String,
+    /// The iteration it was taken after; 0 before the first.
+    pub after_iteration: u32,
+    /// The attempt it was taken after.
+    pub attempt: Option<u32>,
+    /// What the feedback loops said.
+    pub verdict: Verdict,
+    /// Where its content is kept.
+    pub storage_type: StorageType,
+    /// The checkpoint's commit.
+    pub commit: ObjectId,
+    /// Its tree: the work tree.
+    pub tree: ObjectId,
+    /// HEAD when it was taken.
+    pub base_commit: Option<ObjectId>,
+    /// The branch HEAD was on; `None` when detached.
+    pub head_ref: Option<String>,
+    /// Where the patch file is (storage `patch`).
+    pub patch_path: Option<String>,
+    /// The run's checkpoint before it.
+    pub previous: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+    /// The headline.
+    pub description: String,
+    /// Whether retention must leave it alone.
+    pub pinned: bool,
+    /// The note of the pin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin_note: Option<String>,
+    /// How much was captured.
+    pub captured: CapturedTotals,
+    /// What changed since the previous one.
+    pub changes: ChangeTotals,
+    /// What was left out, and why.
+    pub skipped: Vec<PathReason>,
+    /// Whether something is missing that should have been captured (exit 3).
+    #[serde(default)]
+    pub partial: bool,
+    /// What the feedback loops said, one by one.
+    pub feedback_results: FeedbackResults,
+    /// How long the capture took.
+    pub duration_ms: u64,
+}
+
+impl Checkpoint {
+    /// Whether it was taken right before a restore.
+    pub fn is_safety(&self) -> bool {
+        self.trigger == trigger::SAFETY
+    }
+}

@@ -1,0 +1,193 @@
+//! What happens next, with its reason and earliest time (requirements A2, L2, S7, S8).
+
+use serde::{Deserialize, Serialize};
+
+use super::time::Timestamp;
+
+/// One thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Try the iteration again.
+    Retry,
+    /// Put the files of the last good checkpoint back.
+    Rollback,
+    /// Give the iteration up and go on with the next.
+    Skip,
+    /// Ask for a person.
+    Escalate,
+    /// Keep the work and go on in a fresh agent session (A8).
+    Continue,
+    /// Wait for a known time without using up an attempt.
+    Park,
+    /// Wait for a person's fix.
+    ManualFix,
+    /// Run the alternative command (S9).
+    Fallback,
+    /// Start from the beginning.
+    Restart,
+    /// Nothing.
+    None,
+}
+
+impl Action {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Rollback => "rollback",
+            Self::Skip => "skip",
+            Self::Escalate => "escalate",
+            Self::Continue => "continue",
+            Self::Park => "park",
+            Self::ManualFix => "manual_fix",
+            Self::Fallback => "fallback",
+            Self::Restart => "restart",
+            Self::None => "none",
+        }
+    }
+}
+
+/// How a failed run is taken up again (B3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// The very same again.
+    RetrySame,
+    /// Again, with the error in the prompt.
+    RetryWithContext,
+    /// Put the files back, then again with the error in the prompt.
+    RollbackAndRetry,
+    /// Accept the current state and go on with the next iteration.
+    ContinueNext,
+    /// Wait for a person's fix.
+    ManualThenContinue,
+}
+
+impl Strategy {
+    /// Every strategy, in the order in which they are offered.
+    pub const ALL: [Self; 5] =
+        [Self::RetryWithContext, Self::RollbackAndRetry, Self::RetrySame, Self::ManualThenContinue, Self::ContinueNext];
+
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RetrySame => "retry_same",
+            Self::RetryWithContext => "retry_with_context",
+            Self::RollbackAndRetry => "rollback_and_retry",
+            Self::ContinueNext => "continue_next",
+            Self::ManualThenContinue => "manual_then_continue",
+        }
+    }
+}
+
+/// Whose failed attempts a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetScope {
+    /// All failures of the iteration, where the cause has no limit of its own.
+    Global,
+    /// Failures of the iteration with this cause.
+    Cause,
+    /// Failures of the task, over all its runs.
+    Task,
+    /// Failures of the session, over all its runs.
+    Session,
+    /// Rollbacks that broken builds may use.
+    Rollbacks,
+}
+
+impl BudgetScope {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Cause => "cause",
+            Self::Task => "task",
+            Self::Session => "session",
+            Self::Rollbacks => "rollbacks",
+        }
+    }
+}
+
+/// One budget as it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Whose failures count.
+    pub scope: BudgetScope,
+    /// Failed attempts so far.
+    pub used: u32,
+    /// How many are allowed.
+    pub limit: u32,
+    /// How many are left.
+    pub left: u32,
+}
+
+impl Budget {
+    /// A budget with what is left worked out.
+    pub fn new(scope: BudgetScope, used: u32, limit: u32) -> Self {
+        Self { scope, used, limit, left: limit.saturating_sub(used) }
+    }
+}
+
+/// What is to happen after a failure, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What to do, in order.
+    pub actions: Vec<Action>,
+    /// The resume strategy that does it.
+    pub strategy: Option<Strategy>,
+    /// Not before this time.
+    pub not_before: Option<Timestamp>,
+    /// Failed attempts that the limiting budget has counted.
+    pub attempts_used: u32,
+    /// Attempts left in the tightest budget; `None` where nothing limits.
+    pub attempts_left: Option<u32>,
+    /// The budget that stopped it.
+    pub stopped_by: Option<BudgetScope>,
+    /// A sentence that says why.
+    pub reason: String,
+    /// When it was made.
+    pub decided_at: Timestamp,
+}
+
+impl Decision {
+    /// Whether `action` is part of it.
+    pub fn has(&self, action: Action) -> bool {
+        self.actions.contains(&action)
+    }
+
+    /// Whether another attempt is part of it, now or later.
+    pub fn leads_to_attempt(&self) -> bool {
+        self.actions
+            .iter()
+            .any(|a| matches!(a, Action::Retry | Action::Continue | Action::Park | Action::Fallback | Action::Restart))
+    }
+
+    /// What the decision means at `now`.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        if self.leads_to_attempt() {
+            return match self.not_before {
+                Some(until) if until > now => Standing::Wait(until),
+                _ => Standing::Allowed,
+            };
+        }
+        if self.has(Action::Escalate) || self.has(Action::ManualFix) {
+            return Standing::NeedsPerson;
+        }
+        Standing::Exhausted
+    }
+}
+
+/// What a decision allows at a given moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// An attempt may be made now.
+    Allowed,
+    /// An attempt may be made at that time.
+    Wait(Timestamp),
+    /// No attempt is left.
+    Exhausted,
+    /// A person is needed.
+    NeedsPerson,
+}

@@ -1,0 +1,242 @@
+//! What the ledger records.
+
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::Checkpoint;
+use super::decision::{Decision, Strategy};
+use super::failure::{Condition, Failure};
+use super::feedback::FeedbackResults;
+use super::manual_fix::{ManualFixSession, ManualFixStatus};
+use super::operation::Operation;
+use super::run::{AttemptOutcome, IterationStatus, ProcessId, RunKey, RunSpec, RunStatus};
+use super::snapshot::{Change, ObjectId};
+use super::time::Timestamp;
+
+/// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
+/// never written after (exit 15).
+pub const EVENT_SCHEMA: u32 = 1;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventSource {
+    /// The program's own bookkeeping.
+    #[default]
+    Recover,
+    /// The reaction to an error (L5).
+    Recovery,
+}
+
+/// One line of the ledger, its checksum aside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Position in the ledger, 1-based without gaps.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// The schema it was written with.
+    pub schema: u32,
+    /// The run it is about.
+    #[serde(flatten)]
+    pub run: Option<RunKey>,
+    /// Who speaks.
+    pub source: EventSource,
+    /// What happened.
+    #[serde(flatten)]
+    pub payload: Payload,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "payload", rename_all = "snake_case")]
+pub enum Payload {
+    /// A run came to be.
+    RunCreated {
+        /// What it works on.
+        task_id: Option<String>,
+        /// The session whose budget it shares.
+        session: String,
+        /// Absolute path of its work tree.
+        worktree: String,
+        /// What it executes.
+        spec: Box<RunSpec>,
+    },
+    /// What the run executes has changed (another command was given, a command was added to a manual run).
+    RunSpecChanged {
+        /// What it executes from now on.
+        spec: Box<RunSpec>,
+    },
+    /// The run stands elsewhere.
+    RunStatusChanged {
+        /// Where.
+        status: RunStatus,
+        /// Why.
+        reason: String,
+    },
+    /// The run was taken up.
+    RunResumed {
+        /// How.
+        strategy: Option<Strategy>,
+        /// The iteration that comes next.
+        iteration: u32,
+        /// Whether iterations from there on count as not done (`--from-iteration`, `--restart`).
+        supersede: bool,
+        /// Text for the next prompt.
+        instructions: Option<String>,
+        /// Whether the next prompt carries the error.
+        error_context: bool,
+        /// Whether one attempt beyond the budget was granted by the explicit request.
+        granted: bool,
+        /// Whether the failure and its count are forgotten (`--restart`).
+        restart: bool,
+    },
+    /// An attempt begins.
+    AttemptStarted {
+        /// Its iteration.
+        iteration: u32,
+        /// Its number.
+        attempt: u32,
+        /// What it tries.
+        approach: Option<String>,
+        /// What it is booked on.
+        subtask: String,
+        /// The budget's session.
+        session: String,
+        /// HEAD.
+        head: Option<ObjectId>,
+        /// The `recover` that supervises it.
+        supervisor: Option<ProcessId>,
+        /// Its log.
+        log_path: Option<String>,
+    },
+    /// The attempt's command runs.
+    ChildStarted {
+        /// Its process.
+        child: ProcessId,
+    },
+    /// An attempt is over.
+    AttemptEnded(Box<AttemptEnd>),
+    /// An iteration stands elsewhere.
+    IterationChanged {
+        /// Which.
+        iteration: u32,
+        /// Where.
+        status: IterationStatus,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// A checkpoint was taken.
+    CheckpointCreated {
+        /// Its record.
+        checkpoint: Box<Checkpoint>,
+        /// Whether it was found as a reference without an event and taken in.
+        #[serde(default)]
+        adopted: bool,
+    },
+    /// A checkpoint was pinned or unpinned.
+    CheckpointPinned {
+        /// Which.
+        checkpoint_id: String,
+        /// Whether it is pinned now.
+        pinned: bool,
+        /// The note.
+        note: Option<String>,
+    },
+    /// Checkpoints were removed.
+    CheckpointsPruned {
+        /// Their ids.
+        ids: Vec<String>,
+    },
+    /// Files, state or HEAD were put back.
+    Restored {
+        /// What was done.
+        operation: Box<Operation>,
+    },
+    /// L5.
+    RollbackInitiated {
+        /// The error.
+        error: String,
+        /// The phase.
+        phase: String,
+        /// The plan: the loop's number, else the iteration.
+        plan: u64,
+        /// When a retry is allowed.
+        #[serde(rename = "retryAfter")]
+        retry_after: Option<Timestamp>,
+    },
+    /// L5.
+    RalphLoopFailed {
+        /// The error.
+        error: String,
+        /// The phase.
+        phase: String,
+        /// The plan: the loop's number, else the iteration.
+        plan: u64,
+        /// Why no retry is left.
+        reason: String,
+    },
+    /// The counts were cleared on request (L4).
+    RetryReset {},
+    /// A manual fix began.
+    ManualFixStarted {
+        /// The session.
+        session: Box<ManualFixSession>,
+    },
+    /// A manual fix was verified, or found wanting.
+    ManualFixVerified {
+        /// What had changed.
+        changes: Vec<Change>,
+        /// What the loops said.
+        results: FeedbackResults,
+        /// Whether all passed on exactly this tree.
+        verified: bool,
+        /// The tree.
+        tree: ObjectId,
+    },
+    /// A manual fix is over.
+    ManualFixEnded {
+        /// How.
+        status: ManualFixStatus,
+        /// What had changed.
+        changes: Vec<Change>,
+    },
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttemptEnd {
+    /// Its iteration.
+    pub iteration: u32,
+    /// Its number.
+    pub attempt: u32,
+    /// How.
+    pub outcome: AttemptOutcome,
+    /// Whether it counts against the budgets.
+    pub charged: bool,
+    /// Milliseconds from start to end.
+    pub duration_ms: u64,
+    /// Exit status of the command.
+    pub exit_code: Option<i32>,
+    /// Name of the signal that ended the command.
+    pub signal: Option<String>,
+    /// Whether the deadline ended it.
+    pub timed_out: bool,
+    /// Its log.
+    pub log_path: Option<String>,
+    /// What it tried, where that was told only now.
+    pub approach: Option<String>,
+    /// The checkpoint taken at its end.
+    pub checkpoint_id: Option<String>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// Conditions that hold even when it passed.
+    pub conditions: Vec<Condition>,
+    /// What the feedback loops said.
+    pub feedback_results: FeedbackResults,
+    /// What was decided.
+    pub decision: Option<Decision>,
+    /// Commits that the attempt made.
+    pub commits: Vec<ObjectId>,
+    /// The agent's own session.
+    pub agent_session: Option<String>,
+}

@@ -1,0 +1,334 @@
+//! Why an attempt ended badly (requirements B1, B2, A1, S8).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::time::Timestamp;
+
+/// Who failed (B2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureType {
+    /// A build, test, lint or type check reported a problem of the project.
+    FeedbackFailure,
+    /// A time limit ended the run or a test in it.
+    Timeout,
+    /// The agent's API or command-line program reported an error; `claude_error` in the battle view.
+    #[serde(alias = "claude_error")]
+    AgentError,
+    /// The machine was the reason: disk, permissions, a missing tool, network.
+    SystemError,
+    /// Somebody interrupted the run.
+    Cancellation,
+    /// A process died from a signal or ran out of memory.
+    Crash,
+}
+
+impl FailureType {
+    /// How bad it is, as the battle specification's table has it (B2).
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::FeedbackFailure | Self::Cancellation => Severity::Low,
+            Self::Timeout | Self::AgentError => Severity::Medium,
+            Self::SystemError | Self::Crash => Severity::High,
+        }
+    }
+
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FeedbackFailure => "feedback_failure",
+            Self::Timeout => "timeout",
+            Self::AgentError => "agent_error",
+            Self::SystemError => "system_error",
+            Self::Cancellation => "cancellation",
+            Self::Crash => "crash",
+        }
+    }
+}
+
+/// How bad a failure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The project has a problem that another attempt may solve.
+    Low,
+    /// Something around the project did not answer.
+    Medium,
+    /// The machine or the process is in trouble.
+    High,
+}
+
+/// What went wrong (A1, S8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Cause {
+    /// Does not compile, link, parse, load or install.
+    BrokenBuild,
+    /// Builds, but a test, lint, format or type check fails.
+    VerificationFailed,
+    /// A wrong flag, option or value; for an agent: a malformed request.
+    InvalidInput,
+    /// Something named is not there.
+    ResourceNotFound,
+    /// A time limit struck.
+    ToolTimeout,
+    /// Too many requests, a usage limit that resets, or overload.
+    RateLimited,
+    /// The conversation is too long for the model.
+    ContextExhausted,
+    /// Key, login or credit missing.
+    AuthFailed,
+    /// No connection.
+    NetworkError,
+    /// The operating system refused access.
+    PermissionDenied,
+    /// No space left.
+    DiskFull,
+    /// No memory left.
+    OutOfMemory,
+    /// Interrupted by somebody.
+    Cancelled,
+    /// Ended by a signal.
+    Crashed,
+    /// None of the others, or the log does not tell.
+    Unknown,
+}
+
+impl Cause {
+    /// Every cause, in the order of the documentation.
+    pub const ALL: [Self; 15] = [
+        Self::BrokenBuild,
+        Self::VerificationFailed,
+        Self::InvalidInput,
+        Self::ResourceNotFound,
+        Self::ToolTimeout,
+        Self::RateLimited,
+        Self::ContextExhausted,
+        Self::AuthFailed,
+        Self::NetworkError,
+        Self::PermissionDenied,
+        Self::DiskFull,
+        Self::OutOfMemory,
+        Self::Cancelled,
+        Self::Crashed,
+        Self::Unknown,
+    ];
+
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BrokenBuild => "BROKEN_BUILD",
+            Self::VerificationFailed => "VERIFICATION_FAILED",
+            Self::InvalidInput => "INVALID_INPUT",
+            Self::ResourceNotFound => "RESOURCE_NOT_FOUND",
+            Self::ToolTimeout => "TOOL_TIMEOUT",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::ContextExhausted => "CONTEXT_EXHAUSTED",
+            Self::AuthFailed => "AUTH_FAILED",
+            Self::NetworkError => "NETWORK_ERROR",
+            Self::PermissionDenied => "PERMISSION_DENIED",
+            Self::DiskFull => "DISK_FULL",
+            Self::OutOfMemory => "OUT_OF_MEMORY",
+            Self::Cancelled => "CANCELLED",
+            Self::Crashed => "CRASHED",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+}
+
+/// Something that is true of a failure beside its cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// The attempts go in a circle (A1).
+    CircularFix,
+    /// No attempt is left.
+    RetriesExhausted,
+    /// There is nothing to roll back to.
+    NoCheckpoint,
+    /// The failing loop passed when it was run again unchanged.
+    Flaky,
+    /// The loop failed at the initial checkpoint already.
+    BaselineFailing,
+    /// The attempt removed or weakened tests, or changed the feedback commands.
+    Tampered,
+    /// The attempt changed files before its time was up.
+    Productive,
+}
+
+/// What a person would do about a failure (B1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuggestedAction {
+    /// Run the iteration again.
+    RetryIteration,
+    /// Fix it by hand, then go on.
+    FixAndContinue,
+    /// Go back to a checkpoint.
+    Rollback,
+    /// Start from the beginning.
+    Restart,
+    /// Nothing automatic helps.
+    ManualResolution,
+}
+
+/// The stage that was running when something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopKind {
+    /// The agent itself.
+    Agent,
+    /// Building, or preparing the work tree.
+    Build,
+    /// Tests.
+    Test,
+    /// Lints and formatting.
+    Lint,
+    /// A dedicated type checker.
+    Typecheck,
+}
+
+impl LoopKind {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Build => "build",
+            Self::Test => "test",
+            Self::Lint => "lint",
+            Self::Typecheck => "typecheck",
+        }
+    }
+}
+
+/// Where a piece of evidence comes from, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceSource {
+    /// What the supervisor saw: deadline, signal, exit code, spawn error.
+    Process,
+    /// A structured record of the agent's program.
+    Record,
+    /// A line of standard error.
+    Stderr,
+    /// A line of standard output.
+    Stdout,
+}
+
+/// A rule that spoke, and what it spoke about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The rule's id.
+    pub rule: String,
+    /// Where the text was.
+    pub source: EvidenceSource,
+    /// 1-based line in that source, where it has lines.
+    #[serde(default)]
+    pub line: Option<u64>,
+    /// The text itself, redacted and cut to a few hundred characters.
+    pub text: String,
+}
+
+/// A classified reason why an attempt ended badly (B1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Who failed.
+    #[serde(rename = "type")]
+    pub kind: FailureType,
+    /// What went wrong.
+    pub cause: Cause,
+    /// What is true beside the cause.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Whether the very same again plausibly succeeds.
+    pub retryable: bool,
+    /// Whether the run can go on at all without somebody mending the machine (B5).
+    pub recoverable: bool,
+    /// What to do about it.
+    pub suggested_action: SuggestedAction,
+    /// One line for people.
+    pub message: String,
+    /// The first error and the last lines, redacted, at most 8 KiB.
+    #[serde(default)]
+    pub details: Option<String>,
+    /// The earliest time that the failure itself names (usage limit reset, retry-after).
+    #[serde(default)]
+    pub retry_after: Option<Timestamp>,
+    /// How the failure is recognised again: message without paths, numbers, times and addresses, hashed.
+    pub signature: String,
+    /// Why this verdict.
+    #[serde(default)]
+    pub evidence: Vec<Evidence>,
+    /// Rules that matched and lost.
+    #[serde(default)]
+    pub rejected: Vec<Evidence>,
+    /// A finer name within the cause that the policy needs (a usage limit is parked, a throttle is not).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<CauseDetail>,
+    /// The iteration it happened in; absent for a bare `classify`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// The attempt it happened in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+}
+
+/// A distinction within a cause that the policy treats differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseDetail {
+    /// A subscription's or plan's usage limit that resets by itself: park.
+    UsageLimit,
+    /// Too many requests just now: back off.
+    Throttled,
+    /// The service is overloaded: back off in minutes.
+    Overloaded,
+    /// The agent's service failed (500, 502).
+    ServiceError,
+    /// The agent used up its turns: continue in a fresh session.
+    MaxTurns,
+    /// The agent used up its cost limit: a person decides.
+    CostLimit,
+    /// The agent's session cannot be resumed: a fresh one can.
+    SessionNotFound,
+    /// `recover` itself was killed in the middle of the attempt.
+    SupervisorLost,
+}
+
+/// What a classification is made from. Owned bytes, as captured; they need not be UTF-8.
+#[derive(Clone, Debug, Default)]
+pub struct FailureEvidence {
+    /// The stage that was running, where the caller knows.
+    pub stage: Option<LoopKind>,
+    /// The command line as it was run.
+    pub command: Option<String>,
+    /// The name of the agent, where the caller knows (`claude`, `codex`, …).
+    pub agent: Option<String>,
+    /// Exit status; `None` when a signal ended the process.
+    pub exit_code: Option<i32>,
+    /// Name of the signal that ended the process (`SIGKILL`, …).
+    pub signal: Option<String>,
+    /// Whether the supervisor's deadline ended it.
+    pub timed_out: bool,
+    /// Whether the supervisor was told to stop.
+    pub cancelled: bool,
+    /// Why the process could not be started.
+    pub spawn_error: Option<String>,
+    /// How long it took.
+    pub duration: Option<Duration>,
+    /// The deadline that was set.
+    pub deadline: Option<Duration>,
+    /// A message that the caller gives.
+    pub message: Option<String>,
+    /// Standard output (head and tail where it was long).
+    pub stdout: Vec<u8>,
+    /// Standard error (head and tail where it was long).
+    pub stderr: Vec<u8>,
+}

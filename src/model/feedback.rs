@@ -1,0 +1,44 @@
+//! Feedback loops and their results.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::failure::LoopKind;
+use super::time::millis;
+
+/// A configured command that must pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedbackLoop {
+    /// Its name, unique in a run (`test`, `lint`, …).
+    pub name: String,
+    /// The shell command.
+    pub command: String,
+    /// Which stage it is; guessed from the name and the command where it is not configured.
+    pub kind: LoopKind,
+    /// How long it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// What one feedback loop said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedbackResult {
+    /// Whether it exited with 0 in time.
+    pub passed: bool,
+    /// Exit status; `None` after a signal or a deadline.
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    #[serde(rename = "duration_ms", with = "millis")]
+    pub duration: Duration,
+    /// One line for people ("8 passed, 0 failed").
+    pub summary: String,
+    /// How many checks passed, where the output tells.
+    pub passed_count: Option<u64>,
+    /// How many checks failed, where the output tells.
+    pub failed_count: Option<u64>,
+}
+
+/// Results by the loop's name.
+pub type FeedbackResults = BTreeMap<String, FeedbackResult>;

@@ -1,0 +1,210 @@
+//! What a checkpoint knows beside its tree: full modes, empty folders, what was left out, the index, HEAD.
+//!
+//! It is stored as `manifest.json` in the checkpoint's state commit. A git tree keeps one permission bit a file and
+//! no empty folder; what it cannot say stands here, and only that, so that the file stays small.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::path::{PathReason, RepoPath};
+use super::snapshot::{EntryKind, ObjectId, Snapshot};
+
+/// The version that this program writes; a manifest with a newer one is not read.
+pub const MANIFEST_VERSION: u32 = 1;
+
+/// What a capture takes, and what it leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureRules {
+    /// Untracked files over this many bytes are listed, not captured.
+    pub max_file_size: u64,
+    /// More untracked files than this are refused.
+    pub max_untracked_files: u64,
+    /// More bytes in untracked files than this are refused.
+    pub max_untracked_bytes: u64,
+    /// Globs of ignored paths to capture all the same. A pattern also stands for everything below what it matches.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// Globs of paths to leave out, listed in `skipped`.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Absolute folders that are no part of the work tree (the state directory): neither captured nor listed.
+    #[serde(skip)]
+    pub left_out: Vec<PathBuf>,
+}
+
+impl Default for CaptureRules {
+    fn default() -> Self {
+        Self {
+            max_file_size: 50 << 20,
+            max_untracked_files: 20_000,
+            max_untracked_bytes: 1 << 30,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+}
+
+/// Where HEAD points.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The commit; `None` while the branch has none.
+    pub commit: Option<ObjectId>,
+    /// The full name of the branch (`refs/heads/main`), also of an unborn one; `None` when detached.
+    pub branch: Option<String>,
+}
+
+impl Head {
+    /// Whether HEAD names a commit rather than a branch.
+    pub fn is_detached(&self) -> bool {
+        self.branch.is_none() && self.commit.is_some()
+    }
+}
+
+/// A path and its permission bits (`0o7777`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathMode {
+    /// The path.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// The permission bits that paths have unless they are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultModes {
+    /// Of files without the owner's executable bit.
+    pub file: u32,
+    /// Of files with it.
+    pub executable: u32,
+    /// Of folders.
+    pub folder: u32,
+}
+
+impl Default for DefaultModes {
+    fn default() -> Self {
+        Self { file: 0o644, executable: 0o755, folder: 0o755 }
+    }
+}
+
+/// An entry of the user's index that a tree cannot express.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexExtra {
+    /// The path.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// 0, or 1–3 for a conflict's base, ours, theirs.
+    pub stage: u8,
+    /// The git file mode.
+    pub mode: u32,
+    /// The blob, or the commit of a gitlink.
+    pub oid: ObjectId,
+    /// Added with `git add --intent-to-add`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub intent_to_add: bool,
+    /// Marked with `git update-index --assume-unchanged`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assume_unchanged: bool,
+    /// Marked with `git update-index --skip-worktree`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_worktree: bool,
+}
+
+/// A repository inside the work tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nested {
+    /// Its folder.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// The commit its HEAD is at, where it could be read.
+    pub commit: Option<ObjectId>,
+}
+
+/// Everything a checkpoint knows beside its trees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`MANIFEST_VERSION`] of the writer.
+    pub version: u32,
+    /// Modes of paths that are not listed.
+    pub modes: DefaultModes,
+    /// Files with other modes.
+    #[serde(default)]
+    pub file_modes: Vec<PathMode>,
+    /// Folders with other modes.
+    #[serde(default)]
+    pub folder_modes: Vec<PathMode>,
+    /// Folders that hold no captured path.
+    #[serde(default)]
+    pub empty_folders: Vec<PathMode>,
+    /// What was left out, and why.
+    #[serde(default)]
+    pub skipped: Vec<PathReason>,
+    /// Whether something that should have been captured could not be.
+    #[serde(default)]
+    pub partial: bool,
+    /// Repositories inside.
+    #[serde(default)]
+    pub nested: Vec<Nested>,
+    /// The rules of the capture.
+    pub rules: CaptureRules,
+    /// Where HEAD was.
+    pub head: Head,
+    /// `merge`, `rebase`, `cherry-pick`, `revert`, `bisect` or `am`, when one was in progress.
+    #[serde(default)]
+    pub operation: Option<String>,
+    /// Whether there was an index; without one the checkpoint has no index commit.
+    pub has_index: bool,
+    /// Index entries that a tree cannot express.
+    #[serde(default)]
+    pub index_extras: Vec<IndexExtra>,
+    /// Files of the working memory with other modes than 0644 and 0755.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_modes: Vec<PathMode>,
+}
+
+impl Manifest {
+    /// Takes over what a tree cannot say of `snapshot`: modes, empty folders, skipped paths.
+    #[must_use]
+    pub fn with_snapshot(mut self, snapshot: &Snapshot) -> Self {
+        let files = || snapshot.entries.values().filter(|entry| entry.kind == EntryKind::File).map(|entry| entry.mode);
+        self.modes = DefaultModes {
+            file: most_frequent(files().filter(|mode| mode & 0o100 == 0), 0o644),
+            executable: most_frequent(files().filter(|mode| mode & 0o100 != 0), 0o755),
+            folder: most_frequent(snapshot.dirs.values().copied(), 0o755),
+        };
+        for (path, entry) in &snapshot.entries {
+            let listed = PathMode { path: path.clone(), mode: entry.mode };
+            match entry.kind {
+                EntryKind::EmptyDir => self.empty_folders.push(listed),
+                EntryKind::File if entry.mode != self.modes.of_file(entry.mode & 0o100 != 0) => {
+                    self.file_modes.push(listed);
+                }
+                EntryKind::File | EntryKind::Symlink | EntryKind::Gitlink => {}
+            }
+        }
+        let folders = snapshot.dirs.iter().filter(|(_, mode)| **mode != self.modes.folder);
+        self.folder_modes = folders.map(|(path, mode)| PathMode { path: path.clone(), mode: *mode }).collect();
+        self.skipped.clone_from(&snapshot.skipped);
+        self
+    }
+}
+
+impl DefaultModes {
+    /// The mode of a file that is not listed.
+    pub fn of_file(self, executable: bool) -> u32 {
+        if executable { self.executable } else { self.file }
+    }
+}
+
+/// The value that occurs most often, the smallest of equals; `otherwise` if there is none.
+fn most_frequent(modes: impl Iterator<Item = u32>, otherwise: u32) -> u32 {
+    let mut counts = BTreeMap::new();
+    for mode in modes {
+        *counts.entry(mode).or_insert(0_usize) += 1;
+    }
+    let best = counts.into_iter().max_by_key(|(mode, count)| (*count, std::cmp::Reverse(*mode)));
+    best.map_or(otherwise, |(mode, _)| mode)
+}

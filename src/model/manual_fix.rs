@@ -1,0 +1,49 @@
+//! Manual fix sessions (requirements B8, B9).
+
+use serde::{Deserialize, Serialize};
+
+use super::failure::Failure;
+use super::feedback::FeedbackResults;
+use super::snapshot::{Change, ObjectId};
+use super::time::Timestamp;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ManualFixStatus {
+    /// A person is at it.
+    Active,
+    /// The run went on with the fix.
+    Completed,
+    /// Given up.
+    Aborted,
+}
+
+/// A person's fix between two attempts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManualFixSession {
+    /// `fix_<sequence>`.
+    pub id: String,
+    /// The run.
+    pub run_id: String,
+    /// What the run works on.
+    pub task_id: Option<String>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// What is to be fixed.
+    pub issue: Option<Failure>,
+    /// The checkpoint it began at: changes are told against it.
+    pub checkpoint_id: String,
+    /// What has changed since it began, as of the last look.
+    #[serde(default)]
+    pub detected_changes: Vec<Change>,
+    /// What the feedback loops said of the fix.
+    #[serde(default)]
+    pub verification_results: FeedbackResults,
+    /// Whether every loop passed on exactly `verified_tree`.
+    pub verified: bool,
+    /// The tree that was verified.
+    pub verified_tree: Option<ObjectId>,
+    /// Where it stands.
+    pub status: ManualFixStatus,
+}

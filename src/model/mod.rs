@@ -1,0 +1,19 @@
+//! Plain data: what a run, a checkpoint, a failure and a decision are, and how events add up to a state.
+//!
+//! Nothing here does I/O or reads a clock.
+
+pub mod agent_record;
+pub mod checkpoint;
+pub mod decision;
+pub mod event;
+pub mod failure;
+pub mod feedback;
+pub mod manifest;
+pub mod manual_fix;
+pub mod operation;
+pub mod path;
+pub mod run;
+pub mod selector;
+pub mod snapshot;
+pub mod state;
+pub mod time;

@@ -1,0 +1,195 @@
+//! Restore-like operations and how they are taken back.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::decision::Decision;
+use super::failure::Failure;
+use super::path::PathReason;
+use super::run::{IterationStatus, Run, RunStatus};
+use super::snapshot::ObjectId;
+use super::time::Timestamp;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationKind {
+    /// `rollback`: the run's bookkeeping follows.
+    Rollback,
+    /// `checkpoint restore`: the run's bookkeeping stays.
+    Restore,
+    /// `undo`.
+    Undo,
+    /// `redo`.
+    Redo,
+}
+
+impl OperationKind {
+    /// The command's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rollback => "rollback",
+            Self::Restore => "restore",
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+}
+
+/// What a restore covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Work tree, working memory, and HEAD where it is the run's own to move.
+    #[default]
+    All,
+    /// Work tree only.
+    Files,
+    /// Working memory below the state directory only (L6).
+    State,
+}
+
+impl Scope {
+    /// Whether the work tree is covered.
+    pub fn covers_files(self) -> bool {
+        self != Self::State
+    }
+
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Files => "files",
+            Self::State => "state",
+        }
+    }
+
+    /// Whether the working memory is covered.
+    pub fn covers_state(self) -> bool {
+        self != Self::Files
+    }
+}
+
+/// HEAD before and after.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadMove {
+    /// The commit before.
+    pub before: Option<ObjectId>,
+    /// The commit after.
+    pub after: Option<ObjectId>,
+}
+
+/// How the run's bookkeeping follows a rollback (B10).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reposition {
+    /// The iteration that comes next.
+    pub current_iteration: u32,
+    /// The run's status afterwards.
+    pub status: RunStatus,
+    /// Whether the failure is forgotten (after a full rollback).
+    pub clear_failure: bool,
+}
+
+impl Reposition {
+    /// Whether it would put `run` anywhere else.
+    pub fn moves(&self, run: &Run) -> bool {
+        self.current_iteration != run.current_iteration || (self.clear_failure && run.failure.is_some())
+    }
+}
+
+/// Where a run stood, so that an undo can put it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPosition {
+    /// The run's status.
+    pub status: RunStatus,
+    /// The iteration that came next.
+    pub current_iteration: u32,
+    /// Each iteration's status.
+    pub iterations: BTreeMap<u32, IterationStatus>,
+    /// The failure that it stood at.
+    pub failure: Option<Failure>,
+    /// What was decided about it.
+    pub decision: Option<Decision>,
+}
+
+/// A restore as the ledger records it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Unique id (`op_<seq>`).
+    pub id: String,
+    /// What was done.
+    pub kind: OperationKind,
+    /// Absolute path of the work tree.
+    pub worktree: String,
+    /// What there was before it.
+    pub safety_checkpoint_id: String,
+    /// What was put back.
+    pub checkpoint_id: String,
+    /// What it covered.
+    pub scope: Scope,
+    /// Only these paths (globs); empty for all.
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// HEAD before and after.
+    pub head: HeadMove,
+    /// How many paths were written.
+    pub written: u64,
+    /// How many paths were deleted.
+    pub deleted: u64,
+    /// What was left as it was, and why.
+    #[serde(default)]
+    pub kept: Vec<PathReason>,
+    /// How the run's bookkeeping follows; `None` where it stays.
+    #[serde(default)]
+    pub reposition: Option<Reposition>,
+    /// Whether the index was put back too.
+    #[serde(default)]
+    pub index_restored: bool,
+}
+
+/// A restore that can be undone, as the state keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoEntry {
+    /// The operation's id.
+    pub operation_id: String,
+    /// What was done.
+    pub kind: OperationKind,
+    /// When.
+    pub at: Timestamp,
+    /// The run whose bookkeeping followed.
+    pub run: Option<super::run::RunKey>,
+    /// The checkpoint to go back to.
+    pub checkpoint_id: String,
+    /// What it covered.
+    pub scope: Scope,
+    /// Only these paths; empty for all.
+    pub paths: Vec<String>,
+    /// Where the run stood before.
+    pub position: Option<RunPosition>,
+    /// Where the operation found HEAD, and where it left it.
+    #[serde(default)]
+    pub head: HeadMove,
+}
+
+/// What a work tree held after the run last wrote it: later layers win.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaselineLayer {
+    /// The checkpoint that holds the content.
+    pub checkpoint_id: String,
+    /// For these paths only (globs); empty for all.
+    pub paths: Vec<String>,
+}
+
+/// What is kept of each work tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeState {
+    /// What the run last wrote; a path that is neither this nor the target's was edited by a person.
+    pub baseline: Vec<BaselineLayer>,
+    /// Id of the last operation, so that one that was cut off is not recorded twice.
+    pub last_operation: Option<String>,
+    /// What `undo` takes back, last one last.
+    pub undo: Vec<UndoEntry>,
+    /// What `redo` does again, last one last.
+    pub redo: Vec<UndoEntry>,
+}

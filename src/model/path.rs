@@ -1,0 +1,156 @@
+//! Paths inside a work tree: bytes, `/`-separated, relative.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use base64::Engine as _;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A path relative to the work tree. Any bytes but NUL; `/` separates.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct RepoPath(Vec<u8>);
+
+impl RepoPath {
+    /// Takes the bytes as they are.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// For people and for JSON; bytes that are not UTF-8 are replaced.
+    pub fn to_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+
+    /// The folder that holds it; `None` at the top.
+    pub fn parent(&self) -> Option<Self> {
+        let slash = self.0.iter().rposition(|byte| *byte == b'/')?;
+        Some(Self(self.0[..slash].to_vec()))
+    }
+
+    /// Its folders, outermost first, itself excluded.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> + '_ {
+        let slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.map(|(at, _)| Self(self.0[..at].to_vec()))
+    }
+
+    /// Whether this is `other` or lies below it.
+    pub fn starts_with(&self, other: &Self) -> bool {
+        other.0.is_empty()
+            || self.0.strip_prefix(other.0.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// The path of `name` in this folder.
+    #[must_use]
+    pub fn join(&self, name: &[u8]) -> Self {
+        if self.0.is_empty() {
+            return Self(name.to_vec());
+        }
+        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
+        bytes.extend_from_slice(&self.0);
+        bytes.push(b'/');
+        bytes.extend_from_slice(name);
+        Self(bytes)
+    }
+}
+
+impl From<&str> for RepoPath {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+}
+
+impl fmt::Display for RepoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_lossy())
+    }
+}
+
+impl fmt::Debug for RepoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_lossy())
+    }
+}
+
+/// `{path}`, and `path_bytes` (base64) where the path is not UTF-8.
+impl Serialize for RepoPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let valid = std::str::from_utf8(&self.0).is_ok();
+        let mut object = serializer.serialize_struct("RepoPath", if valid { 1 } else { 2 })?;
+        object.serialize_field("path", &self.to_lossy())?;
+        if !valid {
+            object.serialize_field("path_bytes", &base64::engine::general_purpose::STANDARD.encode(&self.0))?;
+        }
+        object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RepoPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Object {
+            path: String,
+            #[serde(default)]
+            path_bytes: Option<String>,
+        }
+        let object = Object::deserialize(deserializer)?;
+        match object.path_bytes {
+            None => Ok(Self(object.path.into_bytes())),
+            Some(text) => {
+                let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+                bytes.map(Self).map_err(serde::de::Error::custom)
+            }
+        }
+    }
+}
+
+/// A path and why something was not done to it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PathReason {
+    /// The path.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// The reason, a sentence or a fixed word.
+    pub reason: String,
+    /// Size in bytes; only for what is no folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// How the reason of a path begins that should have been captured and could not be.
+pub const UNREADABLE: &str = "cannot be read";
+
+impl PathReason {
+    /// Whether the path was left out by no policy: it could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.reason.starts_with(UNREADABLE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_not_utf8_survives_json() {
+        let path = RepoPath::new(b"a/\xff\xfe".to_vec());
+        let text = serde_json::to_string(&path).unwrap();
+        assert!(text.contains("path_bytes"));
+        assert_eq!(serde_json::from_str::<RepoPath>(&text).unwrap(), path);
+        assert_eq!(serde_json::to_string(&RepoPath::from("a b")).unwrap(), r#"{"path":"a b"}"#);
+    }
+
+    #[test]
+    fn prefixes_end_at_a_separator() {
+        assert!(RepoPath::from("a/b").starts_with(&RepoPath::from("a")));
+        assert!(!RepoPath::from("ab").starts_with(&RepoPath::from("a")));
+        let ancestors: Vec<_> = RepoPath::from("a/b/c").ancestors().collect();
+        assert_eq!(ancestors, [RepoPath::from("a"), RepoPath::from("a/b")]);
+        assert_eq!(RepoPath::from("a/b/c").parent(), Some(RepoPath::from("a/b")));
+    }
+}

@@ -1,0 +1,422 @@
+//! Runs, iterations and attempts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::decision::{Decision, Strategy};
+use super::failure::{Condition, Failure};
+use super::feedback::{FeedbackLoop, FeedbackResults};
+use super::manual_fix::ManualFixSession;
+use super::snapshot::ObjectId;
+use super::time::Timestamp;
+
+/// What stands for "no phase" and "no lane".
+pub const NONE: &str = "-";
+
+/// What identifies a run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunKey {
+    /// Stable identifier, chosen by the user or made when the run begins.
+    pub run_id: String,
+    /// Phase (`-` for none).
+    #[serde(default = "none")]
+    pub phase: String,
+    /// Lane (`-` for none).
+    #[serde(default = "none")]
+    pub lane: String,
+}
+
+fn none() -> String {
+    NONE.to_owned()
+}
+
+impl RunKey {
+    /// A key; absent parts become `-`.
+    pub fn new(run_id: impl Into<String>, phase: Option<&str>, lane: Option<&str>) -> Self {
+        Self { run_id: run_id.into(), phase: phase.unwrap_or(NONE).to_owned(), lane: lane.unwrap_or(NONE).to_owned() }
+    }
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.run_id)?;
+        if self.phase != NONE || self.lane != NONE {
+            write!(f, " ({}/{})", self.phase, self.lane)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Nothing has been tried (or a full rollback took everything back).
+    Pending,
+    /// Attempts are being made, or the next one is allowed.
+    InProgress,
+    /// Stopped on purpose, ready to be taken up.
+    Paused,
+    /// Waiting for a known time without using up attempts.
+    Parked,
+    /// The last attempt failed and the run stopped.
+    Failed,
+    /// Waiting for something outside.
+    Blocked,
+    /// Interrupted by somebody.
+    Cancelled,
+    /// A person is needed.
+    Escalated,
+    /// Rolled back by the lane contract.
+    RolledBack,
+    /// All iterations are done.
+    Complete,
+}
+
+impl RunStatus {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Paused => "paused",
+            Self::Parked => "parked",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Cancelled => "cancelled",
+            Self::Escalated => "escalated",
+            Self::RolledBack => "rolled_back",
+            Self::Complete => "complete",
+        }
+    }
+
+    /// Whether the run needs nothing any more.
+    pub fn has_ended(self) -> bool {
+        self == Self::Complete
+    }
+}
+
+/// Where an iteration stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationStatus {
+    /// Not tried yet, or to be tried again.
+    Pending,
+    /// An attempt is under way, or work goes on in a later session (A8).
+    InProgress,
+    /// Passed.
+    Completed,
+    /// The last attempt failed.
+    Failed,
+    /// Interrupted by somebody.
+    Cancelled,
+    /// Given up by policy or by a person (A7).
+    Skipped,
+    /// Taken back by a rollback (B10); its history stays.
+    Superseded,
+}
+
+impl IterationStatus {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptOutcome {
+    /// The command and every feedback loop passed.
+    Passed,
+    /// Something failed; charged to the budgets unless the policy parks or continues.
+    Failed,
+    /// Somebody interrupted it; never charged.
+    Cancelled,
+}
+
+/// Names one process for good, also after its number was given to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The process number; for a supervised child also the number of its group.
+    pub pid: u32,
+    /// When it started: clock ticks since the machine started on Linux, seconds since the epoch elsewhere. 0 if the
+    /// process table could not be read; such an id never counts as alive.
+    pub start_time: u64,
+    /// The number of its session, which a process group cannot leave; 0 if unknown.
+    pub session: u32,
+    /// Names the time since the machine's last start; `None` where start times are comparable without.
+    #[serde(default)]
+    pub boot_id: Option<String>,
+}
+
+/// What a run executes, recorded so that `resume` needs no arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The command and its arguments; empty for a run whose loop runs its own commands.
+    pub command: Vec<String>,
+    /// How many iterations; `None` without a bound (with `until`).
+    pub iterations_total: Option<u32>,
+    /// The base prompt.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// A shell command that ends the run when it passes.
+    #[serde(default)]
+    pub until: Option<String>,
+    /// Commands that must pass after the run's command.
+    #[serde(default)]
+    pub feedback: Vec<FeedbackLoop>,
+    /// Deadline of one attempt.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    /// `--attempts` / `--retries`: overrides every configured limit of this run.
+    #[serde(default)]
+    pub attempts: Option<u32>,
+    /// `--agent`.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// `--on-failure`.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+    /// What the loop says it tries.
+    #[serde(default)]
+    pub approach: Option<String>,
+}
+
+/// What a failed attempt leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// What the policy decides.
+    #[default]
+    Policy,
+    /// Retry within the budgets, never roll files back.
+    Retry,
+    /// Roll back to the last good checkpoint, then retry within the budgets.
+    Rollback,
+    /// Stop and wait for a person's fix.
+    ManualFix,
+    /// Stop at once; what the policy would do is told as advice.
+    Stop,
+}
+
+/// One execution of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// 1-based within the iteration; grows over rollbacks too.
+    pub number: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// What it tries, in the loop's own words.
+    pub approach: Option<String>,
+    /// What the attempt is booked on in the history (A3).
+    pub subtask: String,
+    /// The budget's session.
+    pub session: String,
+    /// HEAD when it began, so that commits made meanwhile are known as its own.
+    pub head_at_start: Option<ObjectId>,
+    /// How it ended; `None` while it is under way.
+    pub outcome: Option<AttemptOutcome>,
+    /// Milliseconds from start to end.
+    pub duration_ms: Option<u64>,
+    /// Exit status of the command.
+    pub exit_code: Option<i32>,
+    /// Name of the signal that ended the command.
+    pub signal: Option<String>,
+    /// Whether the deadline ended it.
+    pub timed_out: bool,
+    /// The bounded log of its output.
+    pub log_path: Option<String>,
+    /// The checkpoint taken at its end.
+    pub checkpoint_id: Option<String>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// Conditions that hold even when it passed in the end.
+    pub conditions: Vec<Condition>,
+    /// What the feedback loops said.
+    pub feedback_results: FeedbackResults,
+    /// Whether it counts against the budgets.
+    pub charged: bool,
+    /// What was decided about it.
+    #[serde(default)]
+    pub decision: Option<Decision>,
+    /// Ledger sequence of its end.
+    pub ended_seq: Option<u64>,
+}
+
+/// A numbered unit of progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Iteration {
+    /// 1-based.
+    pub number: u32,
+    /// Where it stands.
+    pub status: IterationStatus,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// Why it was skipped.
+    pub reason: Option<String>,
+}
+
+/// An attempt that is under way, and who makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveAttempt {
+    /// Its iteration.
+    pub iteration: u32,
+    /// Its number.
+    pub attempt: u32,
+    /// The `recover` that supervises it; `None` when a loop runs its own commands.
+    pub supervisor: Option<ProcessId>,
+    /// The command's process, leader of its group.
+    pub child: Option<ProcessId>,
+}
+
+/// A wait for a known time that uses up no attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parked {
+    /// Until when.
+    pub until: Timestamp,
+    /// For what.
+    pub reason: String,
+}
+
+/// Everything known of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its identity.
+    #[serde(flatten)]
+    pub key: RunKey,
+    /// What it works on.
+    pub task_id: Option<String>,
+    /// The session whose budget it shares.
+    pub session: String,
+    /// Absolute path of its work tree.
+    pub worktree: String,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Sequence of the last event about it.
+    pub last_seq: u64,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// What it executes.
+    pub spec: RunSpec,
+    /// The iteration that is under way or comes next.
+    pub current_iteration: u32,
+    /// Iterations by number.
+    pub iterations: BTreeMap<u32, Iteration>,
+    /// The failure that it stands at.
+    pub failure: Option<Failure>,
+    /// What was decided about it.
+    pub decision: Option<Decision>,
+    /// Consecutive charged failures since the last success or reset (L1).
+    pub error_count: u32,
+    /// Message of the last error since the last success or reset.
+    pub last_error: Option<String>,
+    /// When it was.
+    pub last_error_at: Option<Timestamp>,
+    /// Earliest time of the next attempt.
+    pub cooldown_until: Option<Timestamp>,
+    /// Wait for a known time.
+    pub parked: Option<Parked>,
+    /// Sequence of the last success or reset: failures before it count no more against the task and the session.
+    pub forgiven_seq: u64,
+    /// Sequence of the last reset: failures before it count no more at all. A success forgives its own subtask only.
+    #[serde(default)]
+    pub reset_seq: u64,
+    /// Rollbacks that broken builds have used since the last success.
+    pub rollbacks_used: u32,
+    /// Attempts granted by a person beyond the budget.
+    pub granted: u32,
+    /// How the run was taken up for the next attempt.
+    pub resumed_with: Option<Strategy>,
+    /// Text for the next prompt (instructions of a resume, context of a manual fix).
+    pub next_instructions: Option<String>,
+    /// Whether the next prompt carries the error of the previous attempt.
+    pub next_error_context: bool,
+    /// Whether the next attempt wants a fresh agent session.
+    pub fresh_session: bool,
+    /// The agent's own session id, from its records.
+    pub agent_session: Option<String>,
+    /// The checkpoint taken before the first attempt.
+    pub initial_checkpoint: Option<String>,
+    /// The latest checkpoint whose verdict is passed.
+    pub good_checkpoint: Option<String>,
+    /// Ledger sequence of the run's latest checkpoint: what came after it goes into the next one.
+    pub checkpoint_event_seq: u64,
+    /// Commits that the run's own attempts made.
+    pub own_commits: BTreeSet<ObjectId>,
+    /// The attempt under way.
+    pub live: Option<LiveAttempt>,
+    /// The open or last manual fix.
+    pub manual_fix: Option<ManualFixSession>,
+}
+
+impl Run {
+    /// The contract's `current_iteration`: the last one, once there is no next.
+    pub fn shown_iteration(&self) -> u32 {
+        self.spec.iterations_total.map_or(self.current_iteration, |total| self.current_iteration.min(total.max(1)))
+    }
+
+    /// The last attempt of the current iteration, else the last one of the run.
+    pub fn last_attempt(&self) -> Option<(&Iteration, &Attempt)> {
+        let current = self.iterations.get(&self.current_iteration);
+        let with_attempts = |iteration: &&Iteration| !iteration.attempts.is_empty();
+        let iteration = current.filter(with_attempts).or_else(|| self.iterations.values().rfind(with_attempts))?;
+        Some((iteration, iteration.attempts.last()?))
+    }
+
+    /// All attempts, oldest iteration first.
+    pub fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        self.iterations.values().flat_map(|iteration| iteration.attempts.iter().map(move |a| (iteration, a)))
+    }
+
+    /// Failed attempts that were charged and ended after `seq`.
+    pub fn charged_since(&self, seq: u64) -> impl Iterator<Item = (&Attempt, &Failure)> {
+        self.attempts().filter_map(move |(_, attempt)| {
+            let counts = attempt.charged && attempt.ended_seq > Some(seq);
+            attempt.failure.as_ref().filter(|_| counts).map(|failure| (attempt, failure))
+        })
+    }
+
+    /// Sequence since which failures of `subtask` count: its last success, or a reset.
+    pub fn counts_since(&self, subtask: &str) -> u64 {
+        let passed = |attempt: &Attempt| attempt.subtask == subtask && attempt.outcome == Some(AttemptOutcome::Passed);
+        let last = self.attempts().filter(|(_, attempt)| passed(attempt)).filter_map(|(_, attempt)| attempt.ended_seq);
+        last.max().unwrap_or(0).max(self.reset_seq)
+    }
+
+    /// The attempt that the next one is measured by: the last one of the iteration that the run's failure is about,
+    /// else of the current one, else of the run.
+    pub fn standing_attempt(&self) -> Option<&Attempt> {
+        let failed = self.failure.as_ref().and_then(|failure| failure.iteration);
+        let of_failed = failed.and_then(|number| self.iterations.get(&number)?.attempts.last());
+        of_failed.or_else(|| self.last_attempt().map(|(_, attempt)| attempt))
+    }
+
+    /// The iteration that comes after `number`: what is done or given up is not done again.
+    pub fn iteration_after(&self, number: u32) -> u32 {
+        let is_over = |number: &u32| {
+            let status = self.iterations.get(number).map(|iteration| iteration.status);
+            matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped))
+        };
+        (number.saturating_add(1)..=u32::MAX).find(|number| !is_over(number)).unwrap_or(u32::MAX)
+    }
+
+    /// What attempts of `iteration` are booked on where nobody named a subtask (A3).
+    pub fn default_subtask(&self, iteration: u32) -> String {
+        let prefix = self.task_id.as_deref().unwrap_or(&self.key.run_id);
+        if self.spec.command.is_empty() && self.spec.iterations_total.is_none() && self.task_id.is_some() {
+            return prefix.to_owned();
+        }
+        format!("{prefix}/iteration-{iteration}")
+    }
+}

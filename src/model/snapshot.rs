@@ -1,0 +1,105 @@
+//! What a work tree holds at one moment, as data: the input and output of a restore plan.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::path::{PathReason, RepoPath};
+
+/// The object id of a blob, tree or commit, as lower-case hexadecimal.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ObjectId(pub String);
+
+impl ObjectId {
+    /// The first characters, for people.
+    pub fn short(&self) -> &str {
+        self.0.get(..10).unwrap_or(&self.0)
+    }
+}
+
+impl std::fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A symbolic link; its content is the target.
+    Symlink,
+    /// A submodule or nested repository: recorded, never written or deleted.
+    Gitlink,
+    /// A folder that holds no captured path.
+    EmptyDir,
+}
+
+/// One captured path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Entry {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its content: blob, or the commit of a gitlink; the empty blob's id for an empty folder.
+    pub oid: ObjectId,
+    /// Permission bits (`0o7777`); 0 for symlinks and gitlinks.
+    pub mode: u32,
+}
+
+/// Everything captured of a work tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Files, links and empty folders by path.
+    pub entries: BTreeMap<RepoPath, Entry>,
+    /// Permission bits of every folder that holds an entry, by path (the root excluded).
+    pub dirs: BTreeMap<RepoPath, u32>,
+    /// What was left out, and why.
+    pub skipped: Vec<PathReason>,
+}
+
+/// How one path differs between two snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeType {
+    /// In both, different.
+    Modified,
+    /// Only in the newer.
+    Created,
+    /// Only in the older.
+    Deleted,
+    /// Same content under another path.
+    Renamed,
+}
+
+impl ChangeType {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Modified => "modified",
+            Self::Created => "created",
+            Self::Deleted => "deleted",
+            Self::Renamed => "renamed",
+        }
+    }
+}
+
+/// One line of a diff.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The path (the new one after a rename).
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// How it differs.
+    #[serde(rename = "type")]
+    pub kind: ChangeType,
+    /// Where it was before a rename.
+    #[serde(default)]
+    pub old_path: Option<String>,
+    /// Lines added; `None` for binary content.
+    pub added: Option<u64>,
+    /// Lines removed; `None` for binary content.
+    pub deleted: Option<u64>,
+}

@@ -1,0 +1,316 @@
+//! One event more: the fold's step.
+
+mod attempts;
+
+use std::collections::BTreeMap;
+
+use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
+use crate::model::event::{Event, Payload};
+use crate::model::manual_fix::ManualFixStatus;
+use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
+use crate::model::run::{Iteration, IterationStatus, Run, RunKey, RunSpec, RunStatus};
+use crate::model::time::Timestamp;
+
+use super::State;
+use attempts::{attempt_ended, attempt_started};
+
+impl State {
+    /// Adds one event. Events about runs that are not known (their creation was lost with the state directory)
+    /// change nothing but the sequence.
+    pub fn apply(&mut self, event: &Event) {
+        self.last_seq = event.seq;
+        match (&event.payload, &event.run) {
+            (Payload::RunCreated { task_id, session, worktree, spec }, Some(key)) if self.run(key).is_none() => {
+                self.runs.push(new_run(key, task_id.clone(), session, worktree, spec, event.at));
+            }
+            (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
+            (Payload::CheckpointPinned { checkpoint_id, pinned, note }, _) => {
+                if let Some(checkpoint) = self.checkpoints.values_mut().find(|c| c.id == *checkpoint_id) {
+                    checkpoint.pinned = *pinned;
+                    checkpoint.pin_note.clone_from(note);
+                }
+            }
+            (Payload::CheckpointsPruned { ids }, _) => {
+                self.checkpoints.retain(|_, checkpoint| !ids.contains(&checkpoint.id));
+                self.pruned.extend(ids.iter().cloned());
+            }
+            (Payload::Restored { operation }, _) => self.restored(event, operation),
+            _ => {}
+        }
+        if let Some(run) = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key)) {
+            apply_to_run(run, event);
+            run.last_seq = event.seq;
+        }
+    }
+
+    fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
+        self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
+        self.checkpoints.insert(checkpoint.seq, checkpoint.clone());
+        // What a safety checkpoint holds may be a person's work: it says nothing about what the run wrote.
+        if !checkpoint.is_safety() {
+            let whole = BaselineLayer { checkpoint_id: checkpoint.id.clone(), paths: Vec::new() };
+            self.worktrees.entry(checkpoint.worktree.clone()).or_default().baseline = vec![whole];
+        }
+    }
+
+    fn restored(&mut self, event: &Event, operation: &Operation) {
+        let run = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key));
+        let worktree = self.worktrees.entry(operation.worktree.clone()).or_default();
+
+        worktree.last_operation = Some(operation.id.clone());
+        if operation.scope.covers_files() {
+            if operation.paths.is_empty() {
+                worktree.baseline.clear();
+            }
+            worktree
+                .baseline
+                .push(BaselineLayer { checkpoint_id: operation.checkpoint_id.clone(), paths: operation.paths.clone() });
+        }
+
+        let taken_back = match operation.kind {
+            OperationKind::Undo => worktree.undo.pop(),
+            OperationKind::Redo => worktree.redo.pop(),
+            OperationKind::Rollback | OperationKind::Restore => None,
+        };
+        let position = run.as_deref().map(position_of);
+        if let Some(run) = run {
+            if let Some(to) = &operation.reposition {
+                reposition(run, to);
+            } else if let Some(position) = taken_back.as_ref().and_then(|entry| entry.position.as_ref()) {
+                put_back(run, position);
+            }
+        }
+        // Undo and redo mirror each other: each keeps what the other needs, where things stood before it.
+        let entry = UndoEntry {
+            operation_id: taken_back.as_ref().map_or_else(|| operation.id.clone(), |entry| entry.operation_id.clone()),
+            kind: taken_back.as_ref().map_or(operation.kind, |entry| entry.kind),
+            at: event.at,
+            run: event.run.clone(),
+            checkpoint_id: operation.safety_checkpoint_id.clone(),
+            scope: operation.scope,
+            paths: operation.paths.clone(),
+            position,
+            head: operation.head.clone(),
+        };
+        match operation.kind {
+            OperationKind::Undo => worktree.redo.push(entry),
+            OperationKind::Redo => worktree.undo.push(entry),
+            OperationKind::Rollback | OperationKind::Restore => {
+                worktree.undo.push(entry);
+                worktree.redo.clear();
+            }
+        }
+    }
+}
+
+fn new_run(
+    key: &RunKey,
+    task_id: Option<String>,
+    session: &str,
+    worktree: &str,
+    spec: &RunSpec,
+    created_at: Timestamp,
+) -> Run {
+    Run {
+        key: key.clone(),
+        task_id,
+        session: session.to_owned(),
+        worktree: worktree.to_owned(),
+        created_at,
+        last_seq: 0,
+        status: RunStatus::Pending,
+        spec: spec.clone(),
+        current_iteration: 1,
+        iterations: BTreeMap::new(),
+        failure: None,
+        decision: None,
+        error_count: 0,
+        last_error: None,
+        last_error_at: None,
+        cooldown_until: None,
+        parked: None,
+        forgiven_seq: 0,
+        reset_seq: 0,
+        rollbacks_used: 0,
+        granted: 0,
+        resumed_with: None,
+        next_instructions: None,
+        next_error_context: true,
+        fresh_session: false,
+        agent_session: None,
+        initial_checkpoint: None,
+        good_checkpoint: None,
+        checkpoint_event_seq: 0,
+        own_commits: std::collections::BTreeSet::new(),
+        live: None,
+        manual_fix: None,
+    }
+}
+
+fn apply_to_run(run: &mut Run, event: &Event) {
+    match &event.payload {
+        Payload::RunSpecChanged { spec } => run.spec = (**spec).clone(),
+        Payload::RunStatusChanged { status, .. } => {
+            run.status = *status;
+            if *status == RunStatus::Escalated && run.failure.is_none() {
+                stand_at_given_up(run);
+            }
+        }
+        Payload::RunResumed { strategy, iteration, supersede, instructions, error_context, granted, restart } => {
+            run.resumed_with = *strategy;
+            if *supersede {
+                supersede_from(run, *iteration);
+            }
+            run.current_iteration = *iteration;
+            run.status = RunStatus::InProgress;
+            run.next_instructions.clone_from(instructions);
+            run.next_error_context = *error_context;
+            run.granted = u32::from(*granted);
+            if *restart {
+                forgive(run, event.seq);
+                run.reset_seq = event.seq;
+                run.failure = None;
+                run.decision = None;
+                run.fresh_session = true;
+            }
+        }
+        Payload::AttemptStarted { .. } => attempt_started(run, event),
+        Payload::ChildStarted { child } => {
+            if let Some(live) = &mut run.live {
+                live.child = Some(child.clone());
+            }
+        }
+        Payload::AttemptEnded(end) => attempt_ended(run, end, event.seq, event.at),
+        Payload::IterationChanged { iteration, status, reason } => {
+            let entry = iteration_entry(run, *iteration);
+            entry.status = *status;
+            entry.reason.clone_from(reason);
+            if matches!(status, IterationStatus::Completed | IterationStatus::Skipped)
+                && run.current_iteration == *iteration
+            {
+                run.current_iteration = run.iteration_after(*iteration);
+                run.status = RunStatus::InProgress;
+            }
+            if *status == IterationStatus::Skipped {
+                leave_failure_of(run, *iteration);
+            }
+        }
+        Payload::CheckpointCreated { checkpoint, .. } => {
+            run.checkpoint_event_seq = event.seq;
+            if checkpoint.trigger == trigger::INITIAL && run.initial_checkpoint.is_none() {
+                run.initial_checkpoint = Some(checkpoint.id.clone());
+            }
+            if checkpoint.verdict == Verdict::Passed {
+                run.good_checkpoint = Some(checkpoint.id.clone());
+            }
+        }
+        Payload::RetryReset {} => {
+            forgive(run, event.seq);
+            run.reset_seq = event.seq;
+            run.granted = 0;
+            // The failure is still there to be looked at; what was decided about it holds nothing up any more.
+            run.decision = None;
+            if matches!(run.status, RunStatus::Escalated | RunStatus::Parked) {
+                run.status = RunStatus::Failed;
+            }
+        }
+        Payload::ManualFixStarted { session } => {
+            run.manual_fix = Some((**session).clone());
+            run.status = RunStatus::Paused;
+        }
+        Payload::ManualFixVerified { changes, results, verified, tree } => {
+            if let Some(session) = &mut run.manual_fix {
+                session.detected_changes.clone_from(changes);
+                session.verification_results.clone_from(results);
+                session.verified = *verified;
+                session.verified_tree = Some(tree.clone());
+            }
+        }
+        Payload::ManualFixEnded { status, changes } => {
+            if let Some(session) = &mut run.manual_fix {
+                session.status = *status;
+                session.detected_changes.clone_from(changes);
+            }
+            if *status == ManualFixStatus::Completed {
+                forgive(run, event.seq);
+                run.reset_seq = event.seq;
+                run.failure = None;
+                run.decision = None;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn iteration_entry(run: &mut Run, number: u32) -> &mut Iteration {
+    run.iterations.entry(number).or_insert_with(|| Iteration {
+        number,
+        status: IterationStatus::Pending,
+        attempts: Vec::new(),
+        reason: None,
+    })
+}
+
+/// The run goes on after an iteration that was given up: its failure is no failure of what comes next.
+fn leave_failure_of(run: &mut Run, iteration: u32) {
+    if run.failure.as_ref().is_some_and(|failure| failure.iteration == Some(iteration)) {
+        run.failure = None;
+        run.decision = None;
+    }
+}
+
+/// Nothing is left to do but what was given up: the run stands at the last of it.
+fn stand_at_given_up(run: &mut Run) {
+    let given_up = run.iterations.values().rfind(|iteration| iteration.status == IterationStatus::Skipped);
+    let Some(last) = given_up.and_then(|iteration| iteration.attempts.last()) else { return };
+    (run.failure, run.decision) = (last.failure.clone(), last.decision.clone());
+}
+
+/// Success or an explicit reset: earlier failures count no more (L4).
+fn forgive(run: &mut Run, seq: u64) {
+    run.forgiven_seq = seq;
+    run.error_count = 0;
+    run.last_error = None;
+    run.last_error_at = None;
+    run.cooldown_until = None;
+    run.parked = None;
+    run.rollbacks_used = 0;
+}
+
+fn supersede_from(run: &mut Run, first: u32) {
+    for iteration in run.iterations.range_mut(first..).map(|(_, iteration)| iteration) {
+        iteration.status = IterationStatus::Superseded;
+    }
+}
+
+fn position_of(run: &Run) -> RunPosition {
+    RunPosition {
+        status: run.status,
+        current_iteration: run.current_iteration,
+        iterations: run.iterations.iter().map(|(number, iteration)| (*number, iteration.status)).collect(),
+        failure: run.failure.clone(),
+        decision: run.decision.clone(),
+    }
+}
+
+fn put_back(run: &mut Run, position: &RunPosition) {
+    run.status = position.status;
+    run.current_iteration = position.current_iteration;
+    run.failure.clone_from(&position.failure);
+    run.decision.clone_from(&position.decision);
+    for (number, status) in &position.iterations {
+        if let Some(iteration) = run.iterations.get_mut(number) {
+            iteration.status = *status;
+        }
+    }
+}
+
+fn reposition(run: &mut Run, to: &Reposition) {
+    supersede_from(run, to.current_iteration);
+    run.current_iteration = to.current_iteration;
+    run.status = to.status;
+    if to.clear_failure {
+        // The decision stays: a rollback gives neither attempts nor the rest of a cooldown back.
+        run.failure = None;
+    }
+}

@@ -1,0 +1,159 @@
+//! The fold's steps at the beginning and at the end of an attempt.
+
+use std::collections::BTreeMap;
+
+use crate::model::decision::Action;
+use crate::model::event::{AttemptEnd, Event, Payload};
+use crate::model::failure::{Cause, CauseDetail};
+use crate::model::run::{Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus};
+use crate::model::time::Timestamp;
+
+use super::{forgive, iteration_entry, leave_failure_of};
+
+pub(super) fn attempt_started(run: &mut Run, event: &Event) {
+    let Payload::AttemptStarted { iteration, attempt, approach, subtask, session, head, supervisor, log_path } =
+        &event.payload
+    else {
+        return;
+    };
+    let started = Attempt {
+        number: *attempt,
+        started_at: event.at,
+        approach: approach.clone(),
+        subtask: subtask.clone(),
+        session: session.clone(),
+        head_at_start: head.clone(),
+        outcome: None,
+        duration_ms: None,
+        exit_code: None,
+        signal: None,
+        timed_out: false,
+        log_path: log_path.clone(),
+        checkpoint_id: None,
+        failure: None,
+        conditions: Vec::new(),
+        feedback_results: BTreeMap::new(),
+        charged: false,
+        decision: None,
+        ended_seq: None,
+    };
+    begin_elsewhere(run, *iteration, subtask);
+    let entry = iteration_entry(run, *iteration);
+    entry.status = IterationStatus::InProgress;
+    entry.reason = None;
+    entry.attempts.push(started);
+    run.current_iteration = *iteration;
+    run.status = RunStatus::InProgress;
+    run.granted = 0;
+    run.parked = None;
+    run.live =
+        Some(LiveAttempt { iteration: *iteration, attempt: *attempt, supervisor: supervisor.clone(), child: None });
+}
+
+pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Timestamp) {
+    let entry = iteration_entry(run, end.iteration);
+    entry.status = match end.outcome {
+        AttemptOutcome::Passed => IterationStatus::Completed,
+        AttemptOutcome::Cancelled => IterationStatus::Cancelled,
+        // Progress was made and goes on in another session: not failed (A8).
+        AttemptOutcome::Failed if end.decision.as_ref().is_some_and(|d| d.has(Action::Continue)) => {
+            IterationStatus::InProgress
+        }
+        AttemptOutcome::Failed => IterationStatus::Failed,
+    };
+    if let Some(attempt) = entry.attempts.iter_mut().rfind(|attempt| attempt.number == end.attempt) {
+        attempt.outcome = Some(end.outcome);
+        attempt.duration_ms = Some(end.duration_ms);
+        attempt.exit_code = end.exit_code;
+        attempt.signal.clone_from(&end.signal);
+        attempt.timed_out = end.timed_out;
+        if end.log_path.is_some() {
+            attempt.log_path.clone_from(&end.log_path);
+        }
+        if end.approach.is_some() {
+            attempt.approach.clone_from(&end.approach);
+        }
+        attempt.checkpoint_id.clone_from(&end.checkpoint_id);
+        attempt.failure.clone_from(&end.failure);
+        attempt.conditions.clone_from(&end.conditions);
+        attempt.feedback_results.clone_from(&end.feedback_results);
+        attempt.charged = end.charged;
+        attempt.decision.clone_from(&end.decision);
+        attempt.ended_seq = Some(seq);
+    }
+    run.live = None;
+    run.own_commits.extend(end.commits.iter().cloned());
+    if end.agent_session.is_some() {
+        run.agent_session.clone_from(&end.agent_session);
+    }
+    // Said once: what was meant for this attempt's prompt is not repeated in the next.
+    run.next_instructions = None;
+    run.resumed_with = None;
+    run.next_error_context = true;
+    run.failure.clone_from(&end.failure);
+    run.decision.clone_from(&end.decision);
+    match end.outcome {
+        AttemptOutcome::Passed => {
+            forgive(run, seq);
+            run.current_iteration = run.iteration_after(end.iteration);
+            run.fresh_session = false;
+        }
+        AttemptOutcome::Cancelled => run.status = RunStatus::Cancelled,
+        AttemptOutcome::Failed => failed(run, end, at),
+    }
+}
+
+fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
+    if let Some(failure) = &end.failure {
+        if end.charged {
+            run.error_count = run.error_count.saturating_add(1);
+        }
+        run.last_error = Some(failure.message.clone());
+        run.last_error_at = Some(at);
+    }
+    let Some(decision) = &end.decision else { return };
+    run.cooldown_until = decision.not_before;
+    if decision.has(Action::Rollback) && end.failure.as_ref().is_some_and(|f| f.cause == Cause::BrokenBuild) {
+        run.rollbacks_used = run.rollbacks_used.saturating_add(1);
+    }
+    run.fresh_session = decision.has(Action::Continue) || decision.has(Action::Restart);
+    run.parked = decision
+        .not_before
+        .filter(|_| decision.has(Action::Park))
+        .map(|until| Parked { until, reason: decision.reason.clone() });
+    let lost = end.failure.as_ref().is_some_and(|failure| failure.detail == Some(CauseDetail::SupervisorLost));
+    run.status = if lost {
+        // Nothing goes on by itself any more, whatever may be done next.
+        RunStatus::Failed
+    } else if decision.has(Action::Park) {
+        RunStatus::Parked
+    } else if decision.has(Action::Continue) || decision.leads_to_attempt() {
+        RunStatus::InProgress
+    } else if decision.has(Action::Escalate) {
+        RunStatus::Escalated
+    } else {
+        RunStatus::Failed
+    };
+}
+
+/// An attempt of another iteration or subtask begins. One that was started before and never ended was given up by its
+/// loop, and a decision to skip what was worked on until now is carried out by that.
+fn begin_elsewhere(run: &mut Run, iteration: u32, subtask: &str) {
+    for attempt in run.iterations.values_mut().flat_map(|entry| &mut entry.attempts) {
+        if attempt.outcome.is_none() {
+            attempt.outcome = Some(AttemptOutcome::Cancelled);
+        }
+    }
+    let skips = run.decision.as_ref().is_some_and(|decision| decision.has(Action::Skip));
+    let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
+    let (Some(failed), true) = (failed, skips) else { return };
+    if failed < iteration {
+        let reason = run.decision.as_ref().map(|decision| decision.reason.clone());
+        let entry = iteration_entry(run, failed);
+        entry.status = IterationStatus::Skipped;
+        entry.reason = reason;
+        leave_failure_of(run, failed);
+    } else if run.standing_attempt().is_some_and(|attempt| attempt.subtask != subtask) {
+        leave_failure_of(run, failed);
+    }
+}

@@ -1,0 +1,163 @@
+//! Points in time and durations as the contract writes them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A point in time in UTC, written as RFC 3339 with milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(DateTime<Utc>);
+
+impl Timestamp {
+    /// The same instant, cut to the milliseconds that are written down, so that what is read back is equal.
+    pub fn new(at: DateTime<Utc>) -> Self {
+        Self::from_millis(at.timestamp_millis())
+    }
+
+    /// Milliseconds since the Unix epoch; out-of-range values are clamped to what a date can hold.
+    pub fn from_millis(millis: i64) -> Self {
+        let clamped = DateTime::from_timestamp_millis(millis);
+        let limit = if millis < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
+        Self(clamped.unwrap_or(limit))
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn millis(self) -> i64 {
+        self.0.timestamp_millis()
+    }
+
+    /// The date and time itself.
+    pub fn datetime(self) -> DateTime<Utc> {
+        self.0
+    }
+
+    /// This instant moved by `by`, clamped to what a date can hold.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self::from_millis(self.millis().saturating_add(millis))
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        let millis = self.millis().saturating_sub(earlier.millis());
+        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+    }
+
+    /// The signed distance from `other` to this instant.
+    pub fn delta(self, other: Self) -> TimeDelta {
+        self.0 - other.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = chrono::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self::new(DateTime::parse_from_rfc3339(text)?.with_timezone(&Utc)))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Why a text is not a duration.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("'{0}' is not a duration (write 90, 90s, 10m, 2h, 7d or 500ms)")]
+pub struct InvalidDuration(pub String);
+
+/// Reads `90`, `90s`, `10m`, `2h`, `7d`, `500ms`; a bare number is seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
+    let invalid = || InvalidDuration(text.to_owned());
+    let text_trimmed = text.trim();
+    let digits = text_trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(text_trimmed.len());
+    let number: u64 = text_trimmed[..digits].parse().map_err(|_| invalid())?;
+    let millis_per_unit = match &text_trimmed[digits..] {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(invalid()),
+    };
+    number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(invalid)
+}
+
+/// Writes a duration so that [`parse_duration`] reads it back: the largest unit that divides it.
+pub fn format_duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)] {
+        if millis > 0 && millis.is_multiple_of(size) {
+            return format!("{}{unit}", millis / size);
+        }
+    }
+    format!("{millis}ms")
+}
+
+/// Durations as whole milliseconds, for documents and events.
+pub mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes the milliseconds.
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Reads the milliseconds.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_documented() {
+        for (text, millis) in
+            [("90", 90_000), ("90s", 90_000), ("10m", 600_000), ("2h", 7_200_000), ("7d", 604_800_000), ("500ms", 500)]
+        {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "1.5h", "-3s", "3 weeks", "99999999999999999999s", "18446744073709551615d"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn formatted_durations_are_read_back() {
+        for millis in [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000, 86_400_000] {
+            let duration = Duration::from_millis(millis);
+            assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn timestamps_keep_milliseconds() {
+        let at: Timestamp = "2026-01-24T10:00:00.123Z".parse().unwrap();
+        assert_eq!(at.to_string(), "2026-01-24T10:00:00.123Z");
+        assert_eq!(serde_json::from_str::<Timestamp>("\"2026-01-24T11:00:00.123+01:00\"").unwrap(), at);
+    }
+}
