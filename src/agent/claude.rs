@@ -1,0 +1,110 @@
+//! Claude Code, `--output-format json` and `stream-json`.
+
+use serde_json::Value;
+
+use super::records::{document, objects, status, text};
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
+use crate::model::failure::EvidenceSource;
+
+/// Reads the result record; without one, the last API error that an assistant record carries.
+pub(super) fn read(stdout: &[u8]) -> AgentRecord {
+    let mut record = AgentRecord::new(AgentKind::Claude);
+    let mut api_error: Option<AgentError> = None;
+    for (line, object) in objects(stdout) {
+        record.structured = true;
+        if let Some(session) = text(&object, "session_id") {
+            record.session_id = Some(session.to_owned());
+        }
+        match text(&object, "type") {
+            Some("result") => result(&mut record, &object, line),
+            Some("assistant") => {
+                // A later answer of the model means that the error was overcome.
+                api_error = text(&object, "error").map(|code| assistant_error(&object, code, line));
+            }
+            Some("user") => record.interrupted = is_interrupt_notice(&object),
+            Some("rate_limit_event") => rate_limit(&mut record, &object),
+            _ => {}
+        }
+    }
+    if !record.structured
+        && let Some((line, object)) = document(stdout)
+        && text(&object, "type") == Some("result")
+    {
+        record.structured = true;
+        record.session_id = text(&object, "session_id").map(str::to_owned);
+        result(&mut record, &object, line);
+    }
+    match (&mut record.final_error, api_error) {
+        (Some(last), Some(earlier)) if last.code.as_deref().is_none_or(|code| code == "success") => {
+            last.code = earlier.code;
+        }
+        (last @ None, earlier) if !record.is_success => *last = earlier,
+        _ => {}
+    }
+    record
+}
+
+/// The terminal record. `is_error` beats `subtype`, which may say "success" of a failed run.
+fn result(record: &mut AgentRecord, object: &Value, line: u64) {
+    let subtype = text(object, "subtype").unwrap_or_default();
+    let is_error = object.get("is_error").and_then(Value::as_bool).unwrap_or(subtype != "success");
+    record.cost_usd = object.get("total_cost_usd").and_then(Value::as_f64);
+    record.turns = object.get("num_turns").and_then(Value::as_u64);
+    record.final_text = text(object, "result").map(str::to_owned);
+    record.is_success = !is_error;
+    let denials = object.get("permission_denials").and_then(Value::as_array);
+    let tools = denials.into_iter().flatten().filter_map(|denial| text(denial, "tool_name"));
+    record.permission_denials = tools.map(str::to_owned).collect();
+    let mut errors = Vec::new();
+    for error in object.get("errors").and_then(Value::as_array).into_iter().flatten() {
+        errors.extend(error.as_str().or_else(|| text(error, "message")));
+    }
+    if !is_error {
+        record.final_error = None;
+        return;
+    }
+    let message = match record.final_text.as_deref() {
+        Some(text) if !text.is_empty() => text.to_owned(),
+        _ if errors.is_empty() => text(object, "error").unwrap_or(subtype).to_owned(),
+        _ => errors.join("; "),
+    };
+    record.interrupted |= message.contains("interrupted by user");
+    record.final_error = Some(AgentError {
+        message,
+        code: Some(subtype).filter(|code| !code.is_empty()).map(str::to_owned),
+        status: status(object.get("api_error_status")),
+        source: EvidenceSource::Stdout,
+        line,
+    });
+}
+
+fn assistant_error(object: &Value, code: &str, line: u64) -> AgentError {
+    let content = object.pointer("/message/content").and_then(Value::as_array);
+    let message = content.into_iter().flatten().find_map(|part| text(part, "text")).unwrap_or(code);
+    AgentError {
+        message: message.to_owned(),
+        code: Some(code.to_owned()),
+        status: status(object.get("api_error_status")),
+        source: EvidenceSource::Stdout,
+        line,
+    }
+}
+
+/// The program's own note in the user's name; a tool result that quotes the same words is not one.
+fn is_interrupt_notice(object: &Value) -> bool {
+    let content = object.pointer("/message/content");
+    let said = |text: &str| text.trim_start().starts_with("[Request interrupted by user");
+    match content {
+        Some(Value::String(text)) => said(text),
+        Some(Value::Array(parts)) => parts.iter().any(|part| text(part, "text").is_some_and(said)),
+        _ => false,
+    }
+}
+
+/// Only `rejected` is a failure; `allowed_warning` is not.
+fn rate_limit(record: &mut AgentRecord, object: &Value) {
+    let Some(info) = object.get("rate_limit_info") else { return };
+    let rejected = text(info, "status") == Some("rejected");
+    let resets_at = info.get("resetsAt").and_then(Value::as_i64);
+    record.resets_at = if rejected { resets_at } else { None };
+}

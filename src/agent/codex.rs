@@ -1,0 +1,53 @@
+//! Codex, `codex exec --json`.
+
+use serde_json::Value;
+
+use super::records::{objects, text};
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
+use crate::model::failure::EvidenceSource;
+
+/// Reads thread and turn events. A "Reconnecting" event is not final, a later completed turn clears an error.
+pub(super) fn read(stdout: &[u8]) -> AgentRecord {
+    let mut record = AgentRecord::new(AgentKind::Codex);
+    let mut turns = 0;
+    for (line, object) in objects(stdout) {
+        record.structured = true;
+        match text(&object, "type") {
+            Some("thread.started") => record.session_id = text(&object, "thread_id").map(str::to_owned),
+            Some("turn.started") => {
+                turns += 1;
+                record.is_success = false;
+            }
+            Some("turn.completed") => {
+                record.is_success = true;
+                record.final_error = None;
+            }
+            Some("turn.failed") => failed(&mut record, object.get("error").unwrap_or(&object), line),
+            Some("error") => {
+                let reconnecting = text(&object, "message").is_some_and(|it| it.starts_with("Reconnecting"));
+                if !reconnecting {
+                    failed(&mut record, &object, line);
+                }
+            }
+            Some("turn.aborted") => record.interrupted = true,
+            Some("item.completed") => {
+                if let Some(item) = object.get("item")
+                    && matches!(text(item, "type"), Some("agent_message" | "assistant_message"))
+                {
+                    record.final_text = text(item, "text").map(str::to_owned);
+                }
+            }
+            _ => {}
+        }
+    }
+    record.turns = record.structured.then_some(turns);
+    record
+}
+
+fn failed(record: &mut AgentRecord, error: &Value, line: u64) {
+    record.is_success = false;
+    let Some(message) = text(error, "message") else { return };
+    let code = text(error, "code").or_else(|| text(error, "codex_error_info")).map(str::to_owned);
+    let source = EvidenceSource::Stdout;
+    record.final_error = Some(AgentError { message: message.to_owned(), code, status: None, source, line });
+}

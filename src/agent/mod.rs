@@ -1,0 +1,80 @@
+//! Readers of agents' records: one for each program.
+//!
+//! A reader takes only what the program says of itself (its terminal record and its API errors). Tool results and the
+//! model's prose pass by unread, whatever they quote. Records may be cut: lines that do not parse are skipped.
+
+mod aider;
+mod claude;
+mod codex;
+mod gemini;
+mod opencode;
+mod records;
+
+#[cfg(test)]
+mod tests;
+
+use crate::model::agent_record::{AgentKind, AgentRecord};
+
+/// Finds out which agent ran: by what the caller says, else by the command line, else by the look of the records.
+pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Option<AgentKind> {
+    if hint == Some("none") {
+        return None;
+    }
+    let by_hint = hint.and_then(AgentKind::from_name);
+    by_hint.or_else(|| command.and_then(named_in)).or_else(|| look(stdout))
+}
+
+/// Reads the records of `kind` from what a run printed.
+pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
+    match kind {
+        AgentKind::Claude => claude::read(stdout),
+        AgentKind::Codex => codex::read(stdout),
+        AgentKind::Gemini => gemini::read(stdout, stderr),
+        AgentKind::Opencode => opencode::read(stdout),
+        AgentKind::Aider => aider::read(stdout),
+    }
+}
+
+/// The agent that a command line starts: the first word of one of its parts, past variables and wrappers.
+fn named_in(command: &str) -> Option<AgentKind> {
+    command.split(['|', ';', '&', '\n', '(', ')']).find_map(|part| {
+        let words = part.split_whitespace();
+        let mut words = words.skip_while(|word| is_prefix(word));
+        let first = words.next()?;
+        AgentKind::from_name(first.trim_matches(['"', '\''])).or_else(|| package(first))
+    })
+}
+
+/// Words that come before the program: assignments, wrappers, their options and durations.
+fn is_prefix(word: &str) -> bool {
+    let wrapper =
+        matches!(word, "env" | "exec" | "time" | "nice" | "nohup" | "timeout" | "npx" | "bunx" | "sudo" | "command");
+    let starts_with_digit = word.starts_with(|c: char| c.is_ascii_digit());
+    wrapper || word.starts_with('-') || starts_with_digit || word.split('/').next().is_some_and(|w| w.contains('='))
+}
+
+/// The agent of an npm package name, as given to `npx`.
+fn package(word: &str) -> Option<AgentKind> {
+    let name = word.split('@').find(|part| !part.is_empty())?;
+    match name {
+        "anthropic-ai/claude-code" => Some(AgentKind::Claude),
+        "openai/codex" => Some(AgentKind::Codex),
+        "google/gemini-cli" => Some(AgentKind::Gemini),
+        "opencode-ai" => Some(AgentKind::Opencode),
+        _ => None,
+    }
+}
+
+/// Looks at the first records.
+fn look(stdout: &[u8]) -> Option<AgentKind> {
+    let (_, record) = records::objects(stdout).take(5).find(|(_, record)| record.get("type").is_some())?;
+    let kind = records::text(&record, "type")?;
+    if record.get("sessionID").is_some() {
+        return Some(AgentKind::Opencode);
+    }
+    match kind {
+        "thread.started" | "turn.started" | "turn.completed" | "turn.failed" => Some(AgentKind::Codex),
+        "system" | "assistant" | "result" if record.get("session_id").is_some() => Some(AgentKind::Claude),
+        _ => None,
+    }
+}

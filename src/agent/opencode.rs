@@ -1,0 +1,46 @@
+//! opencode, `run --format json`.
+
+use serde_json::Value;
+
+use super::records::{objects, status, text};
+use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
+use crate::model::failure::EvidenceSource;
+
+/// Reads the event lines; a finished step after an error means that it was overcome.
+pub(super) fn read(stdout: &[u8]) -> AgentRecord {
+    let mut record = AgentRecord::new(AgentKind::Opencode);
+    let mut turns = 0;
+    for (line, object) in objects(stdout) {
+        record.structured = true;
+        if let Some(session) = text(&object, "sessionID") {
+            record.session_id = Some(session.to_owned());
+        }
+        match text(&object, "type") {
+            Some("step_start") => turns += 1,
+            Some("step_finish") => {
+                record.is_success = object.pointer("/part/reason").and_then(Value::as_str) == Some("stop");
+                record.final_error = None;
+                let cost = object.pointer("/part/cost").and_then(Value::as_f64);
+                record.cost_usd = cost.map(|cost| cost + record.cost_usd.unwrap_or(0.0)).or(record.cost_usd);
+            }
+            Some("text") => {
+                record.final_text = object.pointer("/part/text").and_then(Value::as_str).map(str::to_owned);
+            }
+            Some("error" | "session.error") => failed(&mut record, &object, line),
+            _ => {}
+        }
+    }
+    record.turns = record.structured.then_some(turns);
+    record
+}
+
+fn failed(record: &mut AgentRecord, object: &Value, line: u64) {
+    let error = object.get("error").or_else(|| object.pointer("/properties/error")).unwrap_or(object);
+    let name = text(error, "name").map(str::to_owned);
+    let data = error.get("data").unwrap_or(error);
+    let message = text(data, "message").or(error.as_str()).or(name.as_deref()).unwrap_or("error").to_owned();
+    record.is_success = false;
+    record.interrupted |= name.as_deref() == Some("MessageAbortedError");
+    let status = status(data.get("statusCode").or_else(|| data.get("status")));
+    record.final_error = Some(AgentError { message, code: name, status, source: EvidenceSource::Stdout, line });
+}

@@ -1,0 +1,108 @@
+//! Counting failed attempts against limits (S8). The counts come from the ledger's fold, so restarts, rollbacks and
+//! parallel runs share them.
+
+use crate::model::decision::{Budget, BudgetScope};
+use crate::model::failure::{Cause, Failure};
+use crate::model::run::{LiveAttempt, Run};
+use crate::model::state::State;
+
+use super::settings::RetrySettings;
+
+/// Whose failures count for an attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct Account<'a> {
+    /// Everything known.
+    pub state: &'a State,
+    /// The run.
+    pub run: &'a Run,
+    /// What the attempt is booked on.
+    pub subtask: &'a str,
+    /// The session.
+    pub session: &'a str,
+}
+
+/// Failed attempts so far that no success or reset has forgiven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Of this cause in the subtask.
+    pub cause: u32,
+    /// Of any cause in the subtask.
+    pub subtask: u32,
+    /// Of the task over all its runs; of the run, where it names no task.
+    pub task: u32,
+    /// Of the session over all its runs.
+    pub session: u32,
+}
+
+impl Counts {
+    /// With one failure more.
+    #[must_use]
+    pub fn plus_one(self) -> Self {
+        Self {
+            cause: self.cause.saturating_add(1),
+            subtask: self.subtask.saturating_add(1),
+            task: self.task.saturating_add(1),
+            session: self.session.saturating_add(1),
+        }
+    }
+}
+
+impl Account<'_> {
+    /// Counts what is recorded.
+    pub fn counts(&self, cause: Cause) -> Counts {
+        let mut counts = Counts::default();
+        for run in &self.state.runs {
+            let same_run = run.key == self.run.key;
+            let same_task = same_run || (self.run.task_id.is_some() && run.task_id == self.run.task_id);
+            for (attempt, _) in run.charged_since(run.forgiven_seq) {
+                counts.task += u32::from(same_task);
+                counts.session += u32::from(attempt.session == self.session);
+            }
+        }
+        // Success elsewhere does not give a subtask its attempts back.
+        let since = self.run.counts_since(self.subtask);
+        for (_, failure) in self.run.charged_since(since).filter(|(attempt, _)| attempt.subtask == self.subtask) {
+            counts.subtask += 1;
+            counts.cause += u32::from(failure.cause == cause);
+        }
+        counts
+    }
+
+    /// Attempts of other runs that are under way, as `lives` tells, and may still be charged to the same task and
+    /// session.
+    pub fn under_way_elsewhere(&self, lives: impl Fn(&LiveAttempt) -> bool) -> Counts {
+        let mut counts = Counts::default();
+        for run in self.state.runs.iter().filter(|run| run.key != self.run.key) {
+            let Some(live) = run.live.as_ref().filter(|live| lives(live)) else { continue };
+            let attempts = run.iterations.get(&live.iteration).map(|iteration| &iteration.attempts);
+            let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else { continue };
+            counts.task += u32::from(self.run.task_id.is_some() && run.task_id == self.run.task_id);
+            counts.session += u32::from(attempt.session == self.session);
+        }
+        counts
+    }
+}
+
+/// The budgets that apply to a failure (or to a run without one), tightest scope first.
+///
+/// A cause's own limit takes the place of the global one; task and session always apply. `--attempts` of the run
+/// overrides every one of them.
+pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts) -> Vec<Budget> {
+    let mut budgets = Vec::with_capacity(3);
+    if let Some(failure) = failure {
+        let own = retry.limit_for(failure.cause, failure.detail);
+        budgets.extend(own.map(|limit| Budget::new(BudgetScope::Cause, counts.cause, limit)));
+    } else {
+        let limit = retry.override_attempts.unwrap_or(retry.max_attempts);
+        budgets.push(Budget::new(BudgetScope::Global, counts.subtask, limit));
+    }
+    let at_least = |cap: u32| retry.override_attempts.map_or(cap, |attempts| attempts.max(cap));
+    budgets.push(Budget::new(BudgetScope::Task, counts.task, at_least(retry.task_max_attempts)));
+    budgets.push(Budget::new(BudgetScope::Session, counts.session, at_least(retry.session_max_attempts)));
+    budgets
+}
+
+/// What is left in the tightest budget.
+pub fn left(budgets: &[Budget]) -> Option<u32> {
+    budgets.iter().map(|budget| budget.left).min()
+}

@@ -1,0 +1,167 @@
+//! Step 4: what the agent's program or API reported.
+
+use super::reset_time::reset_time;
+use super::rules::{ANY, FAMILIES, Family, Rule};
+use super::verdict::{
+    AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CANCELLED, CONTEXT, DENIED, MAX_TURNS, NO_MODEL, OVERLOADED,
+    SERVICE, THROTTLED, Verdict,
+};
+use crate::model::agent_record::AgentRecord;
+use crate::model::failure::{Cause, CauseDetail, EvidenceSource};
+use crate::model::time::Timestamp;
+use crate::policy::text::{Line, Text};
+
+/// How many of the last lines of stderr are read.
+const STDERR_LINES: usize = 60;
+/// How many of the last lines of stdout are read: before them is prose.
+const STDOUT_LINES: usize = 12;
+
+/// What was concluded, and from what.
+pub(super) struct Reported {
+    pub rule: &'static str,
+    pub verdict: Verdict,
+    pub source: EvidenceSource,
+    pub line: Option<u64>,
+    pub text: String,
+    /// Later rules that matched the same text.
+    pub lost: Vec<&'static Rule>,
+}
+
+/// Reads the record: the final error's words, then its code, then its HTTP status.
+pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
+    let reported = |rule, verdict, text: String, line| Reported {
+        rule,
+        verdict,
+        source: EvidenceSource::Record,
+        line,
+        text,
+        lost: Vec::new(),
+    };
+    if record.interrupted {
+        return Some(reported("record.interrupted", CANCELLED, "Interrupted".to_owned(), None));
+    }
+    let Some(error) = &record.final_error else {
+        let denied = !record.permission_denials.is_empty() && !record.is_success;
+        let tools = record.permission_denials.join(", ");
+        return denied.then(|| reported("record.permission-denials", DENIED, format!("Not permitted: {tools}"), None));
+    };
+    let text = if error.message.is_empty() { error.code.clone().unwrap_or_default() } else { error.message.clone() };
+    // An overload, a throttle or a bad key is what the status says; the words say which kind of 400 it is.
+    let mut by_words = matches(error.message.as_bytes());
+    let words = by_words.next().filter(|rule| agrees(rule.verdict, error.status));
+    let by_code = error.code.as_deref().and_then(verdict_of_code);
+    let by_status = error.status.and_then(verdict_of_status);
+    let mut result = match (words, by_code, by_status) {
+        (Some(rule), ..) => reported(rule.id, rule.verdict, text, Some(error.line)),
+        (None, Some(verdict), _) => reported("record.code", verdict, text, Some(error.line)),
+        (None, None, Some(verdict)) => reported("record.status", verdict, text, Some(error.line)),
+        (None, None, None) => reported("record.error", AGENT_UNKNOWN, text, Some(error.line)),
+    };
+    result.lost = by_words.collect();
+    Some(result)
+}
+
+/// Words that only sound like the cause must not beat the status: a 500 whose text says "request".
+fn agrees(verdict: Verdict, status: Option<u16>) -> bool {
+    match status {
+        Some(500 | 502 | 504) => {
+            !matches!(verdict.cause, Cause::InvalidInput | Cause::AuthFailed | Cause::ResourceNotFound)
+        }
+        Some(429) => !matches!(verdict.cause, Cause::InvalidInput | Cause::ContextExhausted | Cause::NetworkError),
+        Some(401 | 403) => matches!(verdict.cause, Cause::AuthFailed | Cause::RateLimited),
+        Some(400) => verdict.cause != Cause::NetworkError && verdict.detail != Some(CauseDetail::ServiceError),
+        _ => true,
+    }
+}
+
+/// Reads text, last lines first: only lines in which the program speaks of its own trouble.
+pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Reported> {
+    let streams = [(EvidenceSource::Stderr, stderr, STDERR_LINES), (EvidenceSource::Stdout, stdout, STDOUT_LINES)];
+    streams.into_iter().find_map(|(source, text, limit)| {
+        text.lines().rev().filter(|line| !is_record(*line)).take(limit).find_map(|line| {
+            if !speaks(line) {
+                return None;
+            }
+            let mut rules = matches(line.bytes);
+            let rule = rules.next()?;
+            let number = Some(line.number).filter(|number| *number > 0);
+            let lost = rules.collect();
+            Some(Reported { rule: rule.id, verdict: rule.verdict, source, line: number, text: line.to_text(), lost })
+        })
+    })
+}
+
+/// When to come back: what the record says, else what the text says.
+pub(super) fn retry_after(record: Option<&AgentRecord>, reported: &Reported, now: Timestamp) -> Option<Timestamp> {
+    if reported.verdict.cause != Cause::RateLimited {
+        return None;
+    }
+    let by_record = record.and_then(|record| {
+        let epoch = record.resets_at.map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)));
+        let wait = record.retry_after_seconds.map(|seconds| now.plus(std::time::Duration::from_secs(seconds)));
+        epoch.or(wait)
+    });
+    by_record.or_else(|| reset_time(&reported.text, now))
+}
+
+/// Whether the line is a JSON record, which the readers have read.
+fn is_record(line: Line<'_>) -> bool {
+    let text = line.bytes.trim_ascii();
+    text.starts_with(b"{\"type\"") || text.len() > 2000 && text.starts_with(b"{")
+}
+
+fn speaks(line: Line<'_>) -> bool {
+    FAMILIES[Family::AgentLine as usize].matches(line.bytes).next().is_some()
+}
+
+fn matches(text: &[u8]) -> impl Iterator<Item = &'static Rule> {
+    let family = &FAMILIES[Family::Agent as usize];
+    let found: Vec<usize> = family.matches(text).collect();
+    found.into_iter().map(|index| &family.rules[index]).filter(|rule| rule.stages & ANY != 0)
+}
+
+/// Codes that records carry.
+fn verdict_of_code(code: &str) -> Option<Verdict> {
+    Some(match code {
+        "error_max_turns" | "FatalTurnLimitedError" => MAX_TURNS,
+        "rate_limit" | "rate_limit_error" | "rate_limit_exceeded" => THROTTLED,
+        "overloaded" | "overloaded_error" => OVERLOADED,
+        "authentication_failed"
+        | "oauth_org_not_allowed"
+        | "billing_error"
+        | "insufficient_quota"
+        | "ProviderAuthError"
+        | "FatalAuthenticationError" => AUTH,
+        "server_error" | "api_error" | "error_during_execution" => SERVICE,
+        "model_not_found" | "ProviderModelNotFoundError" => NO_MODEL,
+        "max_output_tokens" | "MessageOutputLengthError" | "context_length_exceeded" | "ContextOverflowError" => {
+            CONTEXT
+        }
+        "invalid_request" | "FatalInputError" | "FatalConfigError" => BAD_REQUEST,
+        _ => return None,
+    })
+}
+
+/// HTTP statuses of the API, and the numbers with which one program ends.
+pub(super) fn verdict_of_status(status: u16) -> Option<Verdict> {
+    Some(match status {
+        401..=403 => AUTH,
+        404 => NO_MODEL,
+        408 | 499 => AGENT_NETWORK,
+        429 => THROTTLED,
+        529 => OVERLOADED,
+        400..=428 | 430..=498 => BAD_REQUEST,
+        500..=599 => SERVICE,
+        _ => return None,
+    })
+}
+
+/// The exit statuses of Gemini CLI.
+pub(super) fn verdict_of_gemini_exit(code: i32) -> Option<(&'static str, Verdict)> {
+    Some(match code {
+        41 => ("gemini.exit-auth", AUTH),
+        42 | 52 => ("gemini.exit-input", BAD_REQUEST),
+        53 => ("gemini.exit-turns", MAX_TURNS),
+        _ => return None,
+    })
+}

@@ -1,0 +1,229 @@
+//! The questions about builds, tests, lints and type checks.
+
+use super::api;
+use super::decide::{Conclusion, Inputs, evidence_of, last_words};
+use super::message;
+use super::process;
+use super::rules::{AGENT, ANY, BUILD, Family, LINT, TEST, TYPECHECK};
+use super::scan::{Hit, Scan};
+use super::verdict::{BROKEN, FAILED, NO_TOOL, UNCLEAR};
+use crate::model::failure::{Cause, LoopKind};
+
+/// Families that compete for the verdict, for the list of those that lost.
+const COMPETING: &[Family] = &[
+    Family::CommandLimit,
+    Family::TestLimit,
+    Family::Cancelled,
+    Family::Memory,
+    Family::Crashed,
+    Family::Machine,
+    Family::MissingTool,
+    Family::Network,
+    Family::Load,
+    Family::TestsFailed,
+    Family::Compile,
+    Family::Input,
+    Family::Missing,
+    Family::LikelyBuild,
+    Family::Findings,
+];
+
+/// Rules of a compiler about a source, which a lost connection earlier in the log does not explain.
+const COMPILERS: &[&str] = &["build.rustc", "build.cc", "build.linker", "build.tsc", "build.go", "build.java"];
+
+/// Asks the questions in their order.
+pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
+    let stages = match inputs.stage {
+        Some(LoopKind::Build) => BUILD,
+        Some(LoopKind::Test) => TEST,
+        Some(LoopKind::Lint) => LINT,
+        Some(LoopKind::Typecheck) => TYPECHECK,
+        Some(LoopKind::Agent) | None => ANY & !AGENT,
+    };
+    let scan = Scan::new(inputs.stderr, inputs.stdout, stages & TEST != 0);
+    let feedback = Feedback { inputs, scan, stages };
+    let mut conclusion = feedback.conclude();
+    feedback.reject(&mut conclusion);
+    conclusion
+}
+
+struct Feedback<'a> {
+    inputs: &'a Inputs<'a>,
+    scan: Scan<'a>,
+    stages: u8,
+}
+
+impl<'a> Feedback<'a> {
+    fn best(&self, family: Family) -> Option<Hit<'a>> {
+        self.scan.best(family, self.stages)
+    }
+
+    fn conclude(&self) -> Conclusion {
+        let evidence = self.inputs.evidence;
+        let failed = self.inputs.counts.failed;
+        let signal = process::signal(evidence, failed);
+        let signal = signal.as_deref();
+        // 1. A time limit.
+        if let Some(fact) = process::time_limit(evidence, signal) {
+            return Conclusion::of_fact(fact);
+        }
+        if let Some(hit) = self.time_limit_in_words() {
+            return Conclusion::of_hit(hit);
+        }
+        // 2. A cancellation.
+        if let Some(fact) = process::cancellation(evidence, signal) {
+            return Conclusion::of_fact(fact);
+        }
+        if let Some(hit) = self.best(Family::Cancelled) {
+            return Conclusion::of_hit(hit);
+        }
+        // 3. A dead process: memory explains a signal, other words only repeat it.
+        if let Some(hit) = self.best(Family::Memory) {
+            return Conclusion::of_hit(hit);
+        }
+        if let Some(fact) = process::crash(signal) {
+            return Conclusion::of_fact(fact);
+        }
+        if let Some(hit) = self.best(Family::Crashed) {
+            return Conclusion::of_hit(hit);
+        }
+        // 5. The machine.
+        if let Some(fact) = process::not_started(evidence) {
+            return Conclusion::of_fact(fact);
+        }
+        if let Some(conclusion) = self.machine() {
+            return conclusion;
+        }
+        // 6. The project.
+        self.project()
+    }
+
+    fn time_limit_in_words(&self) -> Option<Hit<'a>> {
+        // Go ends the whole binary at the limit, and lists the tests that had failed before.
+        let go_failed = self.scan.count(Family::Assertion, "assertion.go") > 0;
+        if let Some(hit) = self.best(Family::CommandLimit).filter(|hit| hit.rule.id != "limit.go-test" || !go_failed) {
+            return Some(hit);
+        }
+        let hit = self.best(Family::TestLimit)?;
+        let limits = self.scan.matches(Family::TestLimit, self.stages).map(|hit| hit.count).max().unwrap_or(0);
+        let others = match self.inputs.counts.failed {
+            // Node counts a test that it ended as cancelled, not as failed.
+            Some(failed) if failed > 0 && hit.rule.id != "test-limit.node" => failed > u64::from(limits),
+            _ => self.asserted(),
+        };
+        (!others).then_some(hit)
+    }
+
+    /// Whether a test failed by what it checks.
+    fn asserted(&self) -> bool {
+        self.scan.count(Family::Assertion, "assertion.any") > 0
+    }
+
+    fn machine(&self) -> Option<Conclusion> {
+        // Where tests ran and one of them compared values, words of the machine are the subject of a test.
+        let tests_failed = self.best(Family::TestsFailed).is_some() && self.inputs.counts.failed != Some(0);
+        let believable = !(tests_failed && self.asserted());
+        let families = [Family::Machine, Family::MissingTool, Family::Network];
+        let compiler = self.best(Family::Compile).is_some_and(|hit| COMPILERS.contains(&hit.rule.id));
+        let said = families.into_iter().filter(|_| believable).find_map(|family| {
+            let hit = self.best(family)?;
+            // A test may raise what it likes; the operating system's own errors are real.
+            let real = !tests_failed || os_error(hit.line.bytes) || family != Family::Network;
+            (real && (family != Family::Network || !compiler)).then_some(hit)
+        });
+        let status = process::shell_status(self.inputs.evidence, self.inputs.counts.failed);
+        if let Some(fact) = status.filter(|_| self.best(Family::Load).is_none()) {
+            // The words say more than the status: a missing interpreter is 126 in some shells.
+            let missing = self.best(Family::MissingTool).map(Conclusion::of_hit);
+            let refused = || self.best(Family::Machine).filter(|_| fact.verdict != NO_TOOL).map(Conclusion::of_hit);
+            return missing.or_else(refused).or_else(|| Some(Conclusion::of_fact(fact)));
+        }
+        said.map(Conclusion::of_hit)
+    }
+
+    fn project(&self) -> Conclusion {
+        if let Some(hit) = self.best(Family::Load) {
+            return Conclusion::of_hit(hit);
+        }
+        // A runner that counted nothing and refused an option ran nothing.
+        let refused = self.inputs.counts.failed.is_none() && self.best(Family::Input).is_some();
+        if let Some(hit) = self.best(Family::TestsFailed).filter(|_| !refused) {
+            return self.tests_failed(hit);
+        }
+        let mut families =
+            [Family::Compile, Family::Input, Family::Missing, Family::LikelyBuild, Family::Findings].into_iter();
+        if let Some(hit) = families.find_map(|family| self.best(family)) {
+            let mut conclusion = Conclusion::of_hit(hit);
+            self.consider_flaky(&mut conclusion);
+            return conclusion;
+        }
+        self.weak()
+    }
+
+    fn tests_failed(&self, hit: Hit<'a>) -> Conclusion {
+        let mut conclusion = Conclusion::of_hit(hit);
+        let names = message::failed_names(self.inputs);
+        conclusion.message = message::of_tests(self.inputs, &conclusion.evidence, &names);
+        // Which tests fail is what recurs; how many passed is not.
+        conclusion.signature_text = (!names.is_empty()).then(|| names.join("\n"));
+        self.consider_flaky(&mut conclusion);
+        conclusion
+    }
+
+    /// A failure that the log itself calls flaky is worth another run, unless others failed beside it.
+    fn consider_flaky(&self, conclusion: &mut Conclusion) {
+        let declared: u32 = self.scan.matches(Family::Flaky, self.stages).map(|hit| hit.count).sum();
+        let all = self.inputs.counts.failed.is_none_or(|failed| failed <= u64::from(declared));
+        if conclusion.verdict.cause == Cause::VerificationFailed && declared > 0 && all {
+            conclusion.verdict.retryable = true;
+        }
+    }
+
+    /// Nothing said what it was: the stage and any word of failure decide.
+    fn weak(&self) -> Conclusion {
+        let evidence = self.inputs.evidence;
+        if let Some(fact) = process::bare_124(evidence) {
+            return Conclusion::of_fact(fact);
+        }
+        let silent = evidence.stdout.trim_ascii().is_empty() && evidence.stderr.trim_ascii().is_empty();
+        let told = evidence.message.as_ref().is_some_and(|message| !message.trim().is_empty());
+        if self.inputs.stage.is_none() {
+            // A bare message may well be an agent's.
+            if let Some(reported) = api::from_text(self.inputs.stderr, self.inputs.stdout) {
+                return Conclusion::of_report(reported, self.inputs.record, self.inputs.now);
+            }
+        }
+        let families = [Family::WeakBuild, Family::WeakCheck];
+        if let Some(hit) = families.into_iter().find_map(|family| self.best(family))
+            && !(silent && self.inputs.stage.is_none())
+        {
+            let mut conclusion = Conclusion::of_hit(hit);
+            self.consider_flaky(&mut conclusion);
+            return conclusion;
+        }
+        let message = last_words(self.inputs);
+        match self.inputs.stage {
+            Some(LoopKind::Build) if told && silent => Conclusion::bare("message.build", BROKEN, message),
+            Some(LoopKind::Test | LoopKind::Lint | LoopKind::Typecheck) if told && silent => {
+                Conclusion::bare("message.check", FAILED, message)
+            }
+            _ => Conclusion::bare("none", UNCLEAR, message),
+        }
+    }
+
+    /// Notes what else matched.
+    fn reject(&self, conclusion: &mut Conclusion) {
+        let won = conclusion.evidence.rule.clone();
+        let losers = COMPETING.iter().flat_map(|family| self.scan.matches(*family, self.stages).take(2));
+        let losers = losers.filter(|hit| hit.rule.id != won).map(evidence_of).take(10);
+        conclusion.rejected.extend(losers);
+    }
+}
+
+/// Whether a line carries an error of the operating system rather than words alone.
+fn os_error(line: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(line);
+    let marks =
+        ["Errno ", "os error ", "ECONN", "ENOTFOUND", "EAI_", "ETIMEDOUT", "EHOST", "ENET", "dial tcp", "java."];
+    marks.iter().any(|mark| text.contains(mark))
+}

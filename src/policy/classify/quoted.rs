@@ -1,0 +1,198 @@
+//! Lines that are no evidence: printed source, names, passing tests, logs, expected values.
+
+use std::sync::LazyLock;
+
+use regex::bytes::{RegexSet, RegexSetBuilder};
+
+/// What a line quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quote {
+    /// Nothing: the tool speaks.
+    No,
+    /// The name of a test and its result.
+    Name,
+    /// A place in a source file, and what is wrong there.
+    Location,
+    /// That all is well.
+    Success,
+    /// Source code, a log, an expected value, the output of a passing test.
+    Source,
+}
+
+const SOURCE: &[&str] = &[
+    // Code excerpts with a gutter: rustc, gcc, ruff, tsc --pretty, babel.
+    r"^\s*>?\s*\d*\s*\|(?:\s|$|\^)",
+    r"^\s*(?:--> |::: |\.\.\.\s*$)",
+    r"^[\s^~|+-]*$",
+    // Diffs.
+    r"^[-+](?:[^-+]|$)",
+    r"^E\s+[-+?](?:\s|$)",
+    r"^\s*(?:left|right|expected|actual|got|want|received|Expected|Actual|Received)\b\s*:",
+    // What pytest explains of an assertion.
+    r"^E\s+(?:\+\s|assert\b|AssertionError\b)",
+    r"(?i)^\s*(?:E\s+)?(?:\w+\.)*Assertion(?:Failed)?Error\b",
+    // Logs of the program under test.
+    r"^\W*\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d",
+    r"^\W*\d\d:\d\d:\d\d[.,\s]",
+    r"^\W*(?:TRACE|DEBUG|INFO|WARN|NOTICE)\b",
+    r"^time=\S+ level=(?:debug|info|warn)",
+    r#"level"?[=:]"?(?:debug|info|warn)"#,
+    // Not final: the tool tries again, or only warns.
+    r"(?i)^\W*(?:npm )?warn(?:ing)?\b[:\s]",
+    r"(?i)\b(?:will retry|tr(?:y|ies) remaining|attempts? (?:left|remaining))",
+    r"(?:^|[ ,;(])(?:[Rr]etrying|Reconnecting)(?:[ ,;.)]|$)(?:[^(]|$)",
+    // Source that an interpreter or a linter prints.
+    r#"^\s+(?:if|for|while|return|raise|throw|throws|assert|print|printf|println!|panic!|expect|import|from|const|let|var|def|fn|func|echo)\b.*[({;:"]"#,
+    r"^\s+at\s+\S+.*:\d+",
+    r"^\s*#\s*(?:captured|expected|stdout of)",
+];
+
+const NAMES: &[&str] = &[
+    r"^test .* \.\.\. (?:ok|ignored|FAILED)",
+    r"\s(?:PASSED|SKIPPED|XFAIL)\b",
+    r"^(?:FAILED|ERROR) \S+::",
+    r"\s(?:FAILED|ERROR)\s+\[\s*\d+%\]",
+    r"^(?:\s*)(?:ok|not ok) \d+",
+    r"^\s*# Subtest",
+    r"^\s*(?:--- (?:PASS|FAIL|SKIP)|=== (?:RUN|PAUSE|CONT|NAME))",
+    r"^\s*(?:PASS|FAIL)\s+\[",
+    r"^\s*\d+\) \D",
+    r"^\[\s*(?:RUN|OK|FAILED|PASSED)\s*\]",
+    r"^_{3,} .* _{3,}$",
+    r"^---- .* stdout ----$",
+    r"^(?:FAIL|ERROR): \w+ \(",
+    r"^\s*\d+/\d+ Test\s+#\d+:",
+    r"^\s*(?:Start|Running)\s+\d+:",
+    r"^\((?:pass|fail|skip)\) ",
+];
+
+/// Marks that stand before a test's name where tests run, and before a finding elsewhere.
+const MARKED_NAMES: &[&str] = &[
+    r"^\s*(?:\xE2\x9C\x93|\xE2\x9C\x94|\xE2\x88\x9A|\xE2\x9C\x97|\xE2\x9C\x98|\xE2\x9C\x96|\xC3\x97|\xE2\x9C\x95|\xE2\x97\x8F|\xE2\x97\x8B|\xE2\x80\xA2)\s+[^\[\s]",
+];
+
+const LOCATIONS: &[&str] = &[
+    r"^(?:\[\w+\] )?\s*\S+\.(?:pyi?|rs|[cm]?[jt]sx?|go|c|cc|cpp|cxx|h|hpp|mm?|java|kts?|scala|rb|php|swift|cs|fs|exs?|sh|vue|svelte|hs|mli?|zig|lua|dart|css|scss|md)(?::\d|\(\d|:?\[\d| \d+:\d| line \d)",
+    r"^\s+\d+:\d+\s+(?:error|warning|\xE2\x9C\x96)",
+];
+
+/// Words of success, and a wrapper's words that only repeat the status.
+const SUCCESS: &[&str] = &[
+    r"^\S*make(?:\[\d+\])?: \*\*\* .* \S+ \d+$|^ninja: build stopped",
+    r"^npm (?:error|ERR!) (?:code ELIFECYCLE|errno|path|command|workspace|location|Lifecycle|Exit status|A complete log)|ELIFECYCLE",
+    r"(?i)^\W*(?:error:? )?(?:command|process|script|recipe|task|step)\b.* (?:failed|exited|completed|terminated) (?:with|on line).*\d+\W*$",
+    r"(?i)\b(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|problems?|issues?|warnings?|offenses?|violations?|differences)\b",
+    r"(?i)\b(?:errors?|failures?|failed|warnings?): ?0\b",
+    r"(?i)\b(?:succe(?:ss|ss?ful(?:ly)?|eded)|all (?:\w+ )?(?:checks|tests|good|ok|passed|done)|completed ok)\b",
+];
+
+static SETS: LazyLock<[RegexSet; 5]> =
+    LazyLock::new(|| [set(SOURCE), set(NAMES), set(LOCATIONS), set(SUCCESS), set(MARKED_NAMES)]);
+
+fn set(patterns: &[&str]) -> RegexSet {
+    // The patterns are constants that a test compiles; an empty set merely quotes nothing.
+    RegexSetBuilder::new(patterns).unicode(false).build().unwrap_or_else(|_| RegexSet::empty())
+}
+
+/// Follows the sections of a report, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Quoted {
+    section: Section,
+    tests_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Section {
+    #[default]
+    None,
+    /// pytest's FAILURES and ERRORS: only `E` lines speak.
+    Pytest,
+    /// What a test printed.
+    Captured,
+}
+
+impl Quoted {
+    /// Starts at the top of an output.
+    pub(super) fn new(tests_run: bool) -> Self {
+        Self { section: Section::None, tests_run }
+    }
+
+    /// What `line`, the next one, quotes.
+    pub(super) fn of(&mut self, line: &[u8]) -> Quote {
+        self.follow(line);
+        if SETS[1].is_match(line) || self.tests_run && SETS[4].is_match(line) {
+            return Quote::Name;
+        }
+        let inside = match self.section {
+            Section::None => false,
+            Section::Pytest => !line.starts_with(b"E ") && !line.starts_with(b"==") && !line.starts_with(b"!!"),
+            Section::Captured => true,
+        };
+        // The last of pip's retries is no mere warning: what follows only says that nothing was found.
+        let last_retry = contains(line, b"Retrying (Retry(total=0");
+        if inside || !last_retry && SETS[0].is_match(line) {
+            Quote::Source
+        } else if SETS[2].is_match(line) {
+            Quote::Location
+        } else if SETS[3].is_match(line) {
+            Quote::Success
+        } else {
+            Quote::No
+        }
+    }
+
+    fn follow(&mut self, line: &[u8]) {
+        if line.starts_with(b"=====") {
+            let title = line.trim_ascii_start();
+            let opens = contains(title, b" FAILURES =") || contains(title, b" ERRORS =");
+            self.section = if opens { Section::Pytest } else { Section::None };
+        } else if self.section != Section::None {
+            if line.starts_with(b"-----") && contains(line, b" Captured ") {
+                self.section = Section::Captured;
+            } else if line.starts_with(b"_____") || line.starts_with(b"!!!!!") {
+                self.section = Section::Pytest;
+            }
+        }
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        let lengths = SETS.each_ref().map(RegexSet::len);
+        assert_eq!(lengths, [SOURCE.len(), NAMES.len(), LOCATIONS.len(), SUCCESS.len(), MARKED_NAMES.len()]);
+    }
+
+    #[test]
+    fn code_names_and_logs_are_quotes() {
+        for (line, quote) in [
+            ("12 |     status = 403  # permission denied", Quote::Source),
+            ("test tests::returns_429 ... ok", Quote::Name),
+            ("2026-03-01T00:00:07.000Z WARN upstream: connection reset", Quote::Source),
+            ("warning: spurious network error (1 try remaining): timed out", Quote::Source),
+            ("ld: cannot open output file: Permission denied", Quote::No),
+            ("    at connect (net.js:10:3)", Quote::Source),
+            ("  left: \"No space left on device\"", Quote::Source),
+        ] {
+            assert_eq!(Quoted::default().of(line.as_bytes()), quote, "{line}");
+        }
+    }
+
+    #[test]
+    fn in_a_pytest_report_only_the_error_lines_speak() {
+        let mut quoted = Quoted::default();
+        assert_eq!(quoted.of(b"=================== FAILURES ==================="), Quote::No);
+        assert_eq!(quoted.of(b"open('x')  # Permission denied"), Quote::Source);
+        assert_eq!(quoted.of(b"E   OSError: [Errno 28] No space left on device"), Quote::No);
+        assert_eq!(quoted.of(b"----------- Captured stdout call -----------"), Quote::Source);
+        assert_eq!(quoted.of(b"Permission denied"), Quote::Source);
+        assert_eq!(quoted.of(b"=========== short test summary info ==========="), Quote::No);
+    }
+}

@@ -1,0 +1,132 @@
+//! Words of agents' programs and of the APIs behind them.
+//!
+//! The order matters: a usage limit names credits that one could buy, a throttle speaks of tokens and prompts.
+
+use super::{ANY, Rule, rule};
+use crate::policy::classify::verdict::{
+    AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CONTEXT, COST_LIMIT, MAX_TURNS, NO_MODEL, NO_SESSION, OVERLOADED,
+    SERVICE, THROTTLED, USAGE_LIMIT,
+};
+
+/// What the error says.
+pub(super) const RULES: &[Rule] = &[
+    rule(
+        "agent.spend-cap",
+        ANY,
+        r"(?i)spend(?:ing)? (?:cap|limit)|(?:hit|reached|exceeded) (?:your|the) (?:monthly )?(?:billing|budget|hard) limit|hard limit has been reached|billing_hard_limit",
+        AUTH,
+    ),
+    rule(
+        "agent.usage-limit",
+        ANY,
+        r"(?i)(?:hit|reached|exceeded) (?:your|the|its|our)? ?(?:\S+ )?(?:usage|session|weekly|daily|monthly|hourly|5-hour|five-hour|opus|sonnet|plan|account|free[- ]tier|fair use) (?:\S+ )?(?:limit|quota)|usage limit (?:reached|exceeded)|\b\d+-hour limit reached|limit reached\W+resets|out of (?:extra|included|fast) (?:usage|requests)|usage_limit_reached|(?:weekly|daily|session|monthly|opus) limit (?:reached|exceeded)|limit will reset at|try again (?:at|on) (?:\d+:\d\d|[A-Z][a-z]{2} \d)|daily (?:quota|limit) (?:exceeded|reached)|quota (?:resets?|will reset)|PerDay\b|requests? per day|\(RPD\)|reached the (?:daily|weekly|monthly)",
+        USAGE_LIMIT,
+    ),
+    rule(
+        "agent.throttled-quota",
+        ANY,
+        r"(?i)RESOURCE_EXHAUSTED|retryDelay|please (?:retry|try again) in [\d.]+ ?(?:m?s|sec|min|h)|(?:tokens|requests|images|input tokens|output tokens|TPM|RPM)(?: per |/)(?:min|sec|hour|minute|second)|tokens per min|exhausted your (?:capacity|quota)|generate_content_\w+requests|quota metric",
+        THROTTLED,
+    ),
+    rule(
+        "agent.billing",
+        ANY,
+        r"(?i)insufficient[_ ](?:quota|credits?|balance|funds)|credit balance is too low|out of credits|no credits|not enough credits|(?:add|purchase|buy) (?:more )?credits|billing (?:not active|error|issue|disabled|account)|billing_(?:not_active|error)|exceeded your current quota|check your plan and billing|payment required|(?:account|organization) (?:is |has been )?(?:deactivated|disabled|suspended|not active|on hold)|subscription (?:has )?(?:expired|ended|inactive|required|is not active)|requires? (?:a )?(?:paid|pro|plus|max|active) (?:plan|subscription)|free trial (?:has )?(?:ended|expired)|overdue|prepay|\b402\b",
+        AUTH,
+    ),
+    rule(
+        "agent.overloaded",
+        ANY,
+        r"(?i)\boverload(?:ed)?(?:_error)?\b|\b529\b|model is (?:currently )?at capacity|at capacity|experiencing high (?:demand|load|traffic)|exceeded retry limit, last status: (?:429|503|529)|no capacity|server is busy|too busy|slow_down|high (?:demand|traffic)|currently (?:unavailable due to|busy)|capacity constraints",
+        OVERLOADED,
+    ),
+    rule(
+        "agent.rate-limit",
+        ANY,
+        r"(?i)\brate[- _]?limit(?:s|ed|ing|_error|_exceeded)?\b|RateLimitError|ratelimit|too many requests|temporarily limiting requests|request rejected \(429\)|\bthrottl(?:ed|ing)(?:Exception)?|ThrottlingException|TooManyRequests|(?:status(?: code)?|HTTP|error|code)\W{0,4}429\b|\b429\b \W*(?:Too|rate)|\(429\)",
+        THROTTLED,
+    ),
+    rule(
+        "agent.context",
+        ANY,
+        r"(?i)prompt is too long|conversation (?:is )?too long|context[_ ](?:length|window|limit)[_ ]?(?:exceeded|limit|overflow|is full)?|autocompact is thrashing|ran out of room|exceeds? (?:the )?(?:model's )?(?:maximum )?(?:context|token limit|maximum (?:number of )?(?:tokens|input))|maximum context length|(?:input )?token (?:count|limit).{0,60}exceed|exceed.{0,40}(?:context|token) (?:window|limit|length)|too many (?:input )?tokens|input (?:is )?too long|input length and .max_tokens. exceed|reduce the length of (?:the )?(?:messages|prompt|input)|ContextWindowExceeded|ContextOverflow|string too long|prompt too large|request too large for model|larger than the (?:maximum )?context|max_output_tokens|output token maximum|exceeds? the limit of \d+ tokens|n_ctx|maximum prompt length|prompt contains \d+ tokens|tokens? > \d+ maximum|model_max_prompt_tokens|compact(?:ion)? failed|MessageOutputLengthError",
+        CONTEXT,
+    ),
+    rule(
+        "agent.cost-limit",
+        ANY,
+        r"(?i)error_max_budget_usd|max(?:imum)? budget|budget (?:limit )?(?:exceeded|reached)|cost limit",
+        COST_LIMIT,
+    ),
+    rule(
+        "agent.max-turns",
+        ANY,
+        r"(?i)error_max_turns|(?:max(?:imum)?|reached|exceeded).{0,24}\b(?:turns|iterations|steps|session turns|tool (?:calls|rounds))\b|max_turns|FatalTurnLimited|turn limit|loop detected",
+        MAX_TURNS,
+    ),
+    rule(
+        "agent.session",
+        ANY,
+        r"(?i)no (?:conversation|session|thread|rollout|saved session|chat|checkpoint)s? (?:was )?(?:found|with)|(?:session|conversation|thread)(?: \S+)? (?:was )?(?:not found|does not exist|could not be found|no longer exists)|session id .*(?:not found|invalid)|invalid session identifier|no thread with id|could not find (?:session|conversation|thread)|(?:unable|failed) to (?:resume|find|load) (?:the )?(?:session|conversation|thread)|no previous (?:session|conversation|response)|previous_response_not_found|error resuming session",
+        NO_SESSION,
+    ),
+    rule(
+        "agent.model",
+        ANY,
+        r"(?i)issue with the selected model|model[_ ]not[_ ]found|ModelNotFound|(?:model|deployment)\b.{0,80}(?:does not exist|not found|is not (?:available|supported|found)|is unknown|has been (?:deprecated|retired|decommissioned)|doesn't exist|no longer (?:available|supported)|invalid)|(?:unknown|invalid|no such|unsupported|unrecognized) model\b|not a valid model|models/\S+ is not found|not_found_error|DeploymentNotFound|decommissioned|no endpoints found|provider .*not found|unknown provider|ProviderModelNotFound|agent .* not found",
+        NO_MODEL,
+    ),
+    rule(
+        "agent.auth",
+        ANY,
+        r"(?i)not logged in|please (?:run )?[`'\x22]?(?:\S+ )?/?(?:log ?in|auth)\b|/login\b|(?:invalid|incorrect|missing|no|expired|bad|wrong|revoked|malformed) (?:\S+ )?(?:x-)?(?:api[- _]?key|access token|auth token|token|credentials?|bearer|authentication|refresh token|api token)|invalid[_ ](?:x-)?api[_ ]key|API key (?:not (?:valid|found|set)|is (?:missing|invalid|required|not)|expired|must be)|oauth (?:token|session|authentication|access|error|org)|(?:token|session|login|credentials?|api key|key)\b.{0,30}(?:has |have |was |were |been |is |are ){0,3}(?:expired|revoked|invalid(?:ated)?|rejected|not (?:valid|found|set|configured|provided))|authentication[_ ](?:error|failed|failure|required)|AuthenticationError|unauthori[sz]ed|unauthenticated|authorization (?:failed|required)|not authenticated|permission[_ ]?(?:_error|_denied|error|denied)|PERMISSION_DENIED|PermissionDeniedError|forbidden|access (?:was |is |has been )?denied|AccessDenied|does not have access|not authorized|(?:set|provide|configure|specify|export|missing|need|requires?) (?:an? |the |your |one of )*(?:\S*API_KEY|\S*_TOKEN|auth(?:entication)? method|api key|credentials)|Auth method|sign in|log in (?:again|first|to)|logged out|ProviderAuthError|FatalAuthentication|(?:status(?: code)?|HTTP|error|code|status:)\W{0,4}40[13]\b|\b401\b|\b403\b|could not (?:refresh|validate|authenticate)|environment variables?: \S*_(?:KEY|TOKEN)|security token",
+        AUTH,
+    ),
+    rule(
+        "agent.network",
+        ANY,
+        r"(?i)unable to connect|fetch failed|failed to fetch|stream (?:disconnected|error|closed|ended|was reset|interrupted)|disconnected before completion|connection (?:failed|error|refused|reset|closed|lost|aborted|timed out|terminated|dropped|was)|ConnectionError|APIConnectionError|connect(?:ion)? timeout|\bE(?:CONN(?:REFUSED|RESET|ABORTED)|NOTFOUND|AI_AGAIN|TIMEDOUT|HOSTUNREACH|NETUNREACH|PIPE)\b|socket hang up|getaddrinfo|network (?:error|is unreachable|connection|request failed|failure|timeout)|request timed out|request timeout|timed out waiting for|(?:APITimeout|ConnectTimeout|ReadTimeout|Timeout)(?:Error|Exception)?|error sending request|dns error|name resolution|could not (?:resolve|connect|reach)|couldn't connect|cannot connect|failed to connect|no route to host|certificate|TLS|SSL|UND_ERR|terminated$|other side closed|premature close|premature EOF|idle timeout|socket connection|tunneling socket|proxy|offline|internet connection|reset by peer|broken pipe|aborted$|transport error|websocket",
+        AGENT_NETWORK,
+    ),
+    rule(
+        "agent.service",
+        ANY,
+        r"(?i)internal[_ ]?server[_ ]?error|\bapi_error\b|server[_ -](?:side )?(?:error|issue)|InternalServerError|InternalError|error (?:occurred )?while processing|bad gateway|gateway time-?out|service (?:is )?(?:temporarily )?unavailable|ServiceUnavailable|backend error|\bINTERNAL\b|\bUNAVAILABLE\b|DEADLINE_EXCEEDED|(?:status(?: code)?|HTTP|error|code|status:|API Error:?)\W{0,4}5\d\d\b|\b50[0234]\b|upstream|an unexpected error|try again later|empty (?:response|stream)|no response|something went wrong",
+        SERVICE,
+    ),
+    rule(
+        "agent.request",
+        ANY,
+        r"(?i)tool use concurrency|invalid[_ ]?(?:request|argument|parameter|params|prompt|schema|type|value|json)(?:_error)?|BadRequest|bad request|INVALID_ARGUMENT|FatalInput|FatalConfig|unprocessable|validation error|malformed|(?:status(?: code)?|HTTP|error|code|status:|API Error:?)\W{0,4}4(?:00|13|22)\b|unsupported (?:parameter|value|content|image|media)|unknown (?:parameter|option|argument|flag)|unexpected argument|missing required|could not process (?:image|pdf)|image (?:was |exceeds|is )|request (?:body )?(?:is )?too large|request_too_large|must (?:alternate|be|have|start|not|contain|match|end)|tool_use. ids|tool_result|function_call|thought_signature|not supported|unrecognized (?:option|argument|flag|request)|no (?:prompt|input) provided|input must be provided|invalid option|content (?:filter|policy|management)|safety|blocked|refus",
+        BAD_REQUEST,
+    ),
+    rule(
+        "agent.not-found",
+        ANY,
+        r"(?i)(?:status(?: code)?|HTTP|error|code|status:|API Error:?)\W{0,4}404\b|\b404\b|NotFoundError|NOT_FOUND|\bnot found\b|does not exist",
+        NO_MODEL,
+    ),
+];
+
+/// Lines in which a program speaks of its own trouble, as against prose and what tools printed.
+pub(super) const LINES: &[Rule] = &[
+    rule(
+        "agent-line.prefixed",
+        ANY,
+        r"(?i)^[^\w\[]*(?:\[?\d{4}-\d\d-\d\dT[\d:.]+Z?\]?\s+)?\[?(?:\w+ )?(?:api|claude|codex|gemini|opencode|aider|stream|provider|request|fatal|server|http|runtime|unexpected|unhandled|critical|an|internal|execution|turn|agent|model|llm|session|goose|amp|cursor|qwen|cline)?[ _-]?(?:api )?(?:error|exception|fatal|failed|failure)\b",
+        AGENT_UNKNOWN,
+    ),
+    rule("agent-line.exception", ANY, r"^[^\w]*(?:\w+\.)*\w*(?:Error|Exception|Exceeded)\b ?[:({\[]", AGENT_UNKNOWN),
+    rule(
+        "agent-line.sentence",
+        ANY,
+        r"(?i)^\W*(?:you(?:.{1,3}ve| have) (?:hit|reached|exceeded|run out|used up)|you(?:.{1,3}re| are) out of|you (?:exceeded|need to (?:log|sign)|are not (?:logged|authenticated|signed|authorized))|your (?:\S+ ){0,4}(?:limit|quota|credit|subscription|account|organization|plan|session|api key|token|workspace|input)|claude (?:ai |code )?(?:usage|max|pro|\S+ limit)|credit balance|insufficient|prompt is too long|conversation (?:is )?too long|context (?:window|length)|autocompact|not logged in|invalid (?:api key|x-api|session|auth)|incorrect api key|missing api key|no api key|api key|oauth|authentication|unauthorized|forbidden|please (?:run|set|log|sign|retry|try again|check|provide|configure)|unable to (?:connect|reach|authenticate)|could not (?:connect|resolve|reach|authenticate|find)|cannot connect|failed to (?:connect|authenticate|fetch|resume|login|sign|get|load|send|refresh)|fetch failed|network|connection|stream (?:error|disconnected)|request (?:rejected|timed out|too large|failed|was)|rate[- ]limit|too many requests|quota|overloaded|repeated|server (?:is|error|overloaded)|service|internal server|the (?:model|server|service|api|request|selected|engine|prompt|input)|this (?:model|request|organization|account)|model |no (?:conversation|session|thread|deferred|endpoints)|there(?:.{1,3}s| is) an issue|reached (?:max|the)|max(?:imum)? (?:turns|number|session|steps)|session|\d+-hour limit|(?:weekly|daily|monthly|session|usage|opus|sonnet|api) limit|execution error|workspace|quota exceeded|codex|resource(?:_| has been )exhausted|retry|spend|billing|limit reached|sorry|unexpected status|exceeded|litellm|(?:HTTP|status)\b|[45]\d\d\b|\S*API_KEY|environment variable|when using|login|sign in|resource)",
+        AGENT_UNKNOWN,
+    ),
+    rule(
+        "agent-line.json",
+        ANY,
+        r#"^\W*\{?\s*"?(?:error|type|code|status|message)"?\s*:|"type":\s*"error"|"error":\s*\{|"message":\s*""#,
+        AGENT_UNKNOWN,
+    ),
+];

@@ -1,0 +1,211 @@
+//! The machine refused: disk, permissions, limits, locks, missing tools.
+//!
+//! A bare phrase such as "Permission denied" counts only where a program reports it: after a colon or at the start, and
+//! at the end of what it says. In a string literal or a name it does not.
+
+use super::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use crate::policy::classify::verdict::{DENIED, DISK_FULL, LIMIT, LOCKED, NO_TOOL};
+
+const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
+
+pub(super) const RULES: &[Rule] = &[
+    // Watchers and instances share the code of a full disk.
+    rule(
+        "limit.watchers",
+        ANY,
+        r"(?i)file watchers reached|inotify (?:instances|watch(?:es)?) (?:limit|reached)|inotify_(?:init1?|add_watch)\b.*(?:No space|Too many)|max_user_(?:watches|instances)|ENOSPC.*\bwatch\b",
+        LIMIT,
+    ),
+    rule(
+        "disk.full",
+        ANY,
+        r"(?:^|[:;(=>\]] *|- |ERROR )[Nn]o space left on device(?:$|[ .,;:()\]'])|\bENOSPC\b|\(os error 28\)|\[Errno 28\]|errno[ =:]+28\b",
+        DISK_FULL,
+    ),
+    rule(
+        "disk.full-words",
+        ANY,
+        r"(?i)(?:^|[:;(] *)(?:there is )?not enough (?:free )?(?:space on (?:the )?dis[kc]|disk space)|(?:^|: )(?:insufficient|out of|low on) (?:free )?disk space|don't have enough free space in|database or disk is full|(?:^|: )disk (?:is )?full\b|you don't have enough free space|write error:? .*no space|no space left on (?:disk|volume|the device)|out of inodes|no free inodes|not sufficient (?:disk )?space|StorageFull|needs? .* (?:MB|GB|bytes) .*available (?:disk )?space",
+        DISK_FULL,
+    ),
+    rule(
+        "disk.quota",
+        ANY,
+        r"(?i)(?:^|[:;(] *)disk quota exceeded|\bEDQUOT\b|\(os error 122\)|\[Errno 122\]",
+        DISK_FULL,
+    ),
+    rule(
+        "disk.full-locale",
+        ANY,
+        r"Auf dem Gerät ist kein Speicherplatz mehr|Kein Speicherplatz|Aucun espace disponible|Plus d'espace disponible|No queda espacio en el dispositivo|Não há espaço|Spazio esaurito|На устройстве не осталось|设备上没有空间|デバイスに空き領域",
+        DISK_FULL,
+    ),
+    rule(
+        "limit.open-files",
+        ANY,
+        r"(?:^|[:;(] *|\] )[Tt]oo many open files|\bEMFILE\b|\bENFILE\b|\(os error (?:24|23)\)|\[Errno 2[34]\]|Zu viele offene Dateien|Trop de fichiers ouverts|Demasiados archivos abiertos",
+        LIMIT,
+    ),
+    rule(
+        "lock.again",
+        ANY,
+        r"(?:^|[:;(] *)Resource temporarily unavailable\b|\bEAGAIN\b|\(os error 11\)|\[Errno 11\]|(?:fork|vfork|clone): retry|Die Ressource ist zur Zeit nicht verfügbar|Ressource temporairement non disponible|Recurso no disponible temporalmente|pthread_create failed|unable to create (?:new )?(?:native )?thread|failed to spawn thread|can't start new thread",
+        LOCKED,
+    ),
+    rule(
+        "lock.file",
+        ANY,
+        r"(?i)index\.lock': File exists|another git process seems|cannot lock ref\b|unable to (?:acquire|obtain|get|lock) (?:the )?(?:\S+ )?(?:lock|administration directory)|could not (?:get|acquire|obtain) (?:the )?(?:\S+ ){0,2}lock\b|failed to (?:acquire|obtain|get) (?:the )?(?:\S+ ){0,3}lock\b|(?:is )?(?:currently )?(?:locked|held|in use) by (?:another )?(?:\S+ )?(?:process|instance|daemon|pid)|another (?:instance|process|program|copy)\b.{0,40}\b(?:is (?:already |currently )?(?:running|using|holding)|holds|has (?:the )?lock)|database is locked|timeout waiting (?:to lock|for (?:the )?lock)|waiting for (?:the )?(?:\S+ )?lock .*(?:gave up|failed|timed out)|lock (?:file )?(?:\S+ )?(?:already exists|is held|exists)|is another process using it|unable to lock (?:the )?database|(?:could not|cannot|unable to) (?:create|open|take) lock ?file",
+        LOCKED,
+    ),
+    rule(
+        "lock.busy",
+        ANY,
+        r"(?:^|: )(?:Text file busy|Device or resource busy)|\bE(?:TXTBSY|BUSY)\b|\(os error (?:26|16)\)|\[Errno (?:26|16)\]|EADDRINUSE|[Aa]ddress already in use|port \d+ is already (?:in use|allocated)",
+        LOCKED,
+    ),
+    rule(
+        "denied.read-only",
+        ANY,
+        r"(?:^|[:;(] *)(?:[Rr]ead-only file ?system)\b|\bEROFS\b|\(os error 30\)|\[Errno 30\]|Das Dateisystem ist nur lesbar|Système de fichiers accessible en lecture seul|Sistema de ficheros de sólo lectura|Sistema de archivos de s(?:ó|o)lo lectura",
+        DENIED,
+    ),
+    rule(
+        "denied.access",
+        ANY,
+        r"(?:^|[:;(\]=>] *|- |ERROR |with |error |failed )[Pp]ermission denied(?:$|[ .,;:()\]'!?])|\bEACCES\b|\(os error 13\)|\[Errno 13\]|\berrno[ =:]+13\b|\(13: Permission denied\)|kind: PermissionDenied",
+        DENIED,
+    ),
+    rule(
+        "denied.operation",
+        ANY,
+        r"(?:^|[:;(] *)[Oo]peration not permitted(?:$|[ .,;:()'])|\bEPERM\b|\(os error 1\)|\[Errno 1\]",
+        DENIED,
+    ),
+    rule(
+        "denied.windows",
+        ANY,
+        r"(?:^|: )Access is denied\b|\(os error 5\)|\[WinError 5\]|UnauthorizedAccessException|Access to the path '.*' is denied|AccessDeniedException|AccessControlException",
+        DENIED,
+    ),
+    rule(
+        "denied.words",
+        ANY,
+        r"(?i)insufficient permission|(?:^|[:.,;(] *|since |because |as )(?:you|user \S+|we) (?:do not|don't|does not) have (?:the )?(?:sufficient |required |write |necessary )?(?:permissions?|write access|the permissions)\b|are you root\?|must be (?:run as )?(?:root|superuser)|requires? (?:root|superuser|administrator) (?:privilege|access|permission)|not in the sudoers|sudo: .*password is required|a terminal is required to read the password|you cannot perform this operation unless you are root|permission denied while trying to connect|dubious ownership|needs? to be run as root|no write access|is not writ(?:e)?able(?:$|[ .,;:])|not have write permissions|unable to write .*: permission|cannot write .*permission|write permission",
+        DENIED,
+    ),
+    rule(
+        "denied.credentials",
+        FEEDBACK,
+        r"Permission denied \((?:publickey|password)|Host key verification failed|fatal: Authentication failed for|could not read (?:Username|Password) for|HTTP Basic: Access denied|remote: Permission to .* denied",
+        DENIED,
+    ),
+    rule(
+        "denied.locale",
+        ANY,
+        r"(?:: )(?:Keine Berechtigung|Permission non accordée|Permiso denegado|Permissão negada|Permesso negato|Отказано в доступе|许可权不够|权限不够|許可がありません|Vorgang nicht zulässig|Opération non permise|Operación no permitida)",
+        DENIED,
+    ),
+    rule("limit.argument-list", ANY, r": Argument list too long|\bE2BIG\b|\(os error 7\)|\[Errno 7\]", LIMIT),
+    rule(
+        "limit.other",
+        ANY,
+        r"(?:^|: )(?:File too large|Too many levels of symbolic links|File name too long|Input/output error|Stale file handle|Bad file descriptor|File size limit exceeded|Too many users|Structure needs cleaning|Value too large for defined data type)$|\bE(?:FBIG|IO|STALE|NAMETOOLONG|ELOOP|LOOP)\b: |\(os error (?:5|27|116|36|40)\)|\[Errno (?:5|27|116|36|40)\]|too many processes|maximum number of processes|max user processes",
+        LIMIT,
+    ),
+];
+
+/// A program, an interpreter, a library of the machine.
+pub(super) const MISSING_TOOL: &[Rule] = &[
+    rule(
+        "tool.shell",
+        ANY,
+        r"(?i)(?:^|: )command not found(?:$|: |[ .])|^\S*sh: (?:line )?\d+: .+: not found$|^\S+: \d+: \S+: not found$|^zsh:\d+: command not found|is not recognized as (?:an internal|the name of)|: command not found$|unknown command: \S+ not found|^fish: Unknown command",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.shell-locale",
+        ANY,
+        r"Kommando nicht gefunden|Befehl nicht gefunden|commande introuvable|orden no encontrada|no se encontró la orden|comando non trovato|comando não encontrado|команда не найдена|未找到命令|コマンドが見つかりません",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.env",
+        ANY,
+        r"^(?:/usr/bin/)?env: .+: |bad interpreter: |cannot execute: required file not found|no such file or directory: .*interpreter",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.library",
+        ANY,
+        r"error while loading shared libraries|(?i)\b(?:cannot open shared object file|Library not loaded: |dyld\[?\d*\]?: .*(?:image|library) not (?:found|loaded))|: version `(?:GLIBC|GLIBCXX|CXXABI)\S*' not found|DLL load failed",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.linker",
+        FEEDBACK,
+        r"linker `[^`]+` not found|collect2: fatal error: cannot find '?\S*ld|invalid linker name in argument|cannot find 'ld'|fatal error: cannot execute .*(?:cc1|as|ld)|(?:g?cc|g\+\+|clang)(?:\+\+)?: (?:fatal )?error: (?:cannot execute|unable to execute command|.*cc1\S*: No such file)",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.cargo",
+        ANY,
+        r"^error: no such (?:sub)?command: `|error: toolchain '\S+' is not installed|is not installed for the toolchain|error: '\S+' is not installed|the `\S+` (?:binary|component).* is not (?:installed|available|applicable)|unknown proxy name|target may not be installed|can't find crate for `(?:std|core|test)`",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.python-module",
+        ANY,
+        r"(?:^|/)(?:python|pypy)[\d.]*(?:\.exe)?: No module named|^(?:\S*python\S*): Error while finding module specification|^No module named (?:pytest|pip|mypy|ruff|flake8|pylint|black|tox|nox|poetry|coverage|build|venv|isort|unittest2|nose2?|pyright)\b|No Python at |did not find executable at",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.exec",
+        ANY,
+        r"executable file not found in \$?%?PATH|\bspawn(?:Sync)? \S+ ENOENT|(?:posix_spawn|execvp|execve|CreateProcess)\S*:? .*No such file or directory|(?i:failed to (?:execute|run|spawn|find|start|launch) (?:the )?(?:command|tool|program|process|executable|binary|linker|compiler)?).*(?:No such file or directory|not found|os error 2)|\(never executed\)|^\S*make(?:\[\d+\])?: \S+: (?:No such file or directory|Command not found|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier)|(?i:could not (?:execute|run|start) (?:command|process|program)).*No such file|command '\S+' failed: No such file|error: \[Errno 2\] No such file or directory: '(?:gcc|cc|g\+\+|clang|cmake|make|git|ninja|node|npm|cargo|rustc|go|java|\w+-config)\S*'|FileNotFoundError: \[Errno 2\] No such file or directory: '(?:[\w.+-]{1,24})'$",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.compiler",
+        FEEDBACK,
+        r"no acceptable C compiler found|C(?:\+\+)? compiler cannot be found|No CMAKE_\w+_COMPILER could be found|unable to find a build program corresponding|is not a full path and was not found in the PATH|Unknown compiler\(s\)|(?i)is `?(?:cmake|pkg-config|protoc|nasm|perl|make|ninja|clang|llvm-config)`? (?:not )?installed\?|could not find `?(?:protoc|cmake|pkg-config|nasm|llvm-config|bison|flex)\b|pkg-config (?:command |script )?(?:could not be|was not|not) found|The pkg-config script could not be found|Microsoft Visual C\+\+ \d+\.\d+ or greater is required|xcrun: error: |no developer tools were found|unable to find (?:utility|libclang)|No C compiler|compiler not found",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.java",
+        ANY,
+        r"Unable to locate a Java Runtime|JAVA_HOME (?:is not set|environment variable is not)|JAVA_HOME is set to an invalid directory|No compiler is provided in this environment|Cannot find a Java installation|No matching toolchains? found|No locally installed toolchains match|SDK location not found|ANDROID_(?:HOME|SDK_ROOT) .*not set",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.browser",
+        FEEDBACK,
+        r"Executable doesn't exist at|(?i)could not find (?:google )?chrom(?:e|ium)|no usable (?:browser|chrome)|no binary for Chrome\w* browser|cannot find (?:Chrome|Firefox) binary|Cypress (?:verification|executable) .*(?:not found|missing)|The cypress npm package is installed, but the Cypress binary is missing|Missing X server|Your system is missing the dependency",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.subcommand",
+        ANY,
+        r"^(?:git|docker|cargo|kubectl|go|hg|pyenv|rbenv): '?\S+'? is not a \S+ command|: '\S+' is not a git command|docker: '\S+' is not a docker command|docker: unknown command|go: no such tool|gh: unknown command|^error: unknown command: cargo",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.version-manager",
+        ANY,
+        r"(?:pyenv|rbenv|nodenv|jenv|asdf|mise|volta|nvm|fnm)\S*[: ].*(?:not installed|No version is set|command not found|is not yet installed)|N/A: version .* is not yet installed|No version is set for command|A compatible \.NET SDK was not found|The command could not be loaded, possibly because|No \.NET SDKs were found|You must install (?:or update )?\.NET|can't find gem (?:bundler|rake)|Could not find 'bundler'|sdkmanager not found|unable to find (?:xcodebuild|simctl)",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.daemon",
+        FEEDBACK,
+        r"(?i)cannot connect to the docker daemon|is the docker daemon running|could not connect to docker|failed to connect to the docker API|Docker (?:is not running|environment should have|engine is not running)|Could not find a valid Docker environment",
+        NO_TOOL,
+    ),
+    rule(
+        "tool.hook",
+        FEEDBACK,
+        r"(?i)\bExecutable `[^`]+` not found|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
+        NO_TOOL,
+    ),
+    rule("tool.agent", AGENT, r"(?i)native binary not found|Cannot find module '/\S*/(?:cli|index|bin)\S*'", NO_TOOL),
+];

@@ -1,0 +1,255 @@
+//! Test runners: what could not be loaded, what failed, what is flaky.
+
+use super::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use crate::policy::classify::verdict::{BROKEN, FAILED};
+
+const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
+
+/// Marks of a test that failed by what it checks.
+pub(super) const ASSERTION: &[Rule] = &[
+    rule(
+        "assertion.any",
+        ANY,
+        r"(?i)\bassert(?:ion)?[\w.]*(?:error|failed|failure|exception|failederror)\b|assertion `?.*failed|^E\s+assert\b|ERR_ASSERTION|failureType: 'testCodeFailure'|\bAssertionError\b|\bexpect\(.*\)\.|^\s*(?:Expected|expected)\b.*|^\s*Failure/Error:|ComparisonFailure|should (?:be|equal|have|deep)",
+        FAILED,
+    ),
+    rule("assertion.go", ANY, r"^--- FAIL: ", FAILED),
+];
+
+/// The runner says that it could not collect, load or build tests.
+pub(super) const LOAD: &[Rule] = &[
+    rule("load.perl", FEEDBACK, r"aborted due to compilation errors|^BEGIN failed--compilation aborted", BROKEN),
+    rule("load.shell", FEEDBACK, r": unbound variable$|: parameter not set$", BROKEN),
+    rule(
+        "load.pytest",
+        FEEDBACK,
+        r"^_+ ERROR collecting |errors? during collection|^ImportError while (?:loading conftest|importing test module)|^ERROR \S+\.py(?: - (?:\w+Error)\b.*)?$|conftest\.(?:ConftestImportFailure|py.*ConftestImportFailure)|PytestUsageError.*import|ConftestImportFailure",
+        BROKEN,
+    ),
+    rule(
+        "load.unittest",
+        FEEDBACK,
+        r"unittest\.loader\._FailedTest|^ImportError: Failed to import test module",
+        BROKEN,
+    ),
+    rule(
+        "load.go",
+        FEEDBACK,
+        r"^FAIL\s+\S+ \[(?:build|setup) failed\]|\x22Action\x22:\x22build-fail\x22|\[no test files\].*error|could not import \S+ \(",
+        BROKEN,
+    ),
+    rule("load.rspec", FEEDBACK, r"An error occurred while loading |errors? occurred outside of examples", BROKEN),
+    rule(
+        "load.junit",
+        FEEDBACK,
+        r"Compilation failed; see the compiler|COMPILATION ERROR|:compile\w*(?:Java|Kotlin|Scala|Groovy)\w*'?\.?(?: FAILED)?$|Failed to compile|\(Test / compileIncremental\) Compilation failed|\bcompileIncremental\b.*failed",
+        BROKEN,
+    ),
+    rule("load.deno", FEEDBACK, r"^\W*(?:error: )?Type checking failed|\(uncaught error\)", BROKEN),
+    rule("load.dotnet", FEEDBACK, r"^Build FAILED\.|: error (?:CS|FS|BC|MSB|NETSDK|NU)\d+:", BROKEN),
+    rule(
+        "load.node",
+        FEEDBACK,
+        r"^# (?:SyntaxError|Error: Cannot find module|Error \[ERR_MODULE_NOT_FOUND\])|^\s*error: 'Cannot find (?:module|package)|^\s*code: 'ERR_MODULE_NOT_FOUND'|Uncaught exception in .*\.(?:js|ts|mjs|cjs)|✘ No tests found in .*(?:SyntaxError|make sure to import)|Couldn't (?:load|find) .*test file",
+        BROKEN,
+    ),
+];
+
+/// The runner counts failed tests, or names one.
+pub(super) const TESTS_FAILED: &[Rule] = &[
+    rule("tests.bats-mark", TEST, r"^ ✗ \S", FAILED),
+    rule(
+        "tests.behave",
+        FEEDBACK,
+        r"^\d+ (?:features?|scenarios?|steps?) passed, .*\b[1-9]\d* (?:failed|errors?|error|undefined)|^Errored scenarios:|^Failing scenarios:",
+        FAILED,
+    ),
+    rule(
+        "tests.cargo",
+        FEEDBACK,
+        r"^test result: FAILED|^error: (?:test|doctest) failed, to rerun|^error: \d+ targets? failed",
+        FAILED,
+    ),
+    rule(
+        "tests.nextest",
+        FEEDBACK,
+        r"^error: test run failed|^\s+Summary \[.*\b[1-9]\d* failed|^\s*(?:TRY \d+ )?FAIL \[",
+        FAILED,
+    ),
+    rule(
+        "tests.pytest",
+        FEEDBACK,
+        r"^(?:=+ )?(?:[1-9]\d* (?:failed|errors?)\b.* in [\d.]+s|.*\b[1-9]\d* failed, .* in [\d.]+s)|^(?:FAILED|ERROR) \S+::",
+        FAILED,
+    ),
+    rule(
+        "tests.unittest",
+        FEEDBACK,
+        r"^FAILED \((?:failures|errors|unexpected successes)=|^(?:FAIL|ERROR): \w+ \(",
+        FAILED,
+    ),
+    rule(
+        "tests.jest",
+        FEEDBACK,
+        r"^Tests:\s+[1-9]\d* failed|^\s*Tests\s+[1-9]\d* failed|^Snapshots?:?\s+[1-9]\d* (?:failed|obsolete)|\x22numFailedTests\x22:\s*[1-9]",
+        FAILED,
+    ),
+    rule("tests.mocha", FEEDBACK, r"^\s+[1-9]\d* failing\b|^\s*(?:[1-9]\d*) (?:of \d+ )?failed\s*(?:\(|$)", FAILED),
+    rule(
+        "tests.tap",
+        FEEDBACK,
+        r"^# (?:fail|failed) +[1-9]\d*|^\s*not ok \d+\b|^# Looks like you failed \d+|^Result: FAIL|^Failed \d+/\d+ (?:subtests|test programs)|^ℹ fail [1-9]\d*|^# failed [1-9]\d* (?:of|test)|^# time=.*\n?# fail [1-9]",
+        FAILED,
+    ),
+    rule(
+        "tests.go",
+        FEEDBACK,
+        r"^\s*--- FAIL: |^FAIL\t\S+\t[\d.]+s|\x22Action\x22:\x22fail\x22|^FAIL\s+\S+\s+[\d.]+s$|^FAIL$|^=== FAIL|^DONE \d+ tests.* [1-9]\d* failures?|^WARNING: DATA RACE|testing.go:\d+: race detected",
+        FAILED,
+    ),
+    rule(
+        "tests.junit",
+        FEEDBACK,
+        r"Tests run: \d+, (?:Failures: [1-9]|Failures: 0, Errors: [1-9])|There are test failures|There were failing tests|^\d+ tests? completed, [1-9]\d* failed|> .*\(\) FAILED$|^\S+ > .* FAILED$|\[ *[1-9]\d* tests? failed *\]|^Failed tests?:|Tests in error:|^\[error\] (?:Failed tests|Failed: Total)|\*\*\* FAILED \*\*\*|\*\*\* [1-9]\d* (?:TESTS?|SUITES?) (?:FAILED|ABORTED)",
+        FAILED,
+    ),
+    rule(
+        "tests.ruby",
+        FEEDBACK,
+        r"\b\d+ examples?, [1-9]\d* failures?|\b\d+ (?:runs|tests), .*(?:[1-9]\d* failures|[1-9]\d* errors)|^rspec \./\S+:\d+|^\d+ scenarios? \(.*[1-9]\d* failed",
+        FAILED,
+    ),
+    rule(
+        "tests.php",
+        FEEDBACK,
+        r"^(?:FAILURES|ERRORS)!$|^Tests: \d+, Assertions: \d+, (?:Failures|Errors): [1-9]|^\s*Tests:\s+[1-9]\d* failed",
+        FAILED,
+    ),
+    rule(
+        "tests.ctest",
+        FEEDBACK,
+        r"^\d+% tests passed, [1-9]\d* tests? failed|\*\*\*Failed\b|^The following tests FAILED:|^Errors while running CTest",
+        FAILED,
+    ),
+    rule(
+        "tests.gtest",
+        FEEDBACK,
+        r"^\[  FAILED  \]|^ ?\d+ FAILED TESTS?$|: Failure$|^test cases: .*[1-9]\d* failed|^\[doctest\] .*FAILURE|^\*\*\* [1-9]\d* failures? (?:is|are) detected|error: in \x22[^\x22]+\x22: check |^# of unexpected failures\s+[1-9]|^# (?:FAIL|ERROR):\s+[1-9]",
+        FAILED,
+    ),
+    rule(
+        "tests.meson",
+        FEEDBACK,
+        r"^Fail:\s+[1-9]|^Unexpected Pass:\s+[1-9]|^\s*\d+/\d+ .*\s(?:FAIL|ERROR)\s+[\d.]+s",
+        FAILED,
+    ),
+    rule(
+        "tests.bazel",
+        FEEDBACK,
+        r"^//\S+\s+(?:FAILED|TIMEOUT|FLAKY)\b.* in |^Executed \d+ out of \d+ tests?: .*fails? locally|^FAIL: //",
+        FAILED,
+    ),
+    rule("tests.bats", FEEDBACK, r"^\d+ tests?, [1-9]\d* failures?|\(in test file \S+, line \d+\)", FAILED),
+    rule(
+        "tests.dotnet",
+        FEEDBACK,
+        r"^(?:\s*)Failed!\s+- Failed:|^\s*Failed:\s+[1-9]|^Test Run Failed|\bFailed:\s+[1-9]\d*, Passed:|^\s*Failed \S+ \[\d+",
+        FAILED,
+    ),
+    rule(
+        "tests.exunit",
+        FEEDBACK,
+        r"\b\d+ (?:tests?|doctests?|properties),.* [1-9]\d* failures?|^\d+ tests?, [1-9]\d* failures?",
+        FAILED,
+    ),
+    rule(
+        "tests.playwright",
+        FEEDBACK,
+        r"^\s+[1-9]\d* failed$|^\s+[1-9]\d* flaky$|✖\s+[1-9]\d* of \d+ failed|\(Run Finished\)[\s\S]*failed|^\s*│ Failing:\s+[1-9]",
+        FAILED,
+    ),
+    rule(
+        "tests.deno-bun",
+        FEEDBACK,
+        r"^FAILED \| \d+ passed|^\s*[1-9]\d* fail$|^error: Test failed$|^\(fail\) |^ok \| \d+ passed.*\| [1-9]\d* failed|^FAILED \|",
+        FAILED,
+    ),
+    rule(
+        "tests.haskell",
+        FEEDBACK,
+        r"\b\d+ examples?, [1-9]\d* failures?|^[1-9]\d* out of \d+ tests failed|^Test suite \S+: FAIL|Falsifiable|^\*\*\* Failed!",
+        FAILED,
+    ),
+    rule(
+        "tests.swift",
+        FEEDBACK,
+        r"Executed \d+ tests?, with [1-9]\d* failures?|Test (?:Suite|Case) '.*' failed|^✘ Test run with|error: -\[\S+ \S+\] :|\*\* TEST FAILED \*\*",
+        FAILED,
+    ),
+    rule("tests.dart", FEEDBACK, r"^\d\d:\d\d \+\d+.* -[1-9]\d*: Some tests failed|Some tests failed\.", FAILED),
+    rule(
+        "tests.ava",
+        FEEDBACK,
+        r"^\s+[1-9]\d* tests? failed|^\s*✘ \[fail\]|^\s*[1-9]\d* uncaught exceptions?|✖ [1-9]\d* tests? failed",
+        FAILED,
+    ),
+    rule(
+        "tests.karma",
+        FEEDBACK,
+        r"Executed \d+ of \d+ \([1-9]\d* FAILED\)|\bFAILED \([\d.]+ secs|^\d+ specs?, [1-9]\d* failures?",
+        FAILED,
+    ),
+    rule(
+        "tests.lit",
+        FEEDBACK,
+        r"^FAIL: \S+|^Failed Tests \(\d+\)|^\s*(?:Failed|Unexpected Failures)\s*:\s*[1-9]|^Failed\s+: [1-9]",
+        FAILED,
+    ),
+    rule(
+        "tests.zig",
+        FEEDBACK,
+        r"^\d+ passed; \d+ skipped; [1-9]\d* failed\.|run test.*\b[1-9]\d* failed|^test \x22.*\x22\.\.\. FAIL",
+        FAILED,
+    ),
+    rule(
+        "tests.robot",
+        FEEDBACK,
+        r"^\d+ tests?, \d+ passed, [1-9]\d* failed|^\d+ critical tests?.*[1-9]\d* failed|^[1-9]\d* (?:features?|scenarios?|steps?) (?:failed|passed, [1-9]\d* failed)|\b\d+ passed, [1-9]\d* failed\b|Failing scenarios:",
+        FAILED,
+    ),
+    rule(
+        "tests.doctest",
+        FEEDBACK,
+        r"^\*\*\*Test Failed\*\*\* [1-9]\d* failures?|^[1-9]\d* (?:items?|tests?) had failures",
+        FAILED,
+    ),
+    rule(
+        "tests.coverage",
+        ANY,
+        r"(?i)(?:coverage (?:failure|threshold|for \S+ \([\d.]+%\) does not meet)|required (?:test )?coverage of|coverage .*(?:below|less than|under|does not meet|not met|not reached|lower than|is insufficient|dropped|minimum)|does not meet (?:the )?(?:global|required|minimum) |Coverage checks have not been met|expected minimum is|fail-under|failed coverage|minimum coverage)",
+        FAILED,
+    ),
+    rule(
+        "tests.mutation",
+        FEEDBACK,
+        r"(?i)mutation score .*(?:below|under|less)|[1-9]\d* missed(?:,| mutant)|threshold.*mutation",
+        FAILED,
+    ),
+];
+
+/// The log itself declares a failed test flaky.
+pub(super) const FLAKY: &[Rule] = &[
+    rule(
+        "flaky.count",
+        FEEDBACK,
+        r"(?i)\bflak(?:y|es)(?: tests?)?\s*[:=]\s*[1-9]|^\s*[1-9]\d* flaky\b|\b[1-9]\d* (?:tests? (?:is|are|was|were) )?flaky\b|\(\d+ flaky\)",
+        FAILED,
+    ),
+    rule("flaky.mark", FEEDBACK, r"^\s*FLAKY(?:[: ]|$)|\bFLAKY,? failed in|\bFLAKY \d+/\d+|^\[?FLAKY\]?\b", FAILED),
+    rule(
+        "flaky.declared",
+        FEEDBACK,
+        r"(?i)\b(?:known|marked|detected|reported|quarantined|declared|considered|probably|likely|suspected)(?: as| to be| a| an)* (?:flaky|flake|intermittent|non-?deterministic)\b|\bflaky tests? (?:detected|found|failed)|\bis (?:a )?(?:known )?(?:flaky|intermittent)\b|passed on (?:retry|attempt [2-9]|re-?run|the second)|failed on attempt 1 and passed|passed after (?:retry|\d+ retr|re-?run)",
+        FAILED,
+    ),
+];

@@ -1,0 +1,91 @@
+//! One pass over the output: which rules match where.
+
+use super::quoted::Quoted;
+use super::rules::{FAMILIES, Family, Rule};
+use crate::model::failure::EvidenceSource;
+use crate::policy::text::{Line, Text};
+
+/// Where one rule matched in one stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hits {
+    /// How many lines.
+    pub count: u32,
+    first: usize,
+    last: usize,
+}
+
+/// A rule that matched, and its line.
+#[derive(Clone, Copy)]
+pub(super) struct Hit<'a> {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The stream.
+    pub source: EvidenceSource,
+    /// The first line that matched, for what a compiler says, else the last.
+    pub line: Line<'a>,
+    /// How many lines matched.
+    pub count: u32,
+}
+
+/// The two streams and every rule's matches in them.
+pub(super) struct Scan<'a> {
+    stderr: &'a Text,
+    stdout: &'a Text,
+    /// By family, by rule: stderr, stdout.
+    hits: Vec<Vec<[Hits; 2]>>,
+}
+
+impl<'a> Scan<'a> {
+    /// Reads both streams once. Where tests run, marked lines are their names.
+    pub(super) fn new(stderr: &'a Text, stdout: &'a Text, tests_run: bool) -> Self {
+        let mut hits: Vec<Vec<[Hits; 2]>> =
+            FAMILIES.iter().map(|family| vec![[Hits::default(); 2]; family.rules.len()]).collect();
+        for (stream, text) in [stderr, stdout].into_iter().enumerate() {
+            let mut quotes = Quoted::new(tests_run);
+            for (index, line) in text.lines().enumerate() {
+                let quote = quotes.of(line.bytes);
+                for (family, table) in FAMILIES.iter().zip(&mut hits) {
+                    if family.skips.contains(&quote) {
+                        continue;
+                    }
+                    for matched in family.matches(line.bytes) {
+                        let hit = &mut table[matched][stream];
+                        if hit.count == 0 {
+                            hit.first = index;
+                        }
+                        hit.last = index;
+                        hit.count += 1;
+                    }
+                }
+            }
+        }
+        Self { stderr, stdout, hits }
+    }
+
+    /// What matched in `family` at `stages`, strongest first: stderr before stdout, then the table's order.
+    pub(super) fn matches(&self, family: Family, stages: u8) -> impl Iterator<Item = Hit<'a>> + '_ {
+        let table = &self.hits[family as usize];
+        let description = &FAMILIES[family as usize];
+        let streams = [(EvidenceSource::Stderr, self.stderr), (EvidenceSource::Stdout, self.stdout)];
+        streams.into_iter().enumerate().flat_map(move |(stream, (source, text))| {
+            let rules = description.rules.iter().zip(table);
+            rules.filter_map(move |(rule, hits)| {
+                let hits = hits[stream];
+                let applies = hits.count > 0 && rule.stages & stages != 0;
+                let index = if description.first_line { hits.first } else { hits.last };
+                applies.then(|| Hit { rule, source, line: text.line(index), count: hits.count })
+            })
+        })
+    }
+
+    /// The strongest match of a family.
+    pub(super) fn best(&self, family: Family, stages: u8) -> Option<Hit<'a>> {
+        self.matches(family, stages).next()
+    }
+
+    /// How many lines the rule with this id matched, both streams together.
+    pub(super) fn count(&self, family: Family, id: &str) -> u32 {
+        let rules = FAMILIES[family as usize].rules.iter().zip(&self.hits[family as usize]);
+        rules.filter(|(rule, _)| rule.id == id).map(|(_, hits)| hits[0].count + hits[1].count).sum()
+    }
+}

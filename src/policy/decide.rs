@@ -1,0 +1,292 @@
+//! What happens after a failure: the decision tree (A2) with budgets, delays and parking.
+
+use std::time::Duration;
+
+use crate::model::decision::{Action, Budget, BudgetScope, Decision, Strategy};
+use crate::model::failure::{Cause, CauseDetail, Condition, Failure, FailureType};
+use crate::model::run::OnFailure;
+use crate::model::time::{Timestamp, format_duration};
+
+use super::backoff;
+use super::budget::{self, Account, Counts};
+use super::settings::{DelayKind, Settings};
+
+/// A usage limit is over a little after it says so; runs that wait for it together must not come back together.
+const PARK_BUFFER: Duration = Duration::from_secs(60);
+const PARK_JITTER: Duration = Duration::from_secs(60);
+/// How long a usage limit is waited for when it does not say when it resets.
+const PARK_UNKNOWN: Duration = Duration::from_secs(3600);
+
+/// What the decision depends on beside the failure.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances<'a> {
+    /// Whose failures count.
+    pub account: Account<'a>,
+    /// The project's settings, with the run's overrides.
+    pub settings: &'a Settings,
+    /// What the caller wants to follow a failure.
+    pub on_failure: OnFailure,
+    /// Whether there is a good checkpoint to go back to.
+    pub has_good_checkpoint: bool,
+    /// Whether a feedback loop failed rather than the run's own command.
+    pub in_feedback_loop: bool,
+    /// The present moment.
+    pub now: Timestamp,
+    /// In `[0, 1)`: spreads the delays.
+    pub random: f64,
+}
+
+/// Decides. `failure` is not recorded yet: it counts on top of what the ledger holds.
+pub fn decide(failure: &Failure, around: &Circumstances<'_>) -> Decision {
+    let decider = Decider::new(failure, around);
+    let mut decision = decider.decide();
+    if let (Some(asked), true) = (failure.retry_after, decision.leads_to_attempt()) {
+        // Whatever else was worked out: not before the time that the failure itself names.
+        decision.not_before = decision.not_before.max(Some(asked)).filter(|at| *at > around.now);
+    }
+    decision
+}
+
+/// Whether a failure uses up an attempt: not when the run is parked for a known time, nor when somebody stopped it.
+pub fn is_charged(failure: &Failure, decision: &Decision) -> bool {
+    !decision.has(Action::Park) && failure.kind != FailureType::Cancellation
+}
+
+struct Decider<'a> {
+    failure: &'a Failure,
+    around: &'a Circumstances<'a>,
+    counts: Counts,
+    budgets: Vec<Budget>,
+}
+
+impl<'a> Decider<'a> {
+    fn new(failure: &'a Failure, around: &'a Circumstances<'a>) -> Self {
+        let counts = around.account.counts(failure.cause).plus_one();
+        let budgets = budget::budgets(&around.settings.retry, Some(failure), counts);
+        Self { failure, around, counts, budgets }
+    }
+
+    fn decide(&self) -> Decision {
+        let failure = self.failure;
+        if failure.kind == FailureType::Cancellation {
+            let reason = "it was interrupted; resume takes it up";
+            return self.uncharged(self.make(&[Action::Retry], Some(Strategy::RetrySame), None, reason));
+        }
+        if self.around.on_failure == OnFailure::ManualFix {
+            let strategy = Some(Strategy::ManualThenContinue);
+            return self.make(&[Action::ManualFix], strategy, None, "the run waits for a person's fix");
+        }
+        if let Some(until) = self.park_until() {
+            return self.park(until);
+        }
+        if let Some(spent) = self.spent(&[BudgetScope::Task, BudgetScope::Session]) {
+            return self.exhausted(spent);
+        }
+        if failure.conditions.contains(&Condition::CircularFix) {
+            let reason = "the attempts go in a circle: the task is given up for a person to look at";
+            return self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, reason);
+        }
+        self.by_cause()
+    }
+
+    fn by_cause(&self) -> Decision {
+        let failure = self.failure;
+        match (failure.cause, failure.detail) {
+            (Cause::ContextExhausted, _) => {
+                self.go_on("the agent's context is full: the work is kept and goes on in a fresh session")
+            }
+            (_, Some(CauseDetail::MaxTurns)) => {
+                self.go_on("the agent used up its turns: the work is kept and goes on in a fresh session")
+            }
+            (_, Some(CauseDetail::CostLimit)) => self.escalate("the cost limit is reached: a person decides", None),
+            (Cause::DiskFull | Cause::OutOfMemory, _) => {
+                self.escalate("trying again would fail the same way until the machine is mended", None)
+            }
+            (Cause::PermissionDenied | Cause::AuthFailed, _) => self.conditional(),
+            (Cause::BrokenBuild, _) => self.broken_build(),
+            (Cause::VerificationFailed, _) => match self.spent(&[BudgetScope::Cause]) {
+                None => self.retry("checks failed and attempts are left"),
+                Some(spent) => {
+                    let reason = format!("{}: given up for a person to look at", self.spent_text(spent));
+                    let mut decision =
+                        self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, &reason);
+                    decision.stopped_by = Some(spent.scope);
+                    decision
+                }
+            },
+            (Cause::Unknown, _) => match self.spent(&[BudgetScope::Cause]) {
+                None => self.retry("the reason is not known; another attempt may tell"),
+                Some(spent) => self.escalate(&self.spent_text(spent), Some(spent.scope)),
+            },
+            (Cause::Crashed, _) => self.crashed(),
+            _ => match self.spent(&[BudgetScope::Cause]) {
+                None => self.retry("it may pass when tried again"),
+                Some(spent) => self.exhausted(spent),
+            },
+        }
+    }
+
+    /// A broken build is worth one look at another approach, from a state that is known to build.
+    fn broken_build(&self) -> Decision {
+        let overridden = self.around.settings.retry.override_attempts.is_some();
+        let may_roll_back = self.around.has_good_checkpoint && self.around.on_failure != OnFailure::Retry;
+        let spent = self.spent(&[BudgetScope::Cause]);
+        if overridden {
+            return match spent {
+                Some(spent) => self.exhausted(spent),
+                None if may_roll_back => self.roll_back_and_retry(),
+                None => self.retry("the build is broken and attempts are left"),
+            };
+        }
+        if spent.is_none() {
+            return self.retry("the build is broken and attempts are left");
+        }
+        if !self.around.has_good_checkpoint {
+            return self.escalate("the build is broken and there is no good checkpoint to go back to", None);
+        }
+        let used = self.around.account.run.rollbacks_used;
+        let rollbacks = Budget::new(BudgetScope::Rollbacks, used, self.around.settings.retry.max_rollbacks());
+        if rollbacks.left == 0 {
+            return self
+                .escalate(&format!("the build is broken again after {used} rollbacks"), Some(BudgetScope::Rollbacks));
+        }
+        if may_roll_back { self.roll_back_and_retry() } else { self.retry("the build is broken; files are kept") }
+    }
+
+    fn crashed(&self) -> Decision {
+        match self.spent(&[BudgetScope::Cause]) {
+            Some(spent) => self.exhausted(spent),
+            // A crash in a check says nothing against the work; one of the command may have left half of it.
+            None if self.around.in_feedback_loop || self.around.on_failure == OnFailure::Retry => {
+                self.retry("a process died; attempts are left")
+            }
+            None => {
+                let reason = "a process died in the middle of its work: from the last checkpoint again";
+                self.make(&[Action::Rollback, Action::Retry], Some(Strategy::RollbackAndRetry), self.delay(), reason)
+            }
+        }
+    }
+
+    /// Trying again helps only when somebody changed something first.
+    fn conditional(&self) -> Decision {
+        let what = if self.failure.cause == Cause::AuthFailed { "credentials" } else { "permissions" };
+        let reason = format!("it can only pass after {what} have changed; then resume");
+        let mut decision =
+            self.make(&[Action::ManualFix, Action::Escalate], Some(Strategy::ManualThenContinue), None, &reason);
+        decision.stopped_by = self.spent(&[BudgetScope::Cause]).map(|spent| spent.scope);
+        decision
+    }
+
+    fn roll_back_and_retry(&self) -> Decision {
+        let reason = "the build is broken: back to the last good checkpoint, then a different approach";
+        self.make(&[Action::Rollback, Action::Retry], Some(Strategy::RollbackAndRetry), self.delay(), reason)
+    }
+
+    fn retry(&self, reason: &str) -> Decision {
+        if self.around.on_failure == OnFailure::Rollback && self.around.has_good_checkpoint {
+            let strategy = Some(Strategy::RollbackAndRetry);
+            return self.make(&[Action::Rollback, Action::Retry], strategy, self.delay(), reason);
+        }
+        self.make(&[Action::Retry], Some(Strategy::RetryWithContext), self.delay(), reason)
+    }
+
+    fn go_on(&self, reason: &str) -> Decision {
+        self.make(&[Action::Continue], Some(Strategy::RetryWithContext), None, reason)
+    }
+
+    fn escalate(&self, reason: &str, stopped_by: Option<BudgetScope>) -> Decision {
+        let mut decision = self.make(&[Action::Escalate], Some(Strategy::ManualThenContinue), None, reason);
+        decision.stopped_by = stopped_by;
+        decision
+    }
+
+    fn exhausted(&self, spent: &Budget) -> Decision {
+        let mut decision =
+            self.make(&[Action::None], Some(Strategy::ManualThenContinue), None, &self.spent_text(spent));
+        decision.stopped_by = Some(spent.scope);
+        decision
+    }
+
+    fn spent_text(&self, spent: &Budget) -> String {
+        let whose = match spent.scope {
+            BudgetScope::Cause => format!("for {}", self.failure.cause.as_str()),
+            scope => format!("of the {}", scope.as_str()),
+        };
+        format!("{} of {} attempts {whose} are used up", spent.used.min(spent.limit), spent.limit)
+    }
+
+    /// The first of these budgets that is used up.
+    fn spent(&self, scopes: &[BudgetScope]) -> Option<&Budget> {
+        self.budgets.iter().find(|budget| scopes.contains(&budget.scope) && budget.left == 0)
+    }
+
+    /// Until when a limit that resets by itself is waited for.
+    fn park_until(&self) -> Option<Timestamp> {
+        let spread = PARK_JITTER.mul_f64(self.around.random.clamp(0.0, 1.0));
+        match (self.failure.cause, self.failure.detail, self.failure.retry_after) {
+            (Cause::RateLimited, Some(CauseDetail::UsageLimit), Some(reset)) => {
+                Some(reset.max(self.around.now).plus(PARK_BUFFER + spread))
+            }
+            (Cause::RateLimited, Some(CauseDetail::UsageLimit), None) => {
+                let wait = PARK_UNKNOWN.min(self.around.settings.retry.max_park);
+                Some(self.around.now.plus(wait))
+            }
+            (Cause::RateLimited, _, Some(at)) => Some(at),
+            _ => None,
+        }
+    }
+
+    fn park(&self, until: Timestamp) -> Decision {
+        let wait = until.since(self.around.now);
+        let longest = self.around.settings.retry.max_park;
+        if wait > longest {
+            let reason = format!("the limit resets at {until}, later than max_park ({})", format_duration(longest));
+            return self.escalate(&reason, None);
+        }
+        let reason = format!("waiting for a limit to reset; no attempt is used up (until {until})");
+        self.uncharged(self.make(&[Action::Park], Some(Strategy::RetrySame), Some(wait), &reason))
+    }
+
+    /// A failure that is not charged: the counts are those before it.
+    fn uncharged(&self, decision: Decision) -> Decision {
+        let before = Counts {
+            cause: self.counts.cause - 1,
+            subtask: self.counts.subtask - 1,
+            task: self.counts.task - 1,
+            session: self.counts.session - 1,
+        };
+        let budgets = budget::budgets(&self.around.settings.retry, Some(self.failure), before);
+        let attempts_used = budgets.first().map_or(0, |budget| budget.used);
+        Decision { attempts_used, attempts_left: budget::left(&budgets), ..decision }
+    }
+
+    fn delay(&self) -> Option<Duration> {
+        if self.failure.detail == Some(CauseDetail::SupervisorLost) {
+            // Nothing has run since, and nobody knows since when.
+            return None;
+        }
+        let settings = self.around.settings;
+        let mut delay = settings.retry.delay_for(self.failure.cause, self.failure.detail);
+        if self.failure.cause == Cause::NetworkError && self.counts.cause == 1 && delay.kind == DelayKind::Exponential {
+            // The first retry after a network error is delayed, later ones are spread (requirements, contradictions).
+            delay.kind = DelayKind::Delayed;
+        }
+        backoff::delay(&delay, self.counts.cause, settings.cooldown.duration, self.around.random)
+    }
+
+    fn make(&self, actions: &[Action], strategy: Option<Strategy>, wait: Option<Duration>, reason: &str) -> Decision {
+        Decision {
+            actions: actions.to_vec(),
+            strategy,
+            not_before: wait.filter(|wait| !wait.is_zero()).map(|wait| self.around.now.plus(wait)),
+            attempts_used: self.budgets.first().map_or(0, |budget| budget.used),
+            attempts_left: budget::left(&self.budgets),
+            stopped_by: None,
+            reason: reason.to_owned(),
+            decided_at: self.around.now,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+use super::*;
+use crate::model::event::{AttemptEnd, EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::failure::{Severity, SuggestedAction};
+use crate::model::run::{AttemptOutcome, RunKey, RunSpec};
+use crate::model::state::State;
+use proptest::prelude::*;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(1_790_000_000_000 + seconds * 1000)
+}
+
+fn failure(cause: Cause) -> Failure {
+    let kind = match cause {
+        Cause::Cancelled => FailureType::Cancellation,
+        Cause::Crashed | Cause::OutOfMemory => FailureType::Crash,
+        Cause::RateLimited | Cause::ContextExhausted | Cause::AuthFailed => FailureType::AgentError,
+        Cause::ToolTimeout => FailureType::Timeout,
+        Cause::NetworkError | Cause::DiskFull | Cause::PermissionDenied => FailureType::SystemError,
+        _ => FailureType::FeedbackFailure,
+    };
+    Failure {
+        kind,
+        cause,
+        conditions: Vec::new(),
+        severity: Severity::Low,
+        retryable: false,
+        recoverable: true,
+        suggested_action: SuggestedAction::RetryIteration,
+        message: "it failed".to_owned(),
+        details: None,
+        retry_after: None,
+        signature: "s".to_owned(),
+        evidence: Vec::new(),
+        rejected: Vec::new(),
+        detail: None,
+        iteration: Some(1),
+        attempt: None,
+        at: None,
+    }
+}
+
+/// A loop that records its failures and does what is decided, as a run would.
+struct Simulation {
+    state: State,
+    settings: Settings,
+    good: bool,
+    in_feedback_loop: bool,
+    attempts: u32,
+    on_failure: OnFailure,
+}
+
+impl Simulation {
+    fn new() -> Self {
+        let mut simulation = Self {
+            state: State::default(),
+            settings: Settings::default(),
+            good: true,
+            in_feedback_loop: true,
+            attempts: 0,
+            on_failure: OnFailure::Policy,
+        };
+        let spec = Box::new(RunSpec { command: vec!["agent".to_owned()], ..RunSpec::default() });
+        let (task_id, session, worktree) = (None, "s".to_owned(), "/w".to_owned());
+        simulation.record(Payload::RunCreated { task_id, session, worktree, spec });
+        simulation
+    }
+
+    fn key() -> RunKey {
+        RunKey::new("r", None, None)
+    }
+
+    fn record(&mut self, payload: Payload) {
+        let (seq, source) = (self.state.last_seq + 1, EventSource::Recover);
+        self.state.apply(&Event { seq, at: at(0), schema: EVENT_SCHEMA, run: Some(Self::key()), source, payload });
+    }
+
+    fn decide(&self, failure: &Failure) -> Decision {
+        let run = self.state.run(&Self::key()).unwrap();
+        let subtask = run.default_subtask(1);
+        let account = Account { state: &self.state, run, subtask: &subtask, session: "s" };
+        decide(
+            failure,
+            &Circumstances {
+                account,
+                settings: &self.settings,
+                on_failure: self.on_failure,
+                has_good_checkpoint: self.good,
+                in_feedback_loop: self.in_feedback_loop,
+                now: at(0),
+                random: 0.999_999,
+            },
+        )
+    }
+
+    fn fail(&mut self, failure: &Failure) -> Decision {
+        let decision = self.decide(failure);
+        self.attempts += 1;
+        self.start();
+        self.end(AttemptOutcome::Failed, Some((failure.clone(), decision.clone())));
+        decision
+    }
+
+    fn pass(&mut self) {
+        self.attempts += 1;
+        self.start();
+        self.end(AttemptOutcome::Passed, None);
+        self.record(Payload::RunResumed {
+            strategy: None,
+            iteration: 1,
+            supersede: false,
+            instructions: None,
+            error_context: true,
+            granted: false,
+            restart: false,
+        });
+    }
+
+    fn start(&mut self) {
+        let subtask = self.state.run(&Self::key()).unwrap().default_subtask(1);
+        self.record(Payload::AttemptStarted {
+            iteration: 1,
+            attempt: self.attempts,
+            approach: None,
+            subtask,
+            session: "s".to_owned(),
+            head: None,
+            supervisor: None,
+            log_path: None,
+        });
+    }
+
+    fn end(&mut self, outcome: AttemptOutcome, failed: Option<(Failure, Decision)>) {
+        let charged = failed.as_ref().is_some_and(|(failure, decision)| is_charged(failure, decision));
+        let (failure, decision) = failed.unzip();
+        self.record(Payload::AttemptEnded(Box::new(AttemptEnd {
+            iteration: 1,
+            attempt: self.attempts,
+            outcome,
+            charged,
+            duration_ms: 1,
+            exit_code: Some(1),
+            signal: None,
+            timed_out: false,
+            log_path: None,
+            approach: None,
+            checkpoint_id: None,
+            failure,
+            conditions: Vec::new(),
+            feedback_results: std::collections::BTreeMap::new(),
+            decision,
+            commits: Vec::new(),
+            agent_session: None,
+        })));
+    }
+
+    fn actions(&mut self, failure: &Failure) -> Vec<Action> {
+        self.fail(failure).actions
+    }
+}
+
+use Action::{Continue, Escalate, ManualFix, Park, Retry, Rollback, Skip};
+
+#[test]
+fn the_decision_tree_a2() {
+    let mut verification = Simulation::new();
+    let failed = failure(Cause::VerificationFailed);
+    assert_eq!(verification.actions(&failed), [Retry]);
+    assert_eq!(verification.actions(&failed), [Retry]);
+    assert_eq!(verification.actions(&failed), [Skip, Escalate]);
+
+    let mut unknown = Simulation::new();
+    assert_eq!(unknown.actions(&failure(Cause::Unknown)), [Retry]);
+    assert_eq!(unknown.actions(&failure(Cause::Unknown)), [Escalate]);
+
+    let mut broken = Simulation::new();
+    let build = failure(Cause::BrokenBuild);
+    assert_eq!(broken.actions(&build), [Rollback, Retry]);
+    assert_eq!(broken.actions(&build), [Rollback, Retry]);
+    let third = broken.fail(&build);
+    assert_eq!((third.actions, third.stopped_by), (vec![Escalate], Some(BudgetScope::Rollbacks)));
+
+    let mut nowhere = Simulation { good: false, ..Simulation::new() };
+    assert_eq!(nowhere.actions(&build), [Escalate]);
+
+    let mut circular = failure(Cause::VerificationFailed);
+    circular.conditions.push(Condition::CircularFix);
+    assert_eq!(Simulation::new().actions(&circular), [Skip, Escalate]);
+
+    assert_eq!(Simulation::new().actions(&failure(Cause::ContextExhausted)), [Continue]);
+}
+
+#[test]
+fn limits_and_first_delays_by_cause() {
+    // Cause, attempts until nothing is allowed any more, first delay in seconds with the jitter at its most.
+    for (cause, limit, delay) in [
+        (Cause::NetworkError, 6, Some(1)),
+        (Cause::RateLimited, 6, Some(1)),
+        (Cause::ToolTimeout, 4, Some(1)),
+        (Cause::InvalidInput, 3, None),
+        (Cause::ResourceNotFound, 2, None),
+        (Cause::Crashed, 3, Some(5)),
+        (Cause::VerificationFailed, 3, Some(5)),
+        (Cause::Unknown, 2, Some(5)),
+        (Cause::ContextExhausted, 6, None),
+    ] {
+        let mut simulation = Simulation::new();
+        let first = simulation.fail(&failure(cause));
+        let seconds = first.not_before.map(|until| until.since(at(0)).as_millis().div_ceil(1000));
+        assert_eq!(seconds, delay, "{cause:?}");
+        let mut used = 1;
+        while simulation.state.runs[0].decision.as_ref().unwrap().leads_to_attempt() {
+            simulation.fail(&failure(cause));
+            used += 1;
+            assert!(used <= 30, "{cause:?} never ends");
+        }
+        // The task's cap of 6 ends what its own limit would not.
+        assert_eq!(used, limit, "{cause:?}");
+    }
+}
+
+#[test]
+fn what_retrying_cannot_mend_needs_a_person() {
+    for cause in [Cause::DiskFull, Cause::OutOfMemory] {
+        assert_eq!(Simulation::new().actions(&failure(cause)), [Escalate], "{cause:?}");
+    }
+    for cause in [Cause::PermissionDenied, Cause::AuthFailed] {
+        assert_eq!(Simulation::new().actions(&failure(cause)), [ManualFix, Escalate], "{cause:?}");
+    }
+}
+
+#[test]
+fn a_usage_limit_is_parked_and_costs_nothing() {
+    let mut simulation = Simulation::new();
+    let mut limit = failure(Cause::RateLimited);
+    limit.detail = Some(CauseDetail::UsageLimit);
+    limit.retry_after = Some(at(3 * 3600));
+    for _ in 0..40 {
+        let decision = simulation.fail(&limit);
+        assert_eq!(decision.actions, [Park]);
+        let wait = decision.not_before.unwrap().since(at(3 * 3600)).as_secs();
+        assert!((60..=120).contains(&wait), "{wait}");
+    }
+    assert_eq!(simulation.state.runs[0].error_count, 0);
+    limit.retry_after = Some(at(-60));
+    assert!(simulation.fail(&limit).not_before.unwrap().since(at(0)).as_secs() <= 120);
+    limit.retry_after = None;
+    assert_eq!(simulation.fail(&limit).not_before, Some(at(3600)));
+    limit.retry_after = Some(at(13 * 3600));
+    assert_eq!(simulation.actions(&limit), [Escalate]);
+}
+
+#[test]
+fn the_latest_of_delay_and_retry_after_holds() {
+    let mut service = failure(Cause::Unknown);
+    service.detail = Some(CauseDetail::ServiceError);
+    service.retry_after = Some(at(42));
+    assert_eq!(Simulation::new().fail(&service).not_before, Some(at(42)));
+    service.retry_after = Some(at(-42));
+    assert!(Simulation::new().fail(&service).not_before.unwrap() <= at(1));
+}
+
+#[test]
+fn success_forgives_and_attempts_of_the_run_override() {
+    let mut simulation = Simulation::new();
+    let failed = failure(Cause::VerificationFailed);
+    for _ in 0..10 {
+        assert_eq!(simulation.actions(&failed), [Retry]);
+        assert_eq!(simulation.actions(&failed), [Retry]);
+        simulation.pass();
+    }
+    let mut ten = Simulation::new();
+    ten.settings.retry.override_attempts = Some(10);
+    for _ in 0..9 {
+        assert_eq!(ten.actions(&failed), [Retry]);
+    }
+    assert!(!ten.fail(&failed).leads_to_attempt());
+}
+
+#[test]
+fn what_the_caller_wants_comes_first() {
+    let with = |on_failure| Simulation { on_failure, ..Simulation::new() };
+    let failed = failure(Cause::VerificationFailed);
+    assert_eq!(with(OnFailure::Stop).actions(&failed), [Retry]);
+    assert_eq!(with(OnFailure::ManualFix).actions(&failed), [ManualFix]);
+    assert_eq!(with(OnFailure::Rollback).actions(&failed), [Rollback, Retry]);
+    assert_eq!(with(OnFailure::Retry).actions(&failure(Cause::BrokenBuild)), [Retry]);
+    assert_eq!(with(OnFailure::Stop).actions(&failure(Cause::Cancelled)), [Retry]);
+}
+
+proptest! {
+    /// Whatever fails in whatever order, successes aside, the task's cap holds, and deciding twice is deciding once.
+    #[test]
+    fn no_order_of_failures_exceeds_the_budget(causes in prop::collection::vec(0usize..Cause::ALL.len(), 1..60)) {
+        let mut simulation = Simulation::new();
+        let mut charged = 0;
+        for cause in causes {
+            let failure = failure(Cause::ALL[cause]);
+            prop_assert_eq!(simulation.decide(&failure), simulation.decide(&failure));
+            let decision = simulation.fail(&failure);
+            charged += u32::from(is_charged(&failure, &decision));
+            let limit = simulation.settings.retry.task_max_attempts;
+            if charged >= limit && failure.kind != FailureType::Cancellation {
+                prop_assert!(!decision.leads_to_attempt(), "{} failures, {:?}", charged, decision);
+            }
+            prop_assert!(charged <= limit || !decision.leads_to_attempt() || failure.kind == FailureType::Cancellation);
+        }
+    }
+}

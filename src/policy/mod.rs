@@ -1,0 +1,22 @@
+//! Pure functions over the model: what a failure is, what may happen next, what a restore touches.
+//!
+//! Nothing here does I/O; the present moment is an argument.
+
+mod text;
+
+pub mod backoff;
+pub mod budget;
+pub mod classify;
+pub mod decide;
+pub mod excerpt;
+pub mod hints;
+pub mod options;
+pub mod prompt;
+pub mod redact;
+pub mod restore_plan;
+pub mod retention;
+pub mod retry_status;
+pub mod selection;
+pub mod settings;
+pub mod signature;
+pub mod summary;

@@ -1,0 +1,95 @@
+//! How a failed run can be taken up, for `status` and the resume screen (B1, B3, B5, B7).
+
+use serde::Serialize;
+
+use crate::model::decision::Strategy;
+use crate::model::failure::{Cause, Failure};
+use crate::model::run::Run;
+
+/// One way to go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ResumeOption {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// A short name.
+    pub label: &'static str,
+    /// What it does, for this run.
+    pub description: String,
+    /// Whether the policy would take it.
+    pub recommended: bool,
+    /// Whether it can be taken now.
+    pub available: bool,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+/// The options of a run that stands at a failure; empty when the failure is not recoverable (see [`manual_steps`]).
+pub fn resume_options(run: &Run, has_good_checkpoint: bool) -> Vec<ResumeOption> {
+    let Some(failure) = run.failure.as_ref().filter(|failure| failure.recoverable) else { return Vec::new() };
+    let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
+    let recommended = decided.unwrap_or(Strategy::RetryWithContext);
+    let iteration = failure.iteration.unwrap_or(run.current_iteration);
+    let last = run.spec.iterations_total.is_some_and(|total| iteration >= total);
+    Strategy::ALL
+        .into_iter()
+        .map(|strategy| {
+            let missing = match strategy {
+                Strategy::RollbackAndRetry if !has_good_checkpoint => Some("No checkpoint available".to_owned()),
+                Strategy::ContinueNext if last => Some(format!("iteration {iteration} is the last one")),
+                _ => None,
+            };
+            ResumeOption {
+                strategy,
+                label: label(strategy),
+                description: description(strategy, iteration),
+                recommended: strategy == recommended && missing.is_none(),
+                available: missing.is_none(),
+                reason: missing,
+            }
+        })
+        .collect()
+}
+
+fn label(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::RetrySame => "Retry iteration",
+        Strategy::RetryWithContext => "Retry iteration with error context",
+        Strategy::RollbackAndRetry => "Rollback and retry",
+        Strategy::ContinueNext => "Skip to next iteration",
+        Strategy::ManualThenContinue => "Fix manually and continue",
+    }
+}
+
+fn description(strategy: Strategy, iteration: u32) -> String {
+    match strategy {
+        Strategy::RetrySame => format!("Re-run iteration {iteration} with the same prompt"),
+        Strategy::RetryWithContext => format!("Re-run iteration {iteration} and tell the agent about the error"),
+        Strategy::RollbackAndRetry => {
+            format!("Take back the changes of iteration {iteration}, then retry from the last good checkpoint")
+        }
+        Strategy::ContinueNext => {
+            format!("Accept the current state and continue with iteration {}", iteration.saturating_add(1))
+        }
+        Strategy::ManualThenContinue => "Make changes yourself, verify them, then go on".to_owned(),
+    }
+}
+
+/// What a person does about a failure that nothing automatic helps against (B5).
+pub fn manual_steps(failure: &Failure) -> Vec<String> {
+    let specific: &[&str] = match failure.cause {
+        Cause::DiskFull => {
+            &["Free space on the disk (`df -h`, `df -i`)", "Remove old checkpoints: `recover checkpoint prune`"]
+        }
+        Cause::OutOfMemory => {
+            &["Give the process more memory, or let it do less at once", "Look for a leak in what it ran"]
+        }
+        Cause::PermissionDenied => &["Give the user access to the path named in the error"],
+        Cause::AuthFailed => &["Log the agent in again, or set its key", "Check plan and billing"],
+        Cause::ResourceNotFound => &["Install what is missing, or correct its name"],
+        Cause::NetworkError => &["Check the network connection"],
+        _ => &["Read the error and the attempt's log (`recover status`)"],
+    };
+    let mut steps: Vec<String> = specific.iter().map(|step| (*step).to_owned()).collect();
+    steps.push("Then take the run up again: `recover resume`".to_owned());
+    steps
+}

@@ -1,0 +1,74 @@
+//! The prompt of an attempt (B6, B9): the base prompt, what went wrong before, and what a person adds.
+
+use crate::model::decision::Strategy;
+use crate::model::failure::Failure;
+use crate::model::manual_fix::ManualFixSession;
+use crate::model::run::Run;
+
+use super::hints;
+
+/// What goes into an attempt's prompt.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptParts<'a> {
+    /// The run, as it stands.
+    pub run: &'a Run,
+    /// What the attempt is booked on.
+    pub subtask: &'a str,
+    /// How the run was taken up.
+    pub strategy: Option<Strategy>,
+    /// Whether the error of the previous attempt goes in.
+    pub error_context: bool,
+    /// What a person adds.
+    pub instructions: Option<&'a str>,
+}
+
+/// The prompt; `None` when there is nothing at all to say.
+pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
+    let mut sections = Vec::new();
+    if let Some(base) = parts.run.spec.prompt.as_deref() {
+        sections.push(base.trim_end().to_owned());
+    }
+    // What failed in an iteration that was given up is no error of this one.
+    let own = |failure: &&Failure| failure.iteration.is_none_or(|number| number == parts.run.current_iteration);
+    let failure = parts.run.failure.as_ref().filter(|_| parts.error_context).filter(own);
+    if let Some(failure) = failure {
+        let mut context = error_context(failure, parts.strategy);
+        if let Some(hints) = hints::hints(parts.run, parts.subtask) {
+            context = format!("{context}\n\n{hints}");
+        }
+        sections.push(format!("## Previous Attempt Failed\n\n{context}"));
+    }
+    if let Some(text) = parts.instructions.map(str::trim).filter(|text| !text.is_empty()) {
+        if text.starts_with("## ") {
+            sections.push(text.to_owned());
+        } else {
+            sections.push(format!("## Additional Instructions\n\n{text}"));
+        }
+    }
+    if sections.is_empty() { None } else { Some(sections.join("\n\n") + "\n") }
+}
+
+fn error_context(failure: &Failure, strategy: Option<Strategy>) -> String {
+    let details = failure.details.as_deref().map(str::trim).filter(|details| !details.is_empty());
+    match (strategy, details) {
+        (Some(Strategy::RollbackAndRetry), Some(details)) => {
+            format!("Previous attempt failed: {}\n\nIts changes were taken back.\n\n{details}", failure.message)
+        }
+        (Some(Strategy::RollbackAndRetry), None) => format!("Previous attempt failed: {}", failure.message),
+        (_, Some(details)) if details.contains(failure.message.as_str()) => details.to_owned(),
+        (_, Some(details)) => format!("{}\n\n{details}", failure.message),
+        (_, None) => failure.message.clone(),
+    }
+}
+
+/// What a manual fix adds to the next prompt (B9).
+pub fn manual_fix_context(session: &ManualFixSession) -> String {
+    let issue = session.issue.as_ref().map_or("(none recorded)", |failure| failure.message.as_str());
+    let changes: Vec<String> =
+        session.detected_changes.iter().map(|change| format!("- {}: {}", change.kind.as_str(), change.path)).collect();
+    let changes = if changes.is_empty() { "- (none)".to_owned() } else { changes.join("\n") };
+    format!(
+        "## Manual Fix Applied\n\nThe user manually fixed the following issue:\n{issue}\n\nFiles changed:\n{changes}\n\n\
+         Continue building on these changes."
+    )
+}

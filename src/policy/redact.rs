@@ -1,0 +1,76 @@
+//! Secrets out of text that is stored, shown or put into a prompt.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+/// What a secret becomes.
+pub const REDACTED: &str = "[redacted]";
+
+/// Each pattern keeps its group `keep`, where it has one, and replaces the rest.
+const PATTERNS: &[&str] = &[
+    // A private key, also when its end is cut off.
+    r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    // Passwords in URLs; a user name alone stays.
+    r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?P<after>@)",
+    r"(?i)(?P<keep>\b(?:proxy-)?authorization\b\W{1,4}(?:(?:bearer|basic|token|digest)\s+)?)[^\s'\x22,;]+",
+    r"(?i)(?P<keep>\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}",
+    r"(?i)(?P<keep>\b(?:set-)?cookie:\s*)[^\r\n]+",
+    r"\b(?:sk|pk|rk)-(?:ant-|proj-|or-|svcacct-|live-|test-)?[A-Za-z0-9_*-]{8,}",
+    r"\b(?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{10,}",
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|dop_v1_[a-f0-9]{16,}|crates-io_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{10,}|AIza[A-Za-z0-9_-]{30,})",
+    r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{12,20}\b",
+    r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
+    r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|(?:access|auth|refresh|client|session|id|api|bot|npm|github|gitlab)[_-]?token|private[_-]?key|credential|client[_-]?secret)[\x22']?\s*(?:=>|:=|[=:])\s*[\x22']?)[^\s\x22',;&)}\]]{4,}",
+    r"(?P<keep>\b[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|APIKEY|API_KEY|PRIVATE_KEY)\s*=\s*[\x22']?)[^\s\x22',;&]{4,}",
+    r"(?P<keep>--?(?:password|token|api-key|secret)[= ])[^\s]+",
+];
+
+static REGEXES: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
+
+/// Replaces tokens, keys, passwords in URLs, authorisation headers and private keys by `[redacted]`.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for regex in REGEXES.iter() {
+        let replaced = regex.replace_all(&text, |captures: &Captures<'_>| {
+            let group = |name| captures.name(name).map_or("", |found| found.as_str());
+            format!("{}{REDACTED}{}", group("keep"), group("after"))
+        });
+        if let Cow::Owned(replaced) = replaced {
+            text = Cow::Owned(replaced);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert_eq!(REGEXES.len(), PATTERNS.len());
+    }
+
+    #[test]
+    fn secrets_go_and_the_rest_stays() {
+        for (text, expected) in [
+            ("url https://user:hunter2@git.example.com/x.git", "url https://user:[redacted]@git.example.com/x.git"),
+            ("Authorization: Bearer abc.def.ghi", "Authorization: [redacted]"),
+            ("key sk-proj-********************aBcD. You", "key [redacted]. You"),
+            ("AWS AKIAIOSFODNN7EXAMPLE used", "AWS [redacted] used"),
+            ("password = \"pa55word\" ok", "password = \"[redacted]\" ok"),
+            ("OPENAI_API_KEY=abcd1234 cargo test", "OPENAI_API_KEY=[redacted] cargo test"),
+            ("token ghp_0123456789abcdefghij", "token [redacted]"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext", "[redacted]\nnext"),
+            ("12 tokens used, password test failed", "12 tokens used, password test failed"),
+            ("http://localhost:8080/a@b", "http://localhost:8080/a@b"),
+        ] {
+            let redacted = redact(text);
+            let normal = redacted.replace("Bearer [redacted]", "[redacted]");
+            assert_eq!(normal, expected);
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! What a restore writes and deletes: a pure function of what is there now and what the target holds.
+//!
+//! Only paths that the safety capture (`now`) holds are ever deleted or overwritten. What neither side captured, what
+//! the rules of either side ignore and what lies in a nested repository is kept and listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::{Entry, EntryKind, Snapshot};
+
+use super::selection::Selection;
+
+/// What the run last wrote to a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Baseline {
+    /// Nothing is known: no change of this path is taken for a hand edit.
+    Unknown,
+    /// The path was not there.
+    Absent,
+    /// This.
+    Present(Entry),
+}
+
+/// What becomes of paths that a person edited since the run last wrote them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edits {
+    /// The restore is refused: the caller stops when `hand_edits` is not empty.
+    #[default]
+    Refuse,
+    /// They stay as they are and are listed in `kept`.
+    Keep,
+    /// They are restored over; the safety checkpoint has them.
+    Discard,
+}
+
+/// What a plan is made from.
+#[derive(Clone, Copy)]
+pub struct PlanInput<'a> {
+    /// The safety capture: what is there now.
+    pub now: &'a Snapshot,
+    /// What shall be there.
+    pub target: &'a Snapshot,
+    /// What the run last wrote.
+    pub baseline: &'a dyn Fn(&RepoPath) -> Baseline,
+    /// Which paths may be touched.
+    pub selection: &'a Selection,
+    /// Whether the rules of now or of the target ignore a path.
+    pub ignored: &'a dyn Fn(&RepoPath) -> bool,
+    /// Folders that are no part of the work tree (the state folder): nothing in them is touched, or listed.
+    pub left_out: &'a BTreeSet<RepoPath>,
+    /// What becomes of hand edits.
+    pub edits: Edits,
+}
+
+/// A change of one path: from what is there now to what shall be there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedWrite {
+    /// The path.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// What is there now; `None` if nothing is.
+    pub from: Option<Entry>,
+    /// What shall be there; a file or a symlink.
+    pub entry: Entry,
+}
+
+/// The removal of a file or symlink.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedDelete {
+    /// The path.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// What is there now.
+    pub from: Entry,
+}
+
+/// New permission bits of a file or folder whose content stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedMode {
+    /// The path.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// Permission bits now.
+    pub from: u32,
+    /// Permission bits wanted.
+    pub mode: u32,
+}
+
+/// A folder to make or remove, with its permission bits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedDir {
+    /// The path.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// Everything a restore does, in the order in which it is done: delete, remove folders (deepest first), make folders
+/// (outermost first), write, modes. All lists are sorted by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestorePlan {
+    /// Files and symlinks to delete.
+    pub delete: Vec<PlannedDelete>,
+    /// Folders to remove, if they are empty by then.
+    pub remove_dirs: Vec<PlannedDir>,
+    /// Folders to make.
+    pub make_dirs: Vec<PlannedDir>,
+    /// Files and symlinks to write.
+    pub write: Vec<PlannedWrite>,
+    /// Files and folders whose permissions change.
+    pub set_mode: Vec<PlannedMode>,
+    /// What is left as it is on purpose.
+    pub kept: Vec<PathReason>,
+    /// Paths that somebody edited since the run last wrote them.
+    pub hand_edits: Vec<RepoPath>,
+    /// What stands in the way; a plan with conflicts must not be carried out.
+    pub conflicts: Vec<PathReason>,
+}
+
+impl RestorePlan {
+    /// Whether nothing would be touched.
+    pub fn is_empty(&self) -> bool {
+        self.delete.is_empty()
+            && self.remove_dirs.is_empty()
+            && self.make_dirs.is_empty()
+            && self.write.is_empty()
+            && self.set_mode.is_empty()
+    }
+
+    /// The plan that takes this one back.
+    #[must_use]
+    pub fn invert(&self) -> Self {
+        let mut inverse = Self::default();
+        for write in &self.write {
+            match &write.from {
+                Some(from) => inverse.write.push(PlannedWrite {
+                    path: write.path.clone(),
+                    from: Some(write.entry.clone()),
+                    entry: from.clone(),
+                }),
+                None => inverse.delete.push(PlannedDelete { path: write.path.clone(), from: write.entry.clone() }),
+            }
+        }
+        let deleted = self.delete.iter();
+        inverse.write.extend(deleted.map(|delete| PlannedWrite {
+            path: delete.path.clone(),
+            from: None,
+            entry: delete.from.clone(),
+        }));
+        inverse.write.sort_by(|a, b| a.path.cmp(&b.path));
+        inverse.make_dirs.clone_from(&self.remove_dirs);
+        inverse.remove_dirs.clone_from(&self.make_dirs);
+        let modes = self.set_mode.iter();
+        inverse.set_mode =
+            modes.map(|set| PlannedMode { path: set.path.clone(), from: set.mode, mode: set.from }).collect();
+        inverse
+    }
+}
+
+/// Makes the plan.
+pub fn plan(input: &PlanInput<'_>) -> RestorePlan {
+    let mut planner = Planner { input, out: RestorePlan::default(), deleted: BTreeSet::new() };
+    let paths: BTreeSet<&RepoPath> = input.now.entries.keys().chain(input.target.entries.keys()).collect();
+    for path in paths {
+        planner.path(path);
+    }
+    planner.folders();
+    planner.conflicts();
+    planner.out.kept.sort();
+    planner.out.kept.dedup();
+    planner.out.conflicts.sort();
+    planner.out.conflicts.dedup();
+    planner.out
+}
+
+struct Planner<'a> {
+    input: &'a PlanInput<'a>,
+    out: RestorePlan,
+    /// Files and empty folders of now that go away.
+    deleted: BTreeSet<RepoPath>,
+}
+
+fn reason(path: &RepoPath, reason: impl Into<String>) -> PathReason {
+    PathReason { path: path.clone(), reason: reason.into(), size: None }
+}
+
+fn is_file(entry: &Entry) -> bool {
+    matches!(entry.kind, EntryKind::File | EntryKind::Symlink)
+}
+
+impl Planner<'_> {
+    fn path(&mut self, path: &RepoPath) {
+        let (now, target) = (self.input.now.entries.get(path), self.input.target.entries.get(path));
+        let left_out = self.input.left_out.iter().any(|folder| path.starts_with(folder));
+        if now == target || left_out || !self.input.selection.matches(path) {
+            return;
+        }
+        // An empty folder on one side that holds something on the other is no change of its own but, at most, of its mode.
+        let folder = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind == EntryKind::EmptyDir);
+        let stays = (folder(now) && self.input.target.dirs.contains_key(path))
+            || (folder(target) && self.input.now.dirs.contains_key(path))
+            || (folder(now) && folder(target));
+        if stays {
+            return;
+        }
+        if let Some(skipped) = self.no_folder_above(path).filter(|_| target.is_some_and(is_file)) {
+            let why = format!("where the checkpoint has a folder: {}", skipped.reason);
+            self.out.conflicts.push(reason(&skipped.path, why));
+            return;
+        }
+        if let Some(skipped) = covering(&self.input.now.skipped, path).filter(|skipped| skipped.is_unreadable()) {
+            // What is there cannot be kept first, so it is not written over: the whole restore is refused.
+            self.out.conflicts.push(reason(path, &*skipped.reason));
+            return;
+        }
+        if let Some(why) = self.protected(path, now, target) {
+            self.out.kept.push(reason(path, why));
+            return;
+        }
+        if self.is_hand_edit(path, now) {
+            self.out.hand_edits.push(path.clone());
+            if self.input.edits == Edits::Keep {
+                self.out.kept.push(reason(path, "edited by hand"));
+                return;
+            }
+        }
+        self.change(path, now, target);
+    }
+
+    fn change(&mut self, path: &RepoPath, now: Option<&Entry>, target: Option<&Entry>) {
+        if let (Some(from), Some(to)) = (now, target)
+            && is_file(from)
+            && from.kind == to.kind
+            && from.oid == to.oid
+        {
+            self.out.set_mode.push(PlannedMode { path: path.clone(), from: from.mode, mode: to.mode });
+            return;
+        }
+        let overwritten = now.is_some_and(is_file) && target.is_some_and(is_file);
+        if let Some(from) = now.filter(|_| !overwritten) {
+            self.deleted.insert(path.clone());
+            if is_file(from) {
+                self.out.delete.push(PlannedDelete { path: path.clone(), from: from.clone() });
+            } else {
+                self.out.remove_dirs.push(PlannedDir { path: path.clone(), mode: from.mode });
+            }
+        }
+        match target {
+            Some(entry) if is_file(entry) => {
+                let from = now.filter(|_| overwritten).cloned();
+                self.out.write.push(PlannedWrite { path: path.clone(), from, entry: entry.clone() });
+            }
+            Some(entry) => self.out.make_dirs.push(PlannedDir { path: path.clone(), mode: entry.mode }),
+            None => {}
+        }
+    }
+
+    /// What was not captured and, being no folder, cannot hold the path: it is in the way.
+    fn no_folder_above(&self, path: &RepoPath) -> Option<&PathReason> {
+        let mut skipped = self.input.now.skipped.iter();
+        skipped.find(|skipped| skipped.size.is_some() && skipped.path != *path && path.starts_with(&skipped.path))
+    }
+
+    /// Why a path must stay as it is.
+    fn protected(&self, path: &RepoPath, now: Option<&Entry>, target: Option<&Entry>) -> Option<String> {
+        let gitlink = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind == EntryKind::Gitlink);
+        if gitlink(now) || gitlink(target) {
+            return Some("nested repository".to_owned());
+        }
+        if let Some(skipped) = covering(&self.input.now.skipped, path) {
+            return Some(format!("not captured: {}", skipped.reason));
+        }
+        if let Some(skipped) = covering(&self.input.target.skipped, path) {
+            return Some(format!("not captured in the checkpoint: {}", skipped.reason));
+        }
+        // What the target holds was captured now as well before it is written over; a deletion has no such ground.
+        (target.is_none() && (self.input.ignored)(path)).then(|| "ignored".to_owned())
+    }
+
+    fn is_hand_edit(&self, path: &RepoPath, now: Option<&Entry>) -> bool {
+        match (self.input.baseline)(path) {
+            Baseline::Unknown => false,
+            Baseline::Absent => now.is_some(),
+            Baseline::Present(entry) => now != Some(&entry),
+        }
+    }
+
+    /// Folders that vanish with their last path, folders that writes need, and modes of folders on both sides.
+    fn folders(&mut self) {
+        let (now, target) = (self.input.now, self.input.target);
+        let is_folder = |path: &RepoPath| {
+            target.dirs.contains_key(path)
+                || target.entries.get(path).is_some_and(|entry| entry.kind == EntryKind::EmptyDir)
+        };
+        let mut staying: Vec<&RepoPath> = Vec::new();
+        // The deepest first: a folder that stays keeps those above it.
+        for (path, mode) in now.dirs.iter().rev() {
+            let all_gone = below(&now.entries, path).all(|(inside, _)| self.deleted.contains(inside));
+            if !all_gone || is_folder(path) {
+                continue;
+            }
+            let hidden = now.skipped.iter().chain(&target.skipped).any(|skipped| skipped.path.starts_with(path));
+            if hidden {
+                self.out.kept.push(reason(path, "holds files that were not captured"));
+                staying.push(path);
+            } else if (self.input.ignored)(path) {
+                self.out.kept.push(reason(path, "ignored"));
+                staying.push(path);
+            } else if !staying.iter().any(|inside| inside.starts_with(path)) {
+                self.out.remove_dirs.push(PlannedDir { path: path.clone(), mode: *mode });
+            }
+        }
+        let exists = |path: &RepoPath| {
+            now.dirs.contains_key(path) || now.entries.get(path).is_some_and(|entry| entry.kind == EntryKind::EmptyDir)
+        };
+        let placed =
+            self.out.write.iter().map(|write| &write.path).chain(self.out.make_dirs.iter().map(|dir| &dir.path));
+        let needed: BTreeSet<RepoPath> = placed.flat_map(|path| path.ancestors().collect::<Vec<_>>()).collect();
+        for path in needed.into_iter().filter(|path| !exists(path)) {
+            let mode = target.dirs.get(&path).copied().unwrap_or(0o755);
+            self.out.make_dirs.push(PlannedDir { path, mode });
+        }
+        for (path, from) in folder_modes(now) {
+            let Some(mode) = folder_mode(target, path).filter(|mode| *mode != from) else { continue };
+            let left_out = self.input.left_out.iter().any(|folder| path.starts_with(folder));
+            if !left_out
+                && self.input.selection.matches(path)
+                && self.protected(path, None, Some(&PLACEHOLDER)).is_none()
+            {
+                self.out.set_mode.push(PlannedMode { path: path.clone(), from, mode });
+            }
+        }
+        self.out.remove_dirs.sort_by(|a, b| a.path.cmp(&b.path));
+        self.out.make_dirs.sort_by(|a, b| a.path.cmp(&b.path));
+        self.out.set_mode.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
+    /// Paths that stay although something else must stand there.
+    fn conflicts(&mut self) {
+        let now = self.input.now;
+        for path in self.out.make_dirs.iter().map(|dir| &dir.path) {
+            if now.entries.get(path).is_some_and(is_file) && !self.deleted.contains(path) {
+                self.out.conflicts.push(reason(path, "a file that stays is where the checkpoint has a folder"));
+            }
+            let hidden = now.skipped.iter().find(|skipped| skipped.path == *path);
+            if let Some(skipped) = hidden {
+                self.out.conflicts.push(reason(path, format!("where the checkpoint has a folder: {}", skipped.reason)));
+            }
+        }
+        for path in self.out.write.iter().map(|write| &write.path) {
+            let staying = below(&now.entries, path).find(|(inside, _)| !self.deleted.contains(*inside));
+            let hidden = now.skipped.iter().find(|skipped| skipped.path.starts_with(path) && skipped.path != *path);
+            let removed = self.out.remove_dirs.binary_search_by(|dir| dir.path.cmp(path)).is_ok();
+            let folder_stays = now.dirs.contains_key(path) && !removed;
+            if staying.is_some() || hidden.is_some() || folder_stays {
+                self.out
+                    .conflicts
+                    .push(reason(path, "a folder with files that stay is where the checkpoint has a file"));
+            }
+        }
+    }
+}
+
+/// Stands for a folder where only the path matters.
+const PLACEHOLDER: Entry =
+    Entry { kind: EntryKind::EmptyDir, oid: crate::model::snapshot::ObjectId(String::new()), mode: 0 };
+
+/// The skipped path that is, or holds, `path`.
+fn covering<'a>(skipped: &'a [PathReason], path: &RepoPath) -> Option<&'a PathReason> {
+    skipped.iter().find(|skipped| path.starts_with(&skipped.path))
+}
+
+/// The entries below a folder, itself excluded.
+fn below<'a>(
+    entries: &'a BTreeMap<RepoPath, Entry>,
+    folder: &RepoPath,
+) -> impl Iterator<Item = (&'a RepoPath, &'a Entry)> + use<'a> {
+    let start = folder.join(b"");
+    let first = start.clone();
+    entries.range(&first..).take_while(move |(path, _)| path.as_bytes().starts_with(start.as_bytes()))
+}
+
+fn folder_mode(snapshot: &Snapshot, path: &RepoPath) -> Option<u32> {
+    let empty = || snapshot.entries.get(path).filter(|entry| entry.kind == EntryKind::EmptyDir).map(|entry| entry.mode);
+    snapshot.dirs.get(path).copied().or_else(empty)
+}
+
+fn folder_modes(snapshot: &Snapshot) -> impl Iterator<Item = (&RepoPath, u32)> {
+    let empty = snapshot.entries.iter().filter(|(_, entry)| entry.kind == EntryKind::EmptyDir);
+    snapshot.dirs.iter().map(|(path, mode)| (path, *mode)).chain(empty.map(|(path, entry)| (path, entry.mode)))
+}
+
+#[cfg(test)]
+#[path = "restore_plan_tests.rs"]
+mod tests;

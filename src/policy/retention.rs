@@ -1,0 +1,251 @@
+//! Which checkpoints are kept, with a reason for each (B14, S13, S14). Protections come before any limit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use chrono::{Datelike, Timelike};
+use serde::Serialize;
+
+use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict};
+use crate::model::run::{RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+
+use super::settings::{OnRunFailure, RetentionSettings};
+
+/// What the caller asks for; without any of them the configured retention holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Keep the newest so many of each run.
+    pub keep_last: Option<u32>,
+    /// Keep what is not older.
+    pub keep_within: Option<Duration>,
+    /// Keep the last one of each of so many hours.
+    pub keep_hourly: Option<u32>,
+    /// Keep the last one of each of so many days.
+    pub keep_daily: Option<u32>,
+    /// Keep the last one of each of so many weeks.
+    pub keep_weekly: Option<u32>,
+    /// Remove what is older.
+    pub max_age: Option<Duration>,
+    /// Remove the oldest ones until the others have captured no more bytes than this.
+    pub max_total_size: Option<u64>,
+    /// Remove those whose feedback loops failed.
+    pub drop_failed: bool,
+    /// Remove those whose feedback loops passed.
+    pub drop_passed: bool,
+}
+
+impl Limits {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn keeps(&self) -> bool {
+        self.keep_last.is_some()
+            || self.keep_within.is_some()
+            || self.keep_hourly.is_some()
+            || self.keep_daily.is_some()
+            || self.keep_weekly.is_some()
+    }
+}
+
+/// A checkpoint and why it is kept or removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reasoned {
+    /// The checkpoint.
+    pub id: String,
+    /// Why, at least one.
+    pub reasons: Vec<String>,
+}
+
+/// What a prune would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RetentionPlan {
+    /// Kept, oldest first.
+    pub kept: Vec<Reasoned>,
+    /// Removed, oldest first.
+    pub removed: Vec<Reasoned>,
+}
+
+/// Decides over the checkpoints of `run` (of every run without one).
+pub fn retain(
+    state: &State,
+    run: Option<&RunKey>,
+    limits: &Limits,
+    settings: &RetentionSettings,
+    now: Timestamp,
+) -> RetentionPlan {
+    let mut by_run: BTreeMap<&RunKey, Vec<&Checkpoint>> = BTreeMap::new();
+    for checkpoint in state.checkpoints.values().filter(|checkpoint| run.is_none_or(|run| checkpoint.run == *run)) {
+        by_run.entry(&checkpoint.run).or_default().push(checkpoint);
+    }
+    let mut verdicts: BTreeMap<u64, Sentence> = BTreeMap::new();
+    for (key, checkpoints) in by_run {
+        let protections = Protections::of(state, key, settings, now);
+        for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
+            let mut reasons = protections.of_checkpoint(checkpoint);
+            let protected = !reasons.is_empty();
+            let keep = if protected {
+                true
+            } else {
+                let (keep, why) = if limits.is_empty() {
+                    configured(checkpoint, position, settings, now)
+                } else {
+                    asked(checkpoint, position, &checkpoints, limits, now)
+                };
+                reasons.push(why);
+                keep
+            };
+            let reasoned = Reasoned { id: checkpoint.id.clone(), reasons };
+            verdicts.insert(checkpoint.seq, Sentence { keep, protected, reasoned });
+        }
+    }
+    let (total, why) = match limits.max_total_size {
+        None if limits.is_empty() => (settings.max_total_size, "over max_total_size"),
+        asked => (asked, "over --max-total-size"),
+    };
+    if let Some(total) = total {
+        keep_below(state, &mut verdicts, total, why);
+    }
+    let mut plan = RetentionPlan::default();
+    for Sentence { keep, reasoned, .. } in verdicts.into_values() {
+        if keep { plan.kept.push(reasoned) } else { plan.removed.push(reasoned) }
+    }
+    plan
+}
+
+/// What was decided of one checkpoint.
+struct Sentence {
+    keep: bool,
+    protected: bool,
+    reasoned: Reasoned,
+}
+
+/// Gives up the oldest ones until the captured bytes of the others are within `total`. Protected ones count and stay.
+fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, total: u64, why: &str) {
+    let mut used = 0_u64;
+    for (seq, sentence) in verdicts.iter_mut().rev().filter(|(_, sentence)| sentence.keep) {
+        used = used.saturating_add(state.checkpoints.get(seq).map_or(0, |checkpoint| checkpoint.captured.bytes));
+        if used > total && !sentence.protected {
+            sentence.keep = false;
+            sentence.reasoned.reasons = vec![why.to_owned()];
+        }
+    }
+}
+
+/// What no limit reaches.
+struct Protections<'a> {
+    undo_targets: BTreeSet<&'a str>,
+    initial: Option<&'a str>,
+    good: Option<&'a str>,
+    run_failed: bool,
+    /// Age at which those of failed runs are protected no longer.
+    failed_max_age: Option<Duration>,
+    now: Timestamp,
+}
+
+impl<'a> Protections<'a> {
+    fn of(state: &'a State, key: &RunKey, settings: &RetentionSettings, now: Timestamp) -> Self {
+        let entries = state.worktrees.values().flat_map(|worktree| worktree.undo.iter().chain(&worktree.redo));
+        let layers = state.worktrees.values().flat_map(|worktree| &worktree.baseline);
+        let undo_targets =
+            entries.map(|entry| entry.checkpoint_id.as_str()).chain(layers.map(|layer| layer.checkpoint_id.as_str()));
+        let run = state.run(key);
+        let open = run.filter(|run| !run.status.has_ended());
+        let failed = |status| matches!(status, RunStatus::Failed | RunStatus::Escalated);
+        Self {
+            undo_targets: undo_targets.collect(),
+            initial: open.and_then(|run| run.initial_checkpoint.as_deref()),
+            good: open.and_then(|_| state.last_good(key)).map(|checkpoint| checkpoint.id.as_str()),
+            run_failed: settings.on_failure == OnRunFailure::KeepAll && run.is_some_and(|run| failed(run.status)),
+            failed_max_age: settings.scheduled_max_age,
+            now,
+        }
+    }
+
+    fn of_checkpoint(&self, checkpoint: &Checkpoint) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let mut protect = |holds: bool, why: &str| {
+            if holds {
+                reasons.push(why.to_owned());
+            }
+        };
+        protect(checkpoint.pinned, "pinned");
+        protect(checkpoint.kind == CheckpointType::Phase, "milestone");
+        protect(self.initial == Some(checkpoint.id.as_str()), "initial checkpoint of an open run");
+        protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
+        protect(self.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
+        let age = self.now.since(checkpoint.created_at);
+        protect(self.run_failed && self.failed_max_age.is_none_or(|max| age <= max), "the run failed");
+        protect(checkpoint.created_at > self.now, "dated in the future");
+        reasons
+    }
+}
+
+/// The configured retention (B14). `position` counts from the newest.
+fn configured(
+    checkpoint: &Checkpoint,
+    position: usize,
+    settings: &RetentionSettings,
+    now: Timestamp,
+) -> (bool, String) {
+    let number = u32::try_from(position).unwrap_or(u32::MAX);
+    let age = now.since(checkpoint.created_at);
+    if number < settings.keep_last {
+        return (true, format!("among the newest {}", settings.keep_last));
+    }
+    if settings.max_age.is_some_and(|max| age > max) {
+        return (false, "older than max_age".to_owned());
+    }
+    if settings.max_per_session.is_some_and(|max| number >= max) {
+        return (false, "over max_per_session".to_owned());
+    }
+    match checkpoint.verdict {
+        Verdict::Failed => (settings.keep_failed, "failed (keep_failed)".to_owned()),
+        Verdict::Passed | Verdict::Unverified => (settings.keep_successful, "not failed (keep_successful)".to_owned()),
+    }
+}
+
+/// What the caller's flags say.
+fn asked(
+    checkpoint: &Checkpoint,
+    position: usize,
+    of_run: &[&Checkpoint],
+    limits: &Limits,
+    now: Timestamp,
+) -> (bool, String) {
+    let age = now.since(checkpoint.created_at);
+    match checkpoint.verdict {
+        Verdict::Failed if limits.drop_failed => return (false, "failed (--drop-failed)".to_owned()),
+        Verdict::Passed if limits.drop_passed => return (false, "passed (--drop-passed)".to_owned()),
+        _ => {}
+    }
+    if limits.max_age.is_some_and(|max| age > max) {
+        return (false, "older than --max-age".to_owned());
+    }
+    if limits.keep_last.is_some_and(|last| position < last as usize) {
+        return (true, "--keep-last".to_owned());
+    }
+    if limits.keep_within.is_some_and(|within| age <= within) {
+        return (true, "--keep-within".to_owned());
+    }
+    let at = |c: &Checkpoint| c.created_at.datetime();
+    let buckets: [(Option<u32>, &str, Bucket); 3] = [
+        (limits.keep_hourly, "--keep-hourly", |c| (c.year(), c.ordinal() * 24 + c.hour())),
+        (limits.keep_daily, "--keep-daily", |c| (c.year(), c.ordinal())),
+        (limits.keep_weekly, "--keep-weekly", |c| (c.iso_week().year(), c.iso_week().week())),
+    ];
+    for (count, why, bucket) in buckets {
+        let Some(count) = count else { continue };
+        let own = bucket(&at(checkpoint));
+        let newest_of_own = of_run.iter().rfind(|other| bucket(&at(other)) == own);
+        let later: BTreeSet<(i32, u32)> = of_run.iter().map(|c| bucket(&at(c))).filter(|b| *b > own).collect();
+        if newest_of_own.is_some_and(|newest| newest.id == checkpoint.id) && later.len() < count as usize {
+            return (true, why.to_owned());
+        }
+    }
+    if limits.keeps() { (false, "kept by no rule".to_owned()) } else { (true, "no rule removes it".to_owned()) }
+}
+
+type Bucket = fn(&chrono::DateTime<chrono::Utc>) -> (i32, u32);

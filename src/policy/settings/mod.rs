@@ -1,0 +1,54 @@
+//! What a project has decided about its runs, as plain data with the documented defaults.
+//!
+//! The pure functions of the policy and the operations of the engine take these; where they come from (a file, the
+//! environment, a flag) is the business of `config`. Every `Default` here is the default of the documentation: the
+//! template and the reference are made from it.
+
+mod feedback;
+mod retry;
+mod run;
+mod storage;
+mod text;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::feedback::FeedbackLoop;
+
+pub use feedback::UserRule;
+pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, RetrySettings};
+pub use run::{
+    AgentKind, ChecksSettings, CommandLine, CooldownSettings, ManualFixSettings, RollbackScope, RollbackSettings,
+    RunSettings, RunnerSettings, SafeMode,
+};
+pub use storage::{CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings};
+
+/// One project's (or one task's) settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Budgets and delays.
+    pub retry: RetrySettings,
+    /// The pause after an error.
+    pub cooldown: CooldownSettings,
+    /// What may be put back without being asked.
+    pub rollback: RollbackSettings,
+    /// What a checkpoint captures, when, and how it is kept.
+    pub checkpoint: CheckpointSettings,
+    /// Which checkpoints are removed.
+    pub retention: RetentionSettings,
+    /// The loop's own state files.
+    pub memory: MemorySettings,
+    /// Watching a person's fix.
+    pub manual_fix: ManualFixSettings,
+    /// The supervised command.
+    pub runner: RunnerSettings,
+    /// One supervised run.
+    pub run: RunSettings,
+    /// What is looked at beside the feedback loops' exit codes.
+    pub checks: ChecksSettings,
+    /// Commands that must pass.
+    #[serde(default)]
+    pub feedback: Vec<FeedbackLoop>,
+    /// The project's own classification rules, before the built-in ones.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<UserRule>,
+}

@@ -1,0 +1,209 @@
+//! Settings of a run: the command, the pause after an error, what may be put back, a person's fix.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::model::run::OnFailure;
+
+/// The pause after an error (L2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CooldownSettings {
+    /// How long nothing is tried again after an error.
+    #[serde(with = "text::duration")]
+    pub duration: Duration,
+}
+
+impl Default for CooldownSettings {
+    fn default() -> Self {
+        Self { duration: Duration::from_secs(5) }
+    }
+}
+
+/// What mutating commands are allowed to do (S16).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SafeMode {
+    /// What they are asked for.
+    #[default]
+    Off,
+    /// Nothing: the work tree is never modified.
+    ReadOnly,
+    /// Report the changes without making them.
+    DryRun,
+    /// Risky operations need a confirmation, also where none is usual.
+    Conservative,
+}
+
+/// What the automatic reaction to an error puts back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RollbackScope {
+    /// The loop's state below the state directory (L6).
+    State,
+    /// The work tree.
+    Files,
+    /// Both.
+    All,
+}
+
+/// What may be put back without being asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollbackSettings {
+    /// Whether anything is rolled back without being asked.
+    pub enabled: bool,
+    /// Whether a recorded error rolls back to the last checkpoint (L3).
+    pub on_error: bool,
+    /// What that rollback touches.
+    pub scope_on_error: RollbackScope,
+    /// What mutating commands are allowed to do.
+    pub safe_mode: SafeMode,
+}
+
+impl Default for RollbackSettings {
+    fn default() -> Self {
+        Self { enabled: true, on_error: true, scope_on_error: RollbackScope::State, safe_mode: SafeMode::Off }
+    }
+}
+
+/// Watching a person's fix (B8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManualFixSettings {
+    /// How long no file may change before the feedback loops run.
+    #[serde(with = "text::duration")]
+    pub quiet_period: Duration,
+    /// Whether they run by themselves after a change.
+    pub verify_on_change: bool,
+    /// How often the work tree is compared where the system does not report changes.
+    #[serde(with = "text::duration")]
+    pub poll_interval: Duration,
+}
+
+impl Default for ManualFixSettings {
+    fn default() -> Self {
+        Self { quiet_period: Duration::from_secs(1), verify_on_change: true, poll_interval: Duration::from_secs(2) }
+    }
+}
+
+/// A command as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CommandLine {
+    /// One string, for the shell.
+    Shell(String),
+    /// A program and its arguments, without a shell.
+    Argv(Vec<String>),
+}
+
+/// Whose records the output of the command is read as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    /// Guessed from the command.
+    #[default]
+    Auto,
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// aider.
+    Aider,
+    /// An ordinary program.
+    None,
+}
+
+impl AgentKind {
+    /// Its name as `--agent` takes it; `None` where it is guessed.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => None,
+            Self::Claude => Some("claude"),
+            Self::Codex => Some("codex"),
+            Self::Gemini => Some("gemini"),
+            Self::Opencode => Some("opencode"),
+            Self::Aider => Some("aider"),
+            Self::None => Some("none"),
+        }
+    }
+}
+
+/// The supervised command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunnerSettings {
+    /// The command of `run` and `resume` where none is given.
+    pub command: Option<CommandLine>,
+    /// Whose records its output is read as.
+    pub agent: AgentKind,
+    /// Time for one attempt.
+    #[serde(with = "text::optional")]
+    pub timeout: Option<Duration>,
+    /// The command of the last attempt, when no retry is allowed any more (S9).
+    pub fallback: Option<CommandLine>,
+    /// Time between SIGTERM and SIGKILL.
+    #[serde(with = "text::duration")]
+    pub grace: Duration,
+    /// What runs a command that is one string (`SHELL -c COMMAND`).
+    pub shell: String,
+}
+
+impl Default for RunnerSettings {
+    fn default() -> Self {
+        Self {
+            command: None,
+            agent: AgentKind::Auto,
+            timeout: None,
+            fallback: None,
+            grace: Duration::from_secs(5),
+            shell: "sh".to_owned(),
+        }
+    }
+}
+
+impl RunnerSettings {
+    /// `command` as a program and its arguments.
+    pub fn argv(&self, command: &CommandLine) -> Vec<String> {
+        match command {
+            CommandLine::Shell(line) => vec![self.shell.clone(), "-c".to_owned(), line.clone()],
+            CommandLine::Argv(argv) => argv.clone(),
+        }
+    }
+}
+
+/// One supervised run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// What follows a failed attempt.
+    pub on_failure: OnFailure,
+    /// Bytes kept of an attempt's output, head and tail.
+    pub log_limit: u64,
+    /// Bytes of failure context in a prompt.
+    pub prompt_limit: u64,
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        Self { on_failure: OnFailure::Policy, log_limit: 2 << 20, prompt_limit: 8 << 10 }
+    }
+}
+
+/// What is looked at beside the feedback loops' exit codes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChecksSettings {
+    /// Run a failing loop again unchanged: if it passes, it is flaky.
+    pub flaky: bool,
+    /// Run the loops at the initial checkpoint: what fails there is not the attempt's doing.
+    pub baseline: bool,
+    /// Compare tests and feedback commands with those of the initial checkpoint.
+    pub tamper: bool,
+}
+
+impl Default for ChecksSettings {
+    fn default() -> Self {
+        Self { flaky: true, baseline: true, tamper: true }
+    }
+}

@@ -1,0 +1,224 @@
+//! What a feedback loop's output adds up to, in one line.
+
+use std::sync::LazyLock;
+
+use regex::bytes::{Captures, Regex, RegexSet, RegexSetBuilder};
+
+use super::text::Text;
+
+/// How a runner writes its counts.
+struct Format {
+    pattern: &'static str,
+    /// Whether several lines add up (one for each test binary) or the last one counts.
+    adds_up: bool,
+    /// Whether the numbers are in groups named `passed` and `failed`, else every `N word` in the line is read.
+    words: bool,
+}
+
+const fn last(pattern: &'static str, words: bool) -> Format {
+    Format { pattern, adds_up: false, words }
+}
+
+/// The runners, the most telling first.
+const FORMATS: &[Format] = &[
+    Format {
+        pattern: r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed",
+        adds_up: true,
+        words: false,
+    },
+    last(r"^\s+Summary \[\s*[\d.]+s\]\s+\d+(?:/\d+)? tests? run:", true),
+    last(
+        r"^(?:=+ )?(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)(?:, )?)+ in [\d.]+s",
+        true,
+    ),
+    last(r"^Tests:\s+.*\d+ total", true),
+    last(r"^\s*Tests\s+\d+ (?:failed|passed)", true),
+    last(r"^Tests run: \d+,?.*|^\[\w+\] Tests run: \d+, Failures: \d+", true),
+    last(r"^(?:\[ERROR\]|\[WARNING\])?\s*Tests run: \d+, Failures", true),
+    last(r"^\d+ examples?, \d+ failures?", true),
+    last(r"^\d+ (?:runs|tests), .*\d+ failures", true),
+    last(r"^\d+ tests?, \d+ failures?", true),
+    last(r"^\d+ tests? completed, \d+ failed", true),
+    last(r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)", false),
+    last(r"Failed:\s+(?P<failed>\d+), Passed:\s+(?P<passed>\d+)", false),
+    last(r"^(?:ok|FAILED) \| \d+ passed", true),
+    last(r"^Executed \d+ of \d+ .*FAILED", true),
+    Format { pattern: r"^\s*(?P<failed>\d+) failing\b", adds_up: false, words: false },
+    Format { pattern: r"^\s*(?P<passed>\d+) passing\b", adds_up: false, words: false },
+    Format { pattern: r"^(?:#|\xE2\x84\xB9) pass (?P<passed>\d+)$", adds_up: false, words: false },
+    Format { pattern: r"^(?:#|\xE2\x84\xB9) fail (?P<failed>\d+)$", adds_up: false, words: false },
+    Format { pattern: r"^\s*(?P<passed>\d+) pass$", adds_up: false, words: false },
+    Format { pattern: r"^\s*(?P<failed>\d+) fail$", adds_up: false, words: false },
+    Format { pattern: r"^\s+(?P<failed>\d+) failed$", adds_up: false, words: false },
+    Format { pattern: r"^\s+(?P<passed>\d+) passed \([\d.]+m?s\)$", adds_up: false, words: false },
+    last(r"^FAILED \(", true),
+    last(r"\xE2\x9C\x96 \d+ problems? \((?P<failed>\d+) errors?", false),
+    last(r"^Found (?P<failed>\d+) (?:errors?|diagnostics?|offenses?|issues?)\b", false),
+    last(r"\d+ files? inspected, (?P<failed>\d+) offenses?", false),
+    last(r"^(?P<failed>\d+) errors?, \d+ warnings?", false),
+];
+
+/// Lines of which one is one test: Go's, unittest's total, TypeScript's errors.
+const COUNTED: &[&str] =
+    &[r"^\s*--- PASS: ", r"^\s*--- FAIL: ", r"^ok  \t", r"^FAIL\t", r"error TS\d+: ", r"^Ran \d+ tests? in"];
+
+static FORMAT_SET: LazyLock<RegexSet> = LazyLock::new(|| set(FORMATS.iter().map(|format| format.pattern)));
+static COUNTED_SET: LazyLock<RegexSet> = LazyLock::new(|| set(COUNTED.iter().copied()));
+static FORMAT_LIST: LazyLock<Vec<Option<Regex>>> =
+    LazyLock::new(|| FORMATS.iter().map(|format| compile(format.pattern)).collect());
+static NUMBER_WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    compile(r"(?P<count>\d+) (?P<word>[a-z]+(?: out)?)|(?P<name>[A-Za-z]+)(?: run)?[:=] ?(?P<number>\d+)")
+});
+
+fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> RegexSet {
+    RegexSetBuilder::new(patterns).unicode(false).build().unwrap_or_else(|_| RegexSet::empty())
+}
+
+fn compile(pattern: &str) -> Option<Regex> {
+    regex::bytes::RegexBuilder::new(pattern).unicode(false).build().ok()
+}
+
+/// What the counts of a run are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Checks that passed.
+    pub passed: Option<u64>,
+    /// Checks that failed.
+    pub failed: Option<u64>,
+}
+
+/// Sums up a feedback loop's output: a line for people ("8 passed, 0 failed"), passed and failed checks where the
+/// output tells. Without counts the line is the exit status.
+pub fn summarize(output: &[u8], exit_code: Option<i32>) -> (String, Option<u64>, Option<u64>) {
+    let counts = count([&Text::new(output)]);
+    let line = match (counts.passed, counts.failed) {
+        (None, None) => exit_code.map_or_else(|| "no exit status".to_owned(), |code| format!("exit {code}")),
+        (Some(passed), failed) => format!("{passed} passed, {} failed", failed.unwrap_or(0)),
+        (None, Some(failed)) => format!("{failed} failed"),
+    };
+    (line, counts.passed, counts.failed)
+}
+
+/// Reads the counts of several streams.
+pub(crate) fn count<'a>(streams: impl IntoIterator<Item = &'a Text>) -> Counts {
+    let mut found = vec![Counts::default(); FORMATS.len()];
+    let mut counted = [0_u64; COUNTED.len()];
+    let mut ran = None;
+    for line in streams.into_iter().flat_map(Text::lines) {
+        for index in FORMAT_SET.matches(line.bytes) {
+            let Some(captures) = FORMAT_LIST[index].as_ref().and_then(|regex| regex.captures(line.bytes)) else {
+                continue;
+            };
+            let seen = if FORMATS[index].words { words(line.bytes) } else { groups(&captures) };
+            let sum = &mut found[index];
+            *sum = if FORMATS[index].adds_up { add(*sum, seen) } else { seen };
+        }
+        for index in COUNTED_SET.matches(line.bytes) {
+            counted[index] += 1;
+            if index == COUNTED.len() - 1 {
+                ran = std::str::from_utf8(line.bytes).ok().and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+            }
+        }
+    }
+    let mut counts = found.into_iter().fold(Counts::default(), |sum, next| Counts {
+        passed: sum.passed.or(next.passed),
+        failed: sum.failed.or(next.failed),
+    });
+    if counts == Counts::default() {
+        let [passes, failures, packages, failed_packages, type_errors, _] = counted;
+        if passes + failures > 0 {
+            counts = Counts { passed: Some(passes), failed: Some(failures) };
+        } else if packages + failed_packages > 0 {
+            counts = Counts { passed: Some(packages), failed: Some(failed_packages) };
+        } else if type_errors > 0 {
+            counts.failed = Some(type_errors);
+        }
+    }
+    if let Some(ran) = ran {
+        counts.passed = Some(ran.saturating_sub(counts.failed.unwrap_or(0)));
+        counts.failed = counts.failed.or(Some(0));
+    }
+    counts
+}
+
+fn add(sum: Counts, next: Counts) -> Counts {
+    let plus = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (a, b) => a.or(b),
+    };
+    Counts { passed: plus(sum.passed, next.passed), failed: plus(sum.failed, next.failed) }
+}
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+fn groups(captures: &Captures<'_>) -> Counts {
+    let group = |name: &str| captures.name(name).and_then(|found| number(found.as_bytes()));
+    let failed = group("failed");
+    let passed = group("passed").or_else(|| Some(group("total")?.saturating_sub(failed?)));
+    Counts { passed, failed }
+}
+
+/// Reads `3 passed`, `1 failed`, `2 errors`, `Failures: 1` wherever they are in the line.
+fn words(line: &[u8]) -> Counts {
+    let mut counts = Counts::default();
+    let mut total = None;
+    let Some(regex) = NUMBER_WORD.as_ref() else { return counts };
+    for captures in regex.captures_iter(line) {
+        let pair = [("word", "count"), ("name", "number")].into_iter().find_map(|(word, count)| {
+            Some((captures.name(word)?.as_bytes().to_ascii_lowercase(), number(captures.name(count)?.as_bytes())?))
+        });
+        let Some((word, number)) = pair else { continue };
+        match word.as_slice() {
+            b"passed" => counts.passed = Some(number),
+            b"failed" | b"failures" | b"failure" | b"errors" | b"error" | b"timed" | b"timed out" | b"exec" => {
+                counts.failed = Some(counts.failed.unwrap_or(0).saturating_add(number));
+            }
+            b"tests" | b"test" | b"examples" | b"example" | b"runs" | b"total" => {
+                total = total.or(Some(number));
+            }
+            _ => {}
+        }
+    }
+    counts.passed = counts.passed.or_else(|| total.map(|total| total.saturating_sub(counts.failed.unwrap_or(0))));
+    if counts.passed.is_some() {
+        counts.failed = counts.failed.or(Some(0));
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_many_runners() {
+        for (output, passed, failed) in [
+            (
+                "test result: ok. 3 passed; 0 failed; 0 ignored\ntest result: FAILED. 2 passed; 1 failed; 0 ignored",
+                Some(5),
+                Some(1),
+            ),
+            ("     Summary [   0.1s] 4 tests run: 2 passed, 1 failed, 1 timed out, 0 skipped", Some(2), Some(2)),
+            ("==== 1 failed, 8 passed, 2 warnings in 0.51s ====", Some(8), Some(1)),
+            ("1 failed, 1 passed in 0.6s\n2 passed in 0.4s", Some(2), Some(0)),
+            ("Ran 5 tests in 0.001s\n\nFAILED (failures=1, errors=1)", Some(3), Some(2)),
+            ("Ran 5 tests in 0.001s\n\nOK", Some(5), Some(0)),
+            ("Test Suites: 1 failed, 1 total\nTests:       2 failed, 3 passed, 5 total", Some(3), Some(2)),
+            (" Test Files  1 failed (1)\n      Tests  1 failed | 3 passed (4)", Some(3), Some(1)),
+            ("  3 passing (10ms)\n  1 failing", Some(3), Some(1)),
+            ("# pass 2\n# fail 1", Some(2), Some(1)),
+            ("--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\tx\t0.1s", Some(1), Some(1)),
+            ("\u{2716} 3 problems (2 errors, 1 warning)", None, Some(2)),
+            ("a.ts(1,2): error TS2322: x\na.ts(3,2): error TS2322: y", None, Some(2)),
+            ("75% tests passed, 1 tests failed out of 4", Some(3), Some(1)),
+            ("nothing", None, None),
+        ] {
+            let (_, seen_passed, seen_failed) = summarize(output.as_bytes(), Some(1));
+            assert_eq!((seen_passed, seen_failed), (passed, failed), "{output}");
+        }
+        assert_eq!(summarize(b"", Some(7)).0, "exit 7");
+        assert_eq!(summarize(b"2 passed in 0.1s", Some(0)).0, "2 passed, 0 failed");
+    }
+}

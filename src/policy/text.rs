@@ -1,0 +1,162 @@
+//! Output as lines of plain text: colours stripped, carriage returns resolved, length bounded.
+
+/// Output beyond this is read only at its start and its end.
+const MAX_BYTES: usize = 8 << 20;
+/// How much of the start is kept of longer output.
+const HEAD_BYTES: usize = 2 << 20;
+/// Longer lines are cut; what a tool says of a failure is not that long.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// One stream of output, cleaned.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    bytes: Vec<u8>,
+    lines: Vec<Span>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    number: u64,
+    start: usize,
+    end: usize,
+}
+
+/// One line and where it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line<'a> {
+    /// 1-based line of the output; 0 where the text was no part of it.
+    pub number: u64,
+    /// The text without colours.
+    pub bytes: &'a [u8],
+}
+
+impl Line<'_> {
+    /// The text, trimmed, with bytes that are not UTF-8 replaced.
+    pub(crate) fn to_text(self) -> String {
+        String::from_utf8_lossy(self.bytes).trim().to_owned()
+    }
+}
+
+impl Text {
+    /// Cleans `output`. What a carriage return overwrites on a terminal becomes a line of its own with the same number.
+    pub(crate) fn new(output: &[u8]) -> Self {
+        let mut text = Self::default();
+        if output.len() <= MAX_BYTES {
+            text.push(output, 1);
+            return text;
+        }
+        let head_end = output[..HEAD_BYTES].iter().rposition(|byte| *byte == b'\n').map_or(HEAD_BYTES, |at| at + 1);
+        let tail_start = output.len() - (MAX_BYTES - HEAD_BYTES);
+        let cut = output[tail_start..].iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        text.push(&output[..head_end], 1);
+        let skipped = output[..tail_start + cut].iter().fold(1, |sum, byte| sum + u64::from(*byte == b'\n'));
+        text.push(&output[tail_start + cut..], skipped);
+        text
+    }
+
+    /// Adds text that was no part of the output, such as a caller's message.
+    pub(crate) fn push_note(&mut self, note: &str) {
+        let from = self.lines.len();
+        self.push(note.as_bytes(), 1);
+        for line in &mut self.lines[from..] {
+            line.number = 0;
+        }
+    }
+
+    fn push(&mut self, output: &[u8], first_number: u64) {
+        for (number, raw) in (first_number..).zip(output.split(|byte| *byte == b'\n')) {
+            for part in raw.split(|byte| *byte == b'\r').filter(|part| !part.is_empty()) {
+                let start = self.bytes.len();
+                strip(part, &mut self.bytes);
+                self.bytes.truncate(start + MAX_LINE_BYTES);
+                if !self.bytes[start..].trim_ascii().is_empty() {
+                    self.lines.push(Span { number, start, end: self.bytes.len() });
+                }
+            }
+        }
+    }
+
+    /// Whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The line at `index`.
+    pub(crate) fn line(&self, index: usize) -> Line<'_> {
+        let span = self.lines[index];
+        Line { number: span.number, bytes: &self.bytes[span.start..span.end] }
+    }
+
+    /// Every line that is not blank, in order.
+    pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = Line<'_>> + ExactSizeIterator {
+        self.lines.iter().map(|span| Line { number: span.number, bytes: &self.bytes[span.start..span.end] })
+    }
+}
+
+/// Copies `part` without escape sequences and control characters (tabs stay).
+fn strip(part: &[u8], into: &mut Vec<u8>) {
+    let mut at = 0;
+    while at < part.len() {
+        match part[at] {
+            0x1b => at += escape_length(&part[at..]),
+            b'\t' => {
+                into.push(b'\t');
+                at += 1;
+            }
+            byte => {
+                if byte >= 0x20 && byte != 0x7f {
+                    into.push(byte);
+                }
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The length of the escape sequence that `rest` starts with. Broken ones end where their form ends.
+fn escape_length(rest: &[u8]) -> usize {
+    let body = rest.get(2..).unwrap_or_default();
+    match rest.get(1) {
+        Some(b'[') => {
+            let parameters = body.iter().take_while(|byte| (0x20..0x40).contains(*byte)).count();
+            let ended = body.get(parameters).is_some_and(|byte| (0x40..0x7f).contains(byte));
+            2 + parameters + usize::from(ended)
+        }
+        // A title or a link: up to BEL or ESC \.
+        Some(b']') => {
+            let end = body.iter().position(|byte| *byte == 0x07 || *byte == 0x1b);
+            end.map_or(rest.len(), |at| 3 + at + usize::from(body.get(at..at + 2) == Some(b"\x1b\\")))
+        }
+        Some(b'(' | b')') => rest.len().min(3),
+        Some(_) => 2,
+        None => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(output: &[u8]) -> Vec<(u64, String)> {
+        Text::new(output).lines().map(|line| (line.number, line.to_text())).collect()
+    }
+
+    #[test]
+    fn colours_titles_and_carriage_returns_are_resolved() {
+        let output =
+            b"\x1b[1;31merror\x1b[0m: x\r\n\x1b]8;;http://a\x1b\\link\x1b]8;;\x07\n 10%\r 90%\rdone\n\n\xff\x00z\x1b[";
+        let expected = [(1, "error: x"), (2, "link"), (3, "10%"), (3, "90%"), (3, "done"), (5, "\u{fffd}z")];
+        assert_eq!(lines(output), expected.map(|(number, text)| (number, text.to_owned())));
+    }
+
+    #[test]
+    fn long_output_keeps_its_ends_and_its_line_numbers() {
+        let mut output = b"first\n".to_vec();
+        output.extend(b"0123456\n".repeat(2 << 20));
+        output.extend(b"last");
+        let text = Text::new(&output);
+        assert_eq!(text.line(0).bytes, b"first");
+        let last = text.lines().next_back().unwrap();
+        assert_eq!((last.number, last.bytes), ((2 << 20) + 2, b"last".as_slice()));
+    }
+}
