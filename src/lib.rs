@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - [`model`] is plain data without I/O or a clock.
-//! - `durable` is the one way in which files are replaced and locks are taken; everybody with files may use it.
+//! - [`durable`] is the one way in which files are replaced and locks are taken; everybody with files may use it.
 //! - [`policy`] is pure functions over it; `now` is an argument.
 //! - `config`, `git`, `store`, `process` and `agent` each adapt one part of the world and do not know each other.
 //!   Only `git` names git2.
@@ -17,5 +17,7 @@
 //! `tests/layering.rs` reads the sources and holds these rules.
 
 pub mod agent;
+pub mod durable;
 pub mod model;
 pub mod policy;
+pub mod store;

@@ -1,0 +1,64 @@
+//! Sync before rename, and the folder after it.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::Builder;
+
+use super::temporary::temporary_prefix;
+
+/// Replaces `path` by `content`: temporary file in the same folder, fsync, rename, fsync of the folder.
+///
+/// The folder must exist. The file gets mode 0644 as far as the umask allows.
+pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, None, true)
+}
+
+/// Like [`write_atomic`] with exactly these permission bits; at no instant has the content wider ones.
+pub fn write_atomic_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    replace(path, content, Some(mode), true)
+}
+
+/// Like [`write_atomic`] without waiting for the disk: for caches that check themselves when they are read.
+pub fn write_atomic_unsynced(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, None, false)
+}
+
+fn replace(path: &Path, content: &[u8], exact: Option<u32>, synced: bool) -> io::Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let first = if exact.is_some() { 0o600 } else { 0o644 };
+    let mut temporary =
+        Builder::new().prefix(&temporary_prefix()).permissions(Permissions::from_mode(first)).tempfile_in(folder)?;
+    temporary.write_all(content)?;
+    if let Some(mode) = exact {
+        temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+    }
+    if synced {
+        temporary.as_file().sync_all()?;
+    }
+    temporary.persist(path).map_err(|error| error.error)?;
+    if synced { sync_dir(folder) } else { Ok(()) }
+}
+
+/// Makes names in `folder` (created, renamed or removed ones) survive a crash of the machine.
+pub fn sync_dir(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_replaced_whole_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("view.json");
+        write_atomic(&path, b"old").unwrap();
+        write_atomic(&path, b"new content").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new content");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write_atomic(&folder.path().join("missing/view.json"), b"x").is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! Kernel locks with a bounded wait and a holder's name.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long to sleep between two tries.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else holds it (exit 11).
+    #[error("{} is locked by {holder}", file.display())]
+    Held {
+        /// The lock file.
+        file: PathBuf,
+        /// Who holds it: pid and command, as written by the holder.
+        holder: String,
+    },
+    /// The lock file cannot be used.
+    #[error("cannot lock {}", file.display())]
+    Io {
+        /// The lock file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// An exclusive lock, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct FileLock {
+    /// Closing it releases the lock.
+    _file: File,
+}
+
+impl FileLock {
+    /// Takes the lock, waiting up to `timeout`; writes `pid` and the command into the file for those who wait.
+    pub fn acquire(path: &Path, timeout: Duration) -> Result<Self, LockError> {
+        let failed = |source| LockError::Io { file: path.to_owned(), source };
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+                Err(TryLockError::WouldBlock) if begun.elapsed() >= timeout => {
+                    return Err(LockError::Held { file: path.to_owned(), holder: holder_of(&mut file) });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(POLL.min(timeout.saturating_sub(begun.elapsed())));
+                }
+            }
+        }
+        // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
+        if let Err(error) = name_holder(&mut file) {
+            tracing::debug!(%error, "the lock's holder could not be written down");
+        }
+        Ok(Self { _file: file })
+    }
+}
+
+fn name_holder(file: &mut File) -> io::Result<()> {
+    let command: Vec<_> = std::env::args_os().take(6).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    write!(file, "{} {}", std::process::id(), command.join(" "))
+}
+
+fn holder_of(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(400).read_to_string(&mut text));
+    match (read, text.trim().split_once(' ')) {
+        (Ok(_), Some((pid, command))) => format!("pid {pid} ({command})"),
+        _ => "another process".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_waits_then_learns_who_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        let refused = FileLock::acquire(&path, Duration::from_millis(20)).unwrap_err();
+        assert!(refused.to_string().contains(&format!("pid {}", std::process::id())), "{refused}");
+        drop(held);
+        FileLock::acquire(&path, Duration::ZERO).unwrap();
+    }
+}

@@ -1,0 +1,64 @@
+//! Temporary files: named after their process, so that what a dead one left can be told from what is being written.
+
+use std::fs;
+use std::path::Path;
+
+/// What their names begin with; then the process id, a dash, and letters, digits or dots.
+const PREFIX: &str = ".recover-tmp-";
+
+/// What the names of this process's temporary files begin with.
+pub fn temporary_prefix() -> String {
+    format!("{PREFIX}{}-", std::process::id())
+}
+
+/// Whether a name is that of a temporary file of some process.
+pub fn is_temporary(name: &[u8]) -> bool {
+    owner(name).is_some()
+}
+
+/// Whether a name is that of a temporary file that nobody writes any more. This process itself counts as gone: it holds
+/// none between operations.
+pub fn is_left_over(name: &[u8]) -> bool {
+    owner(name).is_some_and(is_dead)
+}
+
+fn owner(name: &[u8]) -> Option<i32> {
+    let (pid, rest) = std::str::from_utf8(name).ok()?.strip_prefix(PREFIX)?.split_once('-')?;
+    let plain = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    pid.parse().ok().filter(|_| plain)
+}
+
+fn is_dead(pid: i32) -> bool {
+    let Some(id) = rustix::process::Pid::from_raw(pid) else { return true };
+    id == rustix::process::getpid() || rustix::process::test_kill_process(id) == Err(rustix::io::Errno::SRCH)
+}
+
+/// Removes what dead processes left in a folder. What cannot be removed now is tried again another time.
+pub fn reap(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if is_left_over(entry.file_name().as_encoded_bytes()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_dead_process_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let left = format!("{PREFIX}{}-aB3", dead.id());
+        let living = format!("{PREFIX}1-aB3");
+        for name in [left.as_str(), living.as_str(), ".recover-tmp-x", ".recover-tmp-1-"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        reap(folder.path());
+        assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+}

@@ -1,0 +1,406 @@
+//! Reading and appending.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::durable::{FileLock, reap, sync_dir, write_atomic};
+use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::run::{NONE, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+
+use super::error::StoreError;
+use super::fold_cache::FoldCache;
+use super::line::{self, Line};
+use super::twin::Twin;
+
+/// How many events are folded anew at each start before the cache is renewed.
+const CACHE_EVERY: u64 = 256;
+/// How much of the ledger's end the cache remembers: the last line's checksum and closing.
+const END_LENGTH: usize = 11;
+
+/// A state directory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: PathBuf,
+    lock_timeout: Duration,
+    lane_file: PathBuf,
+    twin: Option<Twin>,
+}
+
+/// The state as it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The fold of all whole lines.
+    pub state: State,
+    /// A schema newer than this program's: nothing may be written.
+    pub newer: Option<u32>,
+    /// Bytes of whole lines.
+    offset: u64,
+    /// Whole lines.
+    lines: u64,
+    /// Events folded beyond the cache.
+    beyond_cache: u64,
+    /// Bytes after the last whole line: an append that was cut off, or one that is just being made.
+    torn: u64,
+}
+
+/// An event to append.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    /// The run it is about.
+    pub run: Option<RunKey>,
+    /// Who speaks.
+    pub source: EventSource,
+    /// What happened.
+    pub payload: Payload,
+}
+
+impl NewEvent {
+    /// An event about a run.
+    pub fn about(run: &RunKey, payload: Payload) -> Self {
+        Self { run: Some(run.clone()), source: EventSource::Recover, payload }
+    }
+}
+
+/// The right to append, for as long as it lives.
+#[derive(Debug)]
+pub struct Exclusive {
+    store: Store,
+    loaded: Loaded,
+    _lock: FileLock,
+}
+
+impl Store {
+    /// The state directory at `dir`; nothing is read or made yet.
+    pub fn new(dir: PathBuf, lock_timeout: Duration) -> Self {
+        let lane_file = dir.join("checkpoints.json");
+        Self { dir, lock_timeout, lane_file, twin: None }
+    }
+
+    /// With the lane records in this file (C1).
+    #[must_use]
+    pub fn with_lane_file(mut self, file: PathBuf) -> Self {
+        self.lane_file = file;
+        self
+    }
+
+    /// Where the lane records are.
+    pub fn lane_file(&self) -> &Path {
+        &self.lane_file
+    }
+
+    /// With a second name of the ledger in `folder`, for a state directory that git may set back.
+    #[must_use]
+    pub fn with_twin(self, folder: &Path) -> Self {
+        Self { twin: Some(Twin::new(folder, &self.dir)), ..self }
+    }
+
+    /// The state directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What is `recover`'s own in it: logs, prompts, caches, locks.
+    pub fn private_dir(&self) -> PathBuf {
+        self.dir.join("recover")
+    }
+
+    /// The folder of a run: its logs and prompts. Lanes of one run have folders of their own.
+    pub fn run_dir(&self, key: &RunKey) -> PathBuf {
+        self.private_dir().join("runs").join(file_name_of(key))
+    }
+
+    /// The ledger's path.
+    pub fn ledger_path(&self) -> PathBuf {
+        self.dir.join("events.jsonl")
+    }
+
+    /// Whether anything was ever recorded here.
+    pub fn exists(&self) -> bool {
+        self.truth().exists() || self.created_marker().exists()
+    }
+
+    /// The ledger's path, or that of its twin where the ledger was set back.
+    fn truth(&self) -> PathBuf {
+        let ledger = self.ledger_path();
+        let ahead = self.twin.as_ref().and_then(|twin| twin.ahead_of(&ledger)).map(Path::to_owned);
+        ahead.unwrap_or(ledger)
+    }
+
+    fn cache_path(&self) -> PathBuf {
+        self.private_dir().join("fold.json")
+    }
+
+    /// Written after the ledger came to be, so that a ledger that is gone is noticed rather than begun anew.
+    fn created_marker(&self) -> PathBuf {
+        self.private_dir().join("ledger-created")
+    }
+
+    fn corrupt(&self, line: u64, reason: impl Into<String>) -> StoreError {
+        StoreError::Corrupt { path: self.ledger_path(), line, reason: reason.into() }
+    }
+
+    fn io(&self, action: &'static str) -> impl Fn(io::Error) -> StoreError {
+        let path = self.ledger_path();
+        move |source| StoreError::Io { action, path: path.clone(), source }
+    }
+
+    /// Folds the ledger without a lock. An append that is just being made is not seen yet.
+    pub fn load(&self) -> Result<Loaded, StoreError> {
+        let mut file = match File::open(self.truth()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if self.created_marker().exists() {
+                    return Err(self.corrupt(0, "the file is missing"));
+                }
+                return Ok(Loaded::default());
+            }
+            Err(error) => return Err(self.io("read")(error)),
+        };
+        let length = file.metadata().map_err(self.io("read"))?.len();
+        if length == 0 {
+            return Err(self.corrupt(1, "the file is empty"));
+        }
+        let mut loaded = self.load_cache(&mut file, length).unwrap_or_default();
+        file.seek(SeekFrom::Start(loaded.offset)).map_err(self.io("read"))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(self.io("read"))?;
+        self.fold(&mut loaded, &bytes)?;
+        Ok(loaded)
+    }
+
+    fn load_cache(&self, file: &mut File, length: u64) -> Option<Loaded> {
+        let cache = FoldCache::read(&self.cache_path())?;
+        if cache.offset > length || cache.offset < END_LENGTH as u64 {
+            return None;
+        }
+        if read_end(file, cache.offset).ok()? != cache.ends_with {
+            return None;
+        }
+        Some(Loaded { state: cache.state, offset: cache.offset, lines: cache.lines, ..Loaded::default() })
+    }
+
+    fn fold(&self, loaded: &mut Loaded, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut rest = bytes;
+        while let Some(newline) = rest.iter().position(|byte| *byte == b'\n') {
+            let number = loaded.lines + 1;
+            match line::decode(&rest[..newline]).map_err(|reason| self.corrupt(number, reason))? {
+                Line::Event(event) if event.seq != number => {
+                    return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
+                }
+                Line::Event(event) => {
+                    if event.schema > EVENT_SCHEMA {
+                        loaded.newer = Some(event.schema);
+                    }
+                    loaded.state.apply(&event);
+                }
+                Line::Newer(schema) => {
+                    loaded.newer = Some(schema);
+                    loaded.state.last_seq = number;
+                }
+            }
+            loaded.lines = number;
+            loaded.offset += newline as u64 + 1;
+            loaded.beyond_cache += 1;
+            rest = &rest[newline + 1..];
+        }
+        loaded.torn = rest.len() as u64;
+        Ok(())
+    }
+
+    /// The ledger's events with their raw lines, for `log` and for checkpoints. `after` is a sequence number.
+    pub fn read_lines(&self, after: u64) -> Result<Vec<(Event, String)>, StoreError> {
+        let bytes = match fs::read(self.truth()) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(self.io("read")(error)),
+        };
+        if bytes.is_empty() {
+            return if self.exists() { Err(self.corrupt(1, "the file is empty or missing")) } else { Ok(Vec::new()) };
+        }
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
+        let mut events = Vec::new();
+        for (index, text) in lines.skip(usize::try_from(after).unwrap_or(usize::MAX)) {
+            let text = text.strip_suffix(b"\n").unwrap_or(text);
+            let number = index as u64 + 1;
+            if let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
+                if event.seq != number {
+                    return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
+                }
+                events.push((*event, String::from_utf8_lossy(text).into_owned()));
+            }
+        }
+        Ok(events)
+    }
+
+    /// [`Self::load`] for commands that write: what a newer version wrote is refused before anything is touched.
+    pub fn load_for_writing(&self) -> Result<Loaded, StoreError> {
+        let loaded = self.load()?;
+        match loaded.newer {
+            Some(schema) => Err(StoreError::Newer { path: self.ledger_path(), schema }),
+            None => Ok(loaded),
+        }
+    }
+
+    /// Makes the state directory with its own `.gitignore`, so that no `git add` takes it in.
+    pub fn create_dirs(&self) -> Result<(), StoreError> {
+        let private = self.private_dir();
+        let made = fs::create_dir_all(&private);
+        made.map_err(|source| StoreError::Io { action: "create", path: private, source })?;
+        let ignore = self.dir.join(".gitignore");
+        if !ignore.exists() {
+            let written = write_atomic(&ignore, b"*\n");
+            written.map_err(|source| StoreError::Io { action: "write", path: ignore, source })?;
+        }
+        Ok(())
+    }
+
+    /// Takes the ledger's lock and folds what is there. A torn last line (an append that a kill cut off) is dropped
+    /// with a warning before anything is appended.
+    pub fn lock(&self) -> Result<Exclusive, StoreError> {
+        self.create_dirs()?;
+        let lock = FileLock::acquire(&self.private_dir().join("ledger.lock"), self.lock_timeout)?;
+        if let Some(twin) = &self.twin {
+            let ledger = self.ledger_path();
+            if twin.ahead_of(&ledger).is_some() {
+                tracing::warn!(ledger = %ledger.display(), "the ledger had been set back (by git?); it is put right");
+                twin.put_back(&ledger).map_err(self.io("put right"))?;
+            }
+        }
+        for folder in [&self.dir, &self.private_dir()] {
+            reap(folder);
+        }
+        let mut loaded = self.load_for_writing()?;
+        if loaded.torn > 0 {
+            tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
+            let file = OpenOptions::new().write(true).open(self.ledger_path()).map_err(self.io("mend"))?;
+            file.set_len(loaded.offset).and_then(|()| file.sync_all()).map_err(self.io("mend"))?;
+            loaded.torn = 0;
+        }
+        if let Some(twin) = self.twin.as_ref().filter(|_| loaded.lines > 0) {
+            twin.follow(&self.ledger_path());
+        }
+        Ok(Exclusive { store: self.clone(), loaded, _lock: lock })
+    }
+}
+
+/// A run's name for files and folders. Keys that differ only in what cannot be part of a name keep names of their own.
+pub(super) fn file_name_of(key: &RunKey) -> String {
+    let of_lane = key.phase != NONE || key.lane != NONE;
+    let text = if of_lane { format!("{}_{}_{}", key.run_id, key.phase, key.lane) } else { key.run_id.clone() };
+    let name: String = text.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    if name == key.run_id && !name.starts_with('.') {
+        return name;
+    }
+    let whole = if of_lane { format!("{}\0{}\0{}", key.run_id, key.phase, key.lane) } else { text };
+    format!("{}-{:08x}", name.replace('.', "_"), crc32fast::hash(whole.as_bytes()))
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
+}
+
+fn read_end(file: &mut File, offset: u64) -> io::Result<String> {
+    let mut end = [0; END_LENGTH];
+    file.seek(SeekFrom::Start(offset.saturating_sub(END_LENGTH as u64)))?;
+    file.read_exact(&mut end)?;
+    Ok(String::from_utf8_lossy(&end).into_owned())
+}
+
+impl Exclusive {
+    /// The state as of the last append.
+    pub fn state(&self) -> &State {
+        &self.loaded.state
+    }
+
+    /// The state directory.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Appends events as one write and one fsync: after it returns they survive anything. On an error (no space,
+    /// say) nothing of them stays.
+    pub fn append(&mut self, at: Timestamp, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        let mut text = String::new();
+        let mut made = Vec::with_capacity(events.len());
+        for new in events {
+            let seq = self.loaded.lines + made.len() as u64 + 1;
+            let NewEvent { run, source, payload } = new;
+            let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
+            text.push_str(
+                &line::encode(&event).map_err(io::Error::from).map_err(self.store.io("encode an event for"))?,
+            );
+            made.push(event);
+        }
+        if made.is_empty() {
+            return Ok(());
+        }
+        self.write(text.as_bytes())?;
+        for event in &made {
+            self.loaded.state.apply(event);
+        }
+        self.loaded.lines += made.len() as u64;
+        self.loaded.offset += text.len() as u64;
+        self.loaded.beyond_cache += made.len() as u64;
+        self.renew_cache(&text);
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.store.ledger_path();
+        if self.loaded.lines == 0 {
+            // The first event comes with the file: an empty ledger is never a valid one.
+            write_atomic(&path, bytes).map_err(self.store.io("write"))?;
+            if let Some(twin) = &self.store.twin {
+                twin.follow(&path);
+            }
+            return write_atomic(&self.store.created_marker(), b"").map_err(self.store.io("write beside"));
+        }
+        let mut file = OpenOptions::new().append(true).open(&path).map_err(self.store.io("append to"))?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            // What was written in part, or may not be on disk, must not count later as if it were.
+            if let Err(undo) = file.set_len(self.loaded.offset) {
+                tracing::warn!(%undo, "a cut-off append stays until the next command drops it");
+            }
+            return Err(self.store.io("append to")(error));
+        }
+        Ok(())
+    }
+
+    fn renew_cache(&mut self, last_append: &str) {
+        if self.loaded.beyond_cache < CACHE_EVERY {
+            return;
+        }
+        let end = last_append.len().saturating_sub(END_LENGTH);
+        let ends_with = last_append[end..].to_owned();
+        let state = self.loaded.state.clone();
+        FoldCache::new(self.loaded.offset, ends_with, self.loaded.lines, state).write(&self.store.cache_path());
+        self.loaded.beyond_cache = 0;
+    }
+
+    /// Writes a view (a path below the state directory, or an absolute one) unless it holds exactly that already.
+    /// Returns whether it was written.
+    pub fn write_view(&self, relative: &Path, content: &[u8]) -> Result<bool, StoreError> {
+        let path = self.store.dir.join(relative);
+        if fs::read(&path).is_ok_and(|present| present == content) {
+            return Ok(false);
+        }
+        let failed = |source| StoreError::Io { action: "write", path: path.clone(), source };
+        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+            fs::create_dir_all(folder).and_then(|()| sync_dir(&self.store.dir)).map_err(failed)?;
+        }
+        if let Some(folder) = path.parent() {
+            reap(folder);
+        }
+        write_atomic(&path, content).map_err(failed)?;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! One line of the ledger: an event as JSON with a checksum as its last field.
+
+use crate::model::event::{EVENT_SCHEMA, Event};
+
+const LABEL: &str = ",\"checksum\":\"";
+/// `,"checksum":"xxxxxxxx"}`
+const SUFFIX: usize = LABEL.len() + 8 + 2;
+
+/// What a line turned out to be.
+pub enum Line {
+    /// An event that this version understands.
+    Event(Box<Event>),
+    /// A sound event of a newer schema that this version cannot read.
+    Newer(u32),
+}
+
+/// The line for an event, newline included.
+pub fn encode(event: &Event) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string(event)?;
+    let checksum = crc32fast::hash(text.as_bytes());
+    text.pop();
+    Ok(format!("{text}{LABEL}{checksum:08x}\"}}\n"))
+}
+
+/// Reads a line without its newline; the error says what is wrong with it.
+pub fn decode(line: &[u8]) -> Result<Line, String> {
+    let body_length = line.len().checked_sub(SUFFIX).ok_or("too short for an event")?;
+    let (body, suffix) = line.split_at(body_length);
+    let mut json = body.to_vec();
+    json.push(b'}');
+    if suffix != format!("{LABEL}{:08x}\"}}", crc32fast::hash(&json)).as_bytes() {
+        return Err("the checksum does not fit".to_owned());
+    }
+    match serde_json::from_slice::<Event>(&json) {
+        Ok(event) => Ok(Line::Event(Box::new(event))),
+        Err(error) => match schema_of(&json) {
+            Some(schema) if schema > EVENT_SCHEMA => Ok(Line::Newer(schema)),
+            _ => Err(error.to_string()),
+        },
+    }
+}
+
+/// The sequence number and schema, for lines whose payload is not understood.
+fn schema_of(json: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: u32,
+    }
+    serde_json::from_slice::<Head>(json).ok().map(|head| head.schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::{EventSource, Payload};
+    use crate::model::run::RunKey;
+    use crate::model::time::Timestamp;
+
+    fn event() -> Event {
+        Event {
+            seq: 7,
+            at: Timestamp::from_millis(1_700_000_000_000),
+            schema: EVENT_SCHEMA,
+            run: Some(RunKey::new("r", None, None)),
+            source: EventSource::Recovery,
+            payload: Payload::RetryReset {},
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_back() {
+        let text = encode(&event()).unwrap();
+        assert!(text.ends_with("\"}\n") && text.contains("\"run_id\":\"r\""), "{text}");
+        match decode(text.trim_end().as_bytes()).unwrap() {
+            Line::Event(read) => assert_eq!(*read, event()),
+            Line::Newer(_) => panic!("not newer"),
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let text = encode(&event()).unwrap();
+        let line = text.trim_end().as_bytes();
+        for at in 0..line.len() * 8 {
+            let mut damaged = line.to_vec();
+            damaged[at / 8] ^= 1 << (at % 8);
+            assert!(decode(&damaged).is_err(), "bit {at}");
+        }
+    }
+
+    #[test]
+    fn a_newer_schema_is_told_from_rubbish() {
+        let json =
+            r#"{"seq":1,"at":"2030-01-01T00:00:00.000Z","schema":9,"source":"recover","type":"from_the_future"}"#;
+        let checksum = crc32fast::hash(json.as_bytes());
+        let line = format!("{}{LABEL}{checksum:08x}\"}}", &json[..json.len() - 1]);
+        assert!(matches!(decode(line.as_bytes()), Ok(Line::Newer(9))));
+    }
+}

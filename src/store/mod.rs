@@ -1,0 +1,14 @@
+//! The state directory: the ledger, which is the truth, and the views made from it.
+//!
+//! A command that only reads calls [`Store::load`], which takes no lock. A command that writes takes
+//! [`Store::lock`]; only the [`Exclusive`] guard can append, so a write without the lock does not compile.
+
+mod error;
+mod fold_cache;
+mod ledger;
+mod line;
+mod twin;
+pub mod views;
+
+pub use error::StoreError;
+pub use ledger::{Exclusive, Loaded, NewEvent, Store};

@@ -1,0 +1,115 @@
+//! `attempt_history.json` (A3): attempts by subtask across restarts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::decision::Action;
+use crate::model::run::{AttemptOutcome, IterationStatus, Run};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+
+/// The history of all subtasks.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AttemptHistory {
+    /// By subtask id.
+    pub subtasks: BTreeMap<String, Subtask>,
+    /// Those that were given up, for a person (A7).
+    pub stuck_subtasks: Vec<StuckSubtask>,
+}
+
+/// One subtask.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Subtask {
+    /// Oldest first.
+    pub attempts: Vec<HistoryAttempt>,
+    /// `pending`, `in_progress`, `failed`, `completed` or `stuck`.
+    pub status: &'static str,
+}
+
+/// One attempt.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryAttempt {
+    /// Which session, counted from 1 for each subtask.
+    pub session: u64,
+    /// When it began.
+    pub timestamp: Timestamp,
+    /// What it tried.
+    pub approach: String,
+    /// Whether it passed.
+    pub success: bool,
+    /// Why not.
+    pub error: Option<String>,
+}
+
+/// A subtask that was given up.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct StuckSubtask {
+    /// Which.
+    pub subtask_id: String,
+    /// Why.
+    pub reason: String,
+    /// The time of its last attempt.
+    pub escalated_at: Timestamp,
+    /// How many attempts were made.
+    pub attempt_count: usize,
+}
+
+/// Folds all runs into the history.
+pub fn attempt_history(state: &State) -> AttemptHistory {
+    let mut history = AttemptHistory::default();
+    let mut sessions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut given_up: BTreeMap<String, String> = BTreeMap::new();
+
+    let mut attempts: Vec<_> = state.runs.iter().flat_map(Run::attempts).collect();
+    attempts.sort_by_key(|(_, attempt)| attempt.started_at);
+
+    for (iteration, attempt) in attempts {
+        let known = sessions.entry(&attempt.subtask).or_default();
+        let session = known.iter().position(|name| *name == attempt.session).unwrap_or_else(|| {
+            known.push(&attempt.session);
+            known.len() - 1
+        });
+        let subtask = history.subtasks.entry(attempt.subtask.clone()).or_default();
+        subtask.attempts.push(HistoryAttempt {
+            session: session as u64 + 1,
+            timestamp: attempt.started_at,
+            approach: attempt.approach.clone().unwrap_or_else(|| format!("Attempt {}", attempt.number)),
+            success: attempt.outcome == Some(AttemptOutcome::Passed),
+            error: attempt.failure.as_ref().map(|failure| failure.message.clone()),
+        });
+        // An iteration that several subtasks share speaks for the last of them only.
+        let speaks = iteration.attempts.last().is_some_and(|last| last.subtask == attempt.subtask);
+        subtask.status = match (attempt.outcome, iteration.status) {
+            (Some(AttemptOutcome::Passed), _) => "completed",
+            (_, IterationStatus::Completed) if speaks => "completed",
+            (_, IterationStatus::Skipped) if speaks => "stuck",
+            (_, IterationStatus::InProgress) if speaks => "in_progress",
+            (_, IterationStatus::Superseded | IterationStatus::Cancelled) if speaks => "pending",
+            // An interrupted attempt tells nothing new.
+            (Some(AttemptOutcome::Cancelled), _) if subtask.attempts.len() > 1 => continue,
+            (Some(AttemptOutcome::Cancelled), _) => "pending",
+            (None, _) => "in_progress",
+            (Some(AttemptOutcome::Failed), _) => "failed",
+        };
+        let escalated = attempt.decision.as_ref().is_some_and(|decision| decision.has(Action::Escalate));
+        if subtask.status == "stuck" || (subtask.status == "failed" && escalated) {
+            subtask.status = "stuck";
+            let reason = iteration.reason.clone().or_else(|| attempt.decision.as_ref().map(|d| d.reason.clone()));
+            given_up.insert(attempt.subtask.clone(), reason.unwrap_or_else(|| "given up".to_owned()));
+        } else {
+            given_up.remove(&attempt.subtask);
+        }
+    }
+    for (subtask_id, reason) in given_up {
+        let attempts = &history.subtasks[&subtask_id].attempts;
+        let Some(last) = attempts.last() else { continue };
+        history.stuck_subtasks.push(StuckSubtask {
+            reason,
+            escalated_at: last.timestamp,
+            attempt_count: attempts.len(),
+            subtask_id,
+        });
+    }
+    history
+}

@@ -1,0 +1,81 @@
+//! The battle view (B13, B2): a run in the battle specification's own format.
+
+use serde_json::{Value, json};
+
+use crate::model::checkpoint::Checkpoint;
+use crate::model::failure::{Failure, FailureType};
+use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
+use crate::model::state::State;
+
+/// The seed's word for a run's status.
+pub fn battle_status(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::InProgress => "running",
+        RunStatus::Complete => "completed",
+        RunStatus::Parked => "paused",
+        RunStatus::Escalated | RunStatus::Blocked => "failed",
+        other => other.as_str(),
+    }
+}
+
+/// A run as `battles/<task>/<run>.json`.
+pub fn battle(state: &State, run: &Run) -> Value {
+    json!({
+        "id": run.key.run_id,
+        "taskId": run.task_id,
+        "workingDir": run.worktree,
+        "status": battle_status(run.status),
+        "basePrompt": run.spec.prompt,
+        "currentIteration": run.current_iteration,
+        "iterations": run.iterations.values().map(iteration).collect::<Vec<_>>(),
+        "checkpoints": state.checkpoints_of(&run.key).filter(|c| !c.is_safety()).map(checkpoint).collect::<Vec<_>>(),
+        "failure": run.failure.as_ref().map(failure),
+    })
+}
+
+fn iteration(iteration: &Iteration) -> Value {
+    let last = iteration.attempts.last();
+    let ended = last.and_then(|attempt| {
+        let millis = attempt.duration_ms?;
+        Some(attempt.started_at.plus(std::time::Duration::from_millis(millis)))
+    });
+    json!({
+        "number": iteration.number,
+        "status": iteration.status.as_str(),
+        "startedAt": iteration.attempts.first().map(|attempt| attempt.started_at),
+        "completedAt": ended.filter(|_| iteration.status == IterationStatus::Completed),
+        "retryCount": iteration.attempts.len().saturating_sub(1),
+        "feedbackResults": last.map(|attempt| &attempt.feedback_results),
+        "success": last.is_some_and(|attempt| attempt.outcome == Some(AttemptOutcome::Passed)),
+    })
+}
+
+fn checkpoint(checkpoint: &Checkpoint) -> Value {
+    json!({
+        "id": checkpoint.id,
+        "battleId": checkpoint.run.run_id,
+        "afterIteration": checkpoint.after_iteration,
+        "storageType": checkpoint.storage_type,
+        "commitHash": checkpoint.commit,
+        "baseCommitHash": checkpoint.base_commit,
+        "timestamp": checkpoint.created_at,
+        "description": checkpoint.description,
+        "feedbackResults": checkpoint.feedback_results,
+    })
+}
+
+fn failure(failure: &Failure) -> Value {
+    let kind = match failure.kind {
+        FailureType::AgentError => "claude_error",
+        other => other.as_str(),
+    };
+    json!({
+        "type": kind,
+        "timestamp": failure.at,
+        "iteration": failure.iteration,
+        "message": failure.message,
+        "details": failure.details,
+        "recoverable": failure.recoverable,
+        "suggestedAction": failure.suggested_action,
+    })
+}

@@ -1,0 +1,67 @@
+//! Files derived from the ledger, each in a seed's own format. Written, never read back as truth.
+
+mod attempts;
+mod battle;
+mod lanes;
+mod recovery;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::model::run::{Run, RunKey};
+
+use super::error::StoreError;
+use super::ledger::{Exclusive, file_name_of};
+
+pub use attempts::{AttemptHistory, attempt_history};
+pub use battle::{battle, battle_status};
+pub use lanes::{has_lane_records, lane_records};
+pub use recovery::recovery_state;
+
+/// Writes every view that events about `run` may have changed.
+pub fn write_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<(), StoreError> {
+    rewrite_views(ledger, run).map(drop)
+}
+
+/// The same; returns those that did not hold exactly that already.
+pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<PathBuf>, StoreError> {
+    let state = ledger.state();
+    let mut written = Vec::new();
+    let mut view = |path: PathBuf, bytes: Result<Vec<u8>, StoreError>| {
+        if ledger.write_view(&path, &bytes?)? {
+            written.push(path);
+        }
+        Ok::<(), StoreError>(())
+    };
+    view("recovery.json".into(), encode(&recovery_state(state)))?;
+    view("attempt_history.json".into(), encode(&attempt_history(state)))?;
+    if has_lane_records(state) {
+        view(ledger.store().lane_file().to_owned(), encode(&lane_records(state, ledger.store())))?;
+    }
+    if let Some(run) = run.and_then(|key| state.run(key)) {
+        view(battle_path(run), encode(&battle(state, run)))?;
+    }
+    Ok(written)
+}
+
+fn battle_path(run: &Run) -> PathBuf {
+    let task: String = run.task_id.as_deref().unwrap_or("-").chars().map(plain).collect();
+    let task = if task.starts_with('.') { format!("_{task}") } else { task };
+    Path::new("recover/battles").join(task).join(format!("{}.json", file_name_of(&run.key)))
+}
+
+fn plain(c: char) -> char {
+    if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }
+}
+
+fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let failed = |error: serde_json::Error| StoreError::Io {
+        action: "encode",
+        path: PathBuf::from("a view"),
+        source: error.into(),
+    };
+    let mut bytes = serde_json::to_vec_pretty(view).map_err(failed)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
