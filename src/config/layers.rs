@@ -1,0 +1,136 @@
+//! Lays the sources of values over each other and makes settings of what is on top.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::{Value as Json, json};
+
+use super::schema::leaves;
+use crate::model::failure::Cause;
+use crate::policy::settings::Settings;
+
+/// Where a value comes from, weakest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The preset of that name.
+    Preset(String),
+    /// The file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// 1-based line of the key.
+        line: usize,
+    },
+    /// The file's override for the task.
+    Task {
+        /// The task.
+        name: String,
+        /// The file's path.
+        path: PathBuf,
+        /// 1-based line of the key.
+        line: usize,
+    },
+    /// The environment variable of that name.
+    Environment(String),
+    /// The flag of that name.
+    Flag(String),
+}
+
+impl Origin {
+    /// Whether somebody has decided it for this project or run, rather than left it to a default.
+    pub fn is_explicit(&self) -> bool {
+        !matches!(self, Self::Default | Self::Preset(_))
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Preset(name) => write!(f, "preset {name}"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Task { name, path, line } => write!(f, "task {name} {}:{line}", path.display()),
+            Self::Environment(name) => write!(f, "env {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// A value and who said it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub value: Json,
+    pub origin: Origin,
+}
+
+/// Values by full key path.
+pub(super) type Values = BTreeMap<String, Entry>;
+
+/// The lowest layer: what the settings are by default, by full key path.
+pub(super) fn defaults() -> Result<Values, serde_json::Error> {
+    let whole = serde_json::to_value(Settings::default())?;
+    let mut values = Values::new();
+    for (path, _) in leaves() {
+        let value = path.split('.').try_fold(&whole, |at, part| at.get(part)).cloned().unwrap_or(Json::Null);
+        values.insert(path, Entry { value, origin: Origin::Default });
+    }
+    for list in ["feedback", "rule"] {
+        values.insert(list.to_owned(), Entry { value: json!([]), origin: Origin::Default });
+    }
+    Ok(values)
+}
+
+/// Carries out what one key says of others: a general limit stands above the causes' defaults, and what is switched
+/// off is off everywhere.
+pub(super) fn settle(said: &Values) -> Values {
+    let mut values = said.clone();
+    let general = said.get("retry.max_attempts").filter(|entry| entry.origin.is_explicit());
+    for cause in Cause::ALL {
+        let path = format!("retry.causes.{}.max_attempts", cause.as_str());
+        let limited = |entry: &Entry| entry.value.as_u64().is_some_and(|limit| limit > 0);
+        if let Some(general) = general {
+            give_way(&mut values, &path, general, limited);
+        }
+    }
+    // A limit or delay for UNKNOWN means all of it, unless the service has one of its own.
+    for (of, to) in [("max_attempts", "service_max_attempts"), ("delay", "service_delay")] {
+        let own = values.get(&format!("retry.causes.UNKNOWN.{of}")).filter(|own| own.origin.is_explicit()).cloned();
+        if let Some(own) = own.filter(|own| !own.value.is_null()) {
+            give_way(&mut values, &format!("retry.causes.UNKNOWN.{to}"), &own, |_| true);
+        }
+    }
+    if let Some(off) = said.get("rollback.enabled").filter(|entry| entry.value == json!(false)) {
+        for (path, value) in
+            [("rollback.on_error", json!(false)), ("retry.causes.BROKEN_BUILD.max_rollbacks", json!(0))]
+        {
+            values.insert(path.to_owned(), Entry { value, origin: off.origin.clone() });
+        }
+    }
+    values
+}
+
+/// Puts `by` in the place of a value that nobody has decided.
+fn give_way(values: &mut Values, path: &str, by: &Entry, applies: impl Fn(&Entry) -> bool) {
+    if let Some(entry) = values.get_mut(path)
+        && !entry.origin.is_explicit()
+        && applies(entry)
+    {
+        *entry = by.clone();
+    }
+}
+
+/// The settings that the values amount to.
+pub(super) fn build(values: &Values) -> Result<Settings, serde_json::Error> {
+    let mut whole = json!({});
+    for (path, entry) in values {
+        let mut at = &mut whole;
+        for part in path.split('.') {
+            at = &mut at[part];
+        }
+        *at = entry.value.clone();
+    }
+    serde_json::from_value(whole)
+}

@@ -1,0 +1,189 @@
+//! The project's configuration, `.ultraplan/recover.toml`.
+//!
+//! One table of keys (`schema`) says what there is. A file is read against it (`parse`), so that a mistake is reported
+//! with its line and the nearest valid key; the values of the preset, the file, the task, the environment and the flags
+//! are laid over the defaults (`layers`), each with its origin; and the commented template and the reference are
+//! printed from it (`template`). The result is [`Settings`], plain data that the policy and the engine take.
+
+mod error;
+mod layers;
+mod parse;
+mod preset;
+mod schema;
+mod size;
+mod template;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use crate::policy::settings::Settings;
+use layers::{Entry, Values};
+use parse::{Document, Layer};
+use schema::ENVIRONMENT;
+use value::{Kind, Raw};
+
+pub use error::{ConfigError, Place};
+pub use layers::Origin;
+pub use size::{InvalidSize, format_size, parse_size};
+pub use template::{reference, template};
+
+/// The path of `--attempts` among the origins; it is not a key of the file.
+const OVERRIDE: &str = "retry.override_attempts";
+
+/// Reads an environment variable.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The settings, and where each of them comes from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The result of all layers.
+    pub settings: Settings,
+    /// The file that was asked for; it need not exist.
+    pub file: PathBuf,
+    /// What the layers say, the strongest on top.
+    said: Values,
+}
+
+/// One line of `recover config --origins`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginEntry {
+    /// Full key path (`retry.causes.UNKNOWN.max_attempts`).
+    pub key: String,
+    /// The value: durations as text, sizes in bytes, `null` for none.
+    pub value: Json,
+    /// The value as the file would have it.
+    pub toml: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Config {
+    /// Reads the file and lays preset, file, task and environment over the defaults.
+    ///
+    /// A file that is not there says nothing. One that cannot be read, is not UTF-8, or says something without meaning
+    /// is an error, in its overrides for other tasks as well.
+    pub fn load(file: &Path, env: Environment<'_>, task: Option<&str>) -> Result<Self, ConfigError> {
+        let place = || Place::File { path: file.to_owned(), at: None };
+        let document = match std::fs::read(file) {
+            Ok(bytes) => parse::parse(file, &utf8(file, bytes)?)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Document::default(),
+            Err(error) => return Err(ConfigError::new(place(), format!("cannot be read: {error}"), None)),
+        };
+        Self::from_document(file, document, env, task)
+    }
+
+    /// The same for a text that is already there.
+    pub fn parse(file: &Path, text: &str, env: Environment<'_>, task: Option<&str>) -> Result<Self, ConfigError> {
+        Self::from_document(file, parse::parse(file, text)?, env, task)
+    }
+
+    fn from_document(
+        file: &Path,
+        mut document: Document,
+        env: Environment<'_>,
+        task: Option<&str>,
+    ) -> Result<Self, ConfigError> {
+        let mut config = Self { settings: Settings::default(), file: file.to_owned(), said: Values::new() };
+        config.said = layers::defaults().map_err(|error| config.internal(&error))?;
+        if let Some(name) = document.file.get("preset").and_then(|stored| stored.value.as_str()) {
+            let name = name.to_owned();
+            let preset = parse::parse(Path::new(&format!("preset {name}")), preset::text(&name))?;
+            config.lay(preset.file, |_| Origin::Preset(name.clone()));
+        }
+        config.lay(document.file, |line| Origin::File { path: file.to_owned(), line });
+        if let Some((name, layer)) = task.and_then(|name| document.tasks.remove_entry(name)) {
+            config.lay(layer, |line| Origin::Task { name: name.clone(), path: file.to_owned(), line });
+        }
+        for (variable, path) in ENVIRONMENT {
+            if let Some(text) = env(variable).filter(|text| !text.trim().is_empty()) {
+                let origin = Origin::Environment((*variable).to_owned());
+                let place = Place::Environment((*variable).to_owned());
+                config.say(path, &text, &place, origin)?;
+            }
+        }
+        config.settle()?;
+        Ok(config)
+    }
+
+    /// Lays a flag's value on top: `set_flag("runner.timeout", "--timeout", "10m")`.
+    pub fn set_flag(&mut self, key: &str, flag: &str, text: &str) -> Result<(), ConfigError> {
+        self.say(key, text, &Place::Flag(flag.to_owned()), Origin::Flag(flag.to_owned()))?;
+        self.settle()
+    }
+
+    /// `--attempts N`, `--retries N−1`: overrides every configured limit of this run but the task's and the session's.
+    pub fn override_attempts(&mut self, flag: &str, attempts: u32) -> Result<(), ConfigError> {
+        let value = Json::from(attempts);
+        self.said.insert(OVERRIDE.to_owned(), Entry { value, origin: Origin::Flag(flag.to_owned()) });
+        self.settle()
+    }
+
+    /// Every key in the order of the template, with its value in force and where that comes from.
+    pub fn origins(&self) -> Vec<OriginEntry> {
+        let values = layers::settle(&self.said);
+        let lists = ["feedback", "rule"].map(|list| (list.to_owned(), Kind::Text));
+        let over = (OVERRIDE.to_owned(), Kind::Count(1));
+        let keys = schema::leaves().map(|(path, key)| (path, key.kind)).chain(lists).chain([over]);
+        keys.filter_map(|(key, kind)| {
+            let Entry { value, origin } = values.get(&key)?.clone();
+            Some(OriginEntry { toml: kind.to_toml(&value), key, value, origin })
+        })
+        .collect()
+    }
+
+    /// What somebody has set to another value than the default although nothing acts on it yet.
+    pub fn without_effect(&self) -> Vec<(String, Origin)> {
+        let Ok(defaults) = layers::defaults() else { return Vec::new() };
+        let said = |path: &str| self.said.get(path).filter(|entry| entry.origin.is_explicit());
+        let differs =
+            |path: &str, entry: &Entry| defaults.get(path).is_none_or(|by_default| by_default.value != entry.value);
+        schema::leaves()
+            .filter(|(_, key)| key.later)
+            .filter_map(|(path, _)| {
+                let entry = said(&path).filter(|entry| differs(&path, entry))?;
+                let origin = entry.origin.clone();
+                Some((path, origin))
+            })
+            .collect()
+    }
+
+    fn lay(&mut self, layer: Layer, origin: impl Fn(usize) -> Origin) {
+        for (path, stored) in layer {
+            self.said.insert(path, Entry { value: stored.value, origin: origin(stored.line) });
+        }
+    }
+
+    fn say(&mut self, path: &str, text: &str, place: &Place, origin: Origin) -> Result<(), ConfigError> {
+        let unknown = || ConfigError::new(place.clone(), format!("unknown key '{path}'"), None);
+        let key = schema::leaf(path).ok_or_else(unknown)?;
+        let read = key.kind.read(&Raw::from_text(key.kind, text), key.optional);
+        let value = read.map_err(|wrong| ConfigError::new(place.clone(), wrong.message, wrong.hint))?;
+        self.said.insert(path.to_owned(), Entry { value, origin });
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), ConfigError> {
+        self.settings = layers::build(&layers::settle(&self.said)).map_err(|error| self.internal(&error))?;
+        Ok(())
+    }
+
+    /// The table of keys and the settings do not fit together; the tests see to it that they do.
+    fn internal(&self, error: &serde_json::Error) -> ConfigError {
+        let place = Place::File { path: self.file.clone(), at: None };
+        ConfigError::new(place, format!("a checked value has no place in the settings: {error}"), None)
+    }
+}
+
+fn utf8(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
+        let at = Some(error::position(&before, before.len()));
+        ConfigError::new(Place::File { path: file.to_owned(), at }, "is not UTF-8", None)
+    })
+}

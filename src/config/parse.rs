@@ -1,0 +1,303 @@
+//! Reads a configuration file against the table of keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+use toml::Spanned;
+use toml::de::{DeArray, DeString, DeTable, DeValue};
+
+use super::error::{ConfigError, Place, position};
+use super::schema::{Key, SECTIONS, Section, Shape, section};
+use super::value::{Raw, cause_named, nearest};
+use crate::model::failure::Cause;
+use crate::model::time::parse_duration;
+use crate::policy::classify::guess_loop;
+
+/// A value in its canonical form, and the line it stands in.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stored {
+    pub value: Json,
+    pub line: usize,
+}
+
+/// Values by full key path.
+pub(super) type Layer = BTreeMap<String, Stored>;
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// Outside of `[task."NAME"]`.
+    pub file: Layer,
+    /// Inside, by name.
+    pub tasks: BTreeMap<String, Layer>,
+}
+
+/// Reads the whole file; every task's settings are checked, wanted or not.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Document, ConfigError> {
+    let reader = Reader { path, text };
+    let parsed = DeTable::parse(text);
+    let table = parsed.map_err(|error| {
+        let span = error.span().unwrap_or(0..0);
+        reader.error(&span, error.message(), None)
+    })?;
+    let mut document = Document::default();
+    reader.root(table.get_ref(), Some(&mut document.tasks), &mut document.file)?;
+    Ok(document)
+}
+
+type Name<'i> = Spanned<DeString<'i>>;
+type Value<'i> = Spanned<DeValue<'i>>;
+
+/// Where keys of one table belong.
+struct Context {
+    section: &'static Section,
+    cause: Option<Cause>,
+    /// Full path of the table with a dot at its end; empty at the top.
+    prefix: String,
+}
+
+impl Context {
+    fn keys(&self) -> impl Iterator<Item = &'static Key> {
+        self.section.keys.iter().filter(|key| key.applies_to(self.cause))
+    }
+
+    fn title(&self) -> String {
+        match self.cause {
+            Some(_) => format!("[{}]", self.prefix.trim_end_matches('.')),
+            None => self.section.title(),
+        }
+    }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn root(
+        &self,
+        table: &DeTable<'_>,
+        mut tasks: Option<&mut BTreeMap<String, Layer>>,
+        layer: &mut Layer,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in in_order(table) {
+            let word: &str = name.get_ref();
+            let top = section(word).filter(|known| !known.path.is_empty());
+            match (top, &mut tasks) {
+                (Some(known), _) if known.shape == Shape::List => self.list(known, value, layer)?,
+                (Some(known), _) => self.section(known, self.table_of(word, value)?, layer)?,
+                (None, Some(tasks)) if word == "task" => {
+                    for (task, overrides) in in_order(self.table_of(word, value)?) {
+                        let title = format!("task.\"{}\"", task.get_ref());
+                        let mut own = Layer::new();
+                        self.root(self.table_of(&title, overrides)?, None, &mut own)?;
+                        tasks.insert(task.get_ref().to_string(), own);
+                    }
+                }
+                (None, Some(_)) => {
+                    let top = section("").ok_or_else(|| self.error(&name.span(), "no keys are known", None))?;
+                    let context = Context { section: top, cause: None, prefix: String::new() };
+                    self.entry(&context, name, value, layer)?;
+                }
+                (None, None) => return Err(self.unknown_section(name)),
+            }
+        }
+        Ok(())
+    }
+
+    fn section(&self, known: &'static Section, table: &DeTable<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
+        let context = Context { section: known, cause: None, prefix: format!("{}.", known.path) };
+        for (name, value) in in_order(table) {
+            let path = format!("{}.{}", known.path, name.get_ref());
+            match section(&path) {
+                Some(causes) => self.causes(causes, self.table_of(&path, value)?, layer)?,
+                None => self.entry(&context, name, value, layer)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn causes(&self, known: &'static Section, table: &DeTable<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
+        for (name, value) in in_order(table) {
+            let Some(cause) = cause_named(name.get_ref()) else {
+                let names = Cause::ALL.map(Cause::as_str);
+                let near = nearest(&name.get_ref().to_ascii_uppercase(), names.into_iter()).unwrap_or_default();
+                let hint = format!("did you mean '{near}'? The causes are {}", names.join(", "));
+                return Err(self.error(&name.span(), format!("unknown cause '{}'", name.get_ref()), Some(hint)));
+            };
+            let prefix = format!("{}.{}.", known.path, cause.as_str());
+            let own = self.table_of(prefix.trim_end_matches('.'), value)?;
+            let context = Context { section: known, cause: Some(cause), prefix };
+            for (name, value) in in_order(own) {
+                self.entry(&context, name, value, layer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self, known: &'static Section, value: &Value<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
+        let wrong =
+            |span| self.error(span, format!("'{}' is a list of tables: write {}", known.path, known.title()), None);
+        let DeValue::Array(items) = value.get_ref() else { return Err(wrong(&value.span())) };
+        let mut seen = BTreeSet::new();
+        let mut read = Vec::new();
+        for item in items {
+            let DeValue::Table(table) = item.get_ref() else { return Err(wrong(&item.span())) };
+            let (id, object) = self.item(known, table, &item.span())?;
+            if !seen.insert(id.clone()) {
+                let key = known.keys.first().map_or("name", |key| key.name);
+                let message = format!("'{}.{key}' is '{id}' twice: it must be unique", known.path);
+                return Err(self.error(&item_key_span(table, key).unwrap_or_else(|| item.span()), message, None));
+            }
+            read.push(object);
+        }
+        let line = self.line(&first_span(items).unwrap_or_else(|| value.span()));
+        layer.insert(known.path.to_owned(), Stored { value: Json::Array(read), line });
+        Ok(())
+    }
+
+    /// One item of a list: its unique name and its canonical form.
+    fn item(
+        &self,
+        known: &'static Section,
+        table: &DeTable<'_>,
+        span: &Range<usize>,
+    ) -> Result<(String, Json), ConfigError> {
+        let context = Context { section: known, cause: None, prefix: format!("{}.", known.path) };
+        let mut values = Layer::new();
+        for (name, value) in in_order(table) {
+            self.entry(&context, name, value, &mut values)?;
+        }
+        let mut object = serde_json::Map::new();
+        for (path, stored) in values {
+            if !stored.value.is_null() {
+                object.insert(path.trim_start_matches(context.prefix.as_str()).to_owned(), stored.value);
+            }
+        }
+        if let Some(missing) = known.keys.iter().find(|key| key.required && !object.contains_key(key.name)) {
+            let message = format!("{} has no '{}'", known.title(), missing.name);
+            let hint = missing.example.map(|example| format!("for example {} = {example}", missing.name));
+            return Err(self.error(span, message, hint));
+        }
+        if known.path == "feedback" {
+            complete_feedback(&mut object);
+        }
+        let id = known.keys.first().and_then(|key| object.get(key.name)).and_then(Json::as_str);
+        Ok((id.unwrap_or_default().to_owned(), Json::Object(object)))
+    }
+
+    fn entry(
+        &self,
+        context: &Context,
+        name: &Name<'_>,
+        value: &Value<'_>,
+        layer: &mut Layer,
+    ) -> Result<(), ConfigError> {
+        let word: &str = name.get_ref();
+        let full = format!("{}{word}", context.prefix);
+        let Some(key) = context.keys().find(|key| key.name == word) else {
+            return Err(self.unknown_key(context, name));
+        };
+        let read = key.kind.read(&Raw::from_toml(value.get_ref()), key.optional);
+        let read =
+            read.map_err(|wrong| self.error(&value.span(), format!("'{full}' {}", wrong.message), wrong.hint))?;
+        let target = format!("{}{}", context.prefix, key.target());
+        let stored = Stored { value: read, line: self.line(&name.span()) };
+        if let Some(earlier) = layer.insert(target.clone(), stored) {
+            let other = context.keys().find(|other| other.target() == key.target() && other.name != word);
+            let other = other.map_or(target.clone(), |other| format!("{}{}", context.prefix, other.name));
+            let message = format!("'{full}' and '{other}' (line {}) say the same thing", earlier.line);
+            return Err(self.error(&name.span(), message, Some("keep one of them".to_owned())));
+        }
+        Ok(())
+    }
+
+    fn unknown_key(&self, context: &Context, name: &Name<'_>) -> ConfigError {
+        let word: &str = name.get_ref();
+        let mut own: Vec<&str> = context.keys().map(|key| key.name).collect();
+        if context.section.path.is_empty() {
+            own.extend(top_names());
+        }
+        let near = key_elsewhere(word).or_else(|| {
+            let near = nearest(word, own.iter().copied())?;
+            Some(format!("{}{near}", context.prefix))
+        });
+        let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
+        let hint = format!("{near}{} takes {}", context.title(), own.join(", "));
+        self.error(&name.span(), format!("unknown key '{}{word}'", context.prefix), Some(hint))
+    }
+
+    fn unknown_section(&self, name: &Name<'_>) -> ConfigError {
+        let word: &str = name.get_ref();
+        let names: Vec<&str> = top_names().into_iter().filter(|name| *name != "task").collect();
+        let near = key_elsewhere(word).or_else(|| nearest(word, names.iter().copied()).map(str::to_owned));
+        let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
+        let hint = format!("{near}A task overrides {}", names.join(", "));
+        self.error(&name.span(), format!("a task has no '{word}'"), Some(hint))
+    }
+
+    fn table_of<'v, 'i>(&self, path: &str, value: &'v Value<'i>) -> Result<&'v DeTable<'i>, ConfigError> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.error(&value.span(), format!("'{path}' is not a value but a table: write [{path}]"), None)),
+        }
+    }
+
+    fn line(&self, span: &Range<usize>) -> usize {
+        position(self.text, span.start).0
+    }
+
+    fn error(&self, span: &Range<usize>, message: impl Into<String>, hint: Option<String>) -> ConfigError {
+        let at = Some(position(self.text, span.start));
+        ConfigError::new(Place::File { path: self.path.to_owned(), at }, message, hint)
+    }
+}
+
+/// The entries as they stand in the file, so that the first mistake is the one reported.
+fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t Value<'i>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    entries
+}
+
+fn item_key_span(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
+    table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value.span())
+}
+
+fn first_span(items: &DeArray<'_>) -> Option<Range<usize>> {
+    items.iter().next().map(Spanned::span)
+}
+
+/// What can stand at the top beside the keys.
+fn top_names() -> Vec<&'static str> {
+    let sections = SECTIONS.iter().map(|section| section.path).filter(|path| !path.is_empty() && !path.contains('.'));
+    sections.chain(["task"]).collect()
+}
+
+/// The full path of a key of exactly that name in another section.
+fn key_elsewhere(word: &str) -> Option<String> {
+    let holds = |section: &&Section| section.shape != Shape::List && section.keys.iter().any(|key| key.name == word);
+    let found = SECTIONS.iter().find(holds)?;
+    let key = found.keys.iter().find(|key| key.name == word)?;
+    Some(match (found.shape, key.only) {
+        (Shape::Causes, Some(cause)) => format!("{}.{}.{word}", found.path, cause.as_str()),
+        (Shape::Causes, None) => format!("{}.NAME.{word}", found.path),
+        _ if found.path.is_empty() => word.to_owned(),
+        _ => format!("{}.{word}", found.path),
+    })
+}
+
+/// A feedback loop as the model has it: a kind in any case, the timeout in milliseconds.
+fn complete_feedback(object: &mut serde_json::Map<String, Json>) {
+    let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
+    let kind = guess_loop(text("name"), text("command"));
+    let timeout = object.get("timeout").and_then(Json::as_str).and_then(|text| parse_duration(text).ok());
+    object.remove("timeout");
+    object.entry("kind").or_insert_with(|| json!(kind));
+    if let Some(timeout) = timeout {
+        object.insert("timeout_ms".to_owned(), json!(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)));
+    }
+}

@@ -1,0 +1,99 @@
+//! The defaults of each specification, written as a file would have them (S17).
+
+/// The text of a preset that the table of keys lists.
+pub(super) fn text(name: &str) -> &'static str {
+    match name {
+        "battle" => BATTLE,
+        "loop" => LOOP,
+        "actions" => ACTIONS,
+        "state" => STATE,
+        "lane" => LANE,
+        _ => "",
+    }
+}
+
+/// Ten checkpoints and seven days; no other limit removes any.
+const BATTLE: &str = r#"
+[retention]
+keep_last = 10
+max_age = "7d"
+keep_failed = true
+keep_successful = true
+max_per_session = "none"
+on_success_keep_last = "none"
+scheduled_max_age = "none"
+"#;
+
+/// One count for all errors: three attempts, five seconds apart, the state rolled back each time.
+const LOOP: &str = r#"
+[retry]
+max_attempts = 3
+[retry.causes]
+BROKEN_BUILD = { max_attempts = 3, delay = "cooldown" }
+VERIFICATION_FAILED = { max_attempts = 3, delay = "cooldown" }
+INVALID_INPUT = { max_attempts = 3, delay = "cooldown" }
+RESOURCE_NOT_FOUND = { max_attempts = 3, delay = "cooldown" }
+TOOL_TIMEOUT = { max_attempts = 3, delay = "cooldown" }
+RATE_LIMITED = { max_attempts = 3, delay = "cooldown" }
+AUTH_FAILED = { max_attempts = 3, delay = "cooldown" }
+NETWORK_ERROR = { max_attempts = 3, delay = "cooldown" }
+PERMISSION_DENIED = { max_attempts = 3, delay = "cooldown" }
+CRASHED = { max_attempts = 3, delay = "cooldown" }
+UNKNOWN = { max_attempts = 3, delay = "cooldown", service_delay = "cooldown" }
+[cooldown]
+cooldown_ms = 5000
+[rollback]
+on_error = true
+scope_on_error = "state"
+"#;
+
+/// The thresholds of the recovery actions.
+const ACTIONS: &str = r"
+[retry.causes]
+VERIFICATION_FAILED = { max_attempts = 3 }
+UNKNOWN = { max_attempts = 2, service_max_attempts = 2 }
+BROKEN_BUILD = { max_attempts = 1 }
+";
+
+/// The configuration block and the retry limits of state recovery; its retries are one attempt more.
+const STATE: &str = r#"
+[retry]
+enabled = true
+max_attempts = 3
+base_delay = "1s"
+max_delay = "30s"
+task_max_attempts = 6
+session_max_attempts = 21
+[retry.causes]
+NETWORK_ERROR = { max_retries = 5, delay = "exponential" }
+RATE_LIMITED = { max_retries = 10, delay = "exponential" }
+TOOL_TIMEOUT = { max_retries = 3, delay = "exponential" }
+INVALID_INPUT = { max_retries = 2, delay = "immediate" }
+RESOURCE_NOT_FOUND = { delay = "immediate" }
+PERMISSION_DENIED = { max_retries = 1, delay = "conditional" }
+BROKEN_BUILD = { delay = "exponential" }
+VERIFICATION_FAILED = { delay = "exponential" }
+CRASHED = { delay = "exponential" }
+UNKNOWN = { delay = "exponential" }
+[rollback]
+enabled = true
+[checkpoint]
+enabled = true
+interval = "5m"
+every_operations = 10
+[retention]
+keep_last = 10
+max_per_session = 20
+max_age = "48h"
+on_success_keep_last = 3
+on_failure = "keep_all"
+scheduled_max_age = "30d"
+[memory]
+max_state_size = "100KiB"
+"#;
+
+/// The lane contract's own place for the records.
+const LANE: &str = r#"
+[checkpoint]
+lane_file = ".claude/ai-dev-kit/run-logs/checkpoints.json"
+"#;

@@ -1,0 +1,79 @@
+//! Keys of checkpoints and the loop's state.
+
+use super::{Key, Section, Shape};
+use crate::config::value::Kind::{Bool, Choice, Count, Duration, Globs, Size, Text};
+
+pub(super) const CHECKPOINT: Section = Section {
+    path: "checkpoint",
+    shape: Shape::Table,
+    doc: "What a checkpoint captures, when, and how it is kept.",
+    keys: &[
+        Key::new("enabled", Bool, "Take checkpoints without being asked; those before a restore are always taken.")
+            .later(),
+        Key::new("auto_commit", Bool, "Commit each successful iteration on the branch.").later(),
+        Key::new(
+            "storage",
+            Choice(&["snapshot", "commit", "patch"]),
+            "snapshot: a hidden commit; commit: also one on the branch; patch: also a patch file.",
+        )
+        .later(),
+        Key::new("lane_file", Text, "Where the lane records are, relative to the project root."),
+        Key::new("max_file_size", Size, "Untracked files over this are left out and listed."),
+        Key::new(
+            "max_untracked_files",
+            Count(0),
+            "More untracked files than this are refused (ten times as many without a repository).",
+        ),
+        Key::new(
+            "max_untracked_bytes",
+            Size,
+            "More bytes in untracked files than this are refused (ten times as many without a repository).",
+        ),
+        Key::new("include", Globs, "Ignored paths to capture all the same."),
+        Key::new("exclude", Globs, "Paths to leave out; they are never overwritten or deleted either."),
+        Key::new("interval", Duration, "A checkpoint is due when the latest is this old (checkpoint create --if-due).")
+            .later()
+            .optional(),
+        Key::new("every_operations", Count(1), "A checkpoint is due after this many recorded operations.")
+            .later()
+            .optional(),
+    ],
+};
+
+pub(super) const RETENTION: Section = Section {
+    path: "retention",
+    shape: Shape::Table,
+    doc: "Which checkpoints prune and the end of a run remove. Pinned ones, milestones and what undo needs stay.",
+    keys: &[
+        Key::new("keep_last", Count(0), "The newest checkpoints, which stay whatever their age."),
+        Key::new("max_age", Duration, "The others go at this age.").optional(),
+        Key::new("max_per_session", Count(1), "Checkpoints of one session.").optional(),
+        Key::new("keep_failed", Bool, "Younger ones with a failed verdict stay."),
+        Key::new("keep_successful", Bool, "Younger ones with a passed verdict stay."),
+        Key::new("on_success_keep_last", Count(0), "How many stay of a run that ended well, milestones aside.")
+            .later()
+            .optional(),
+        Key::new(
+            "on_failure",
+            Choice(&["keep_all", "limits"]),
+            "Those of a run that failed: keep_all, or what the other limits say.",
+        ),
+        Key::new("scheduled_max_age", Duration, "Age at which those of failed runs go as well.").optional(),
+        Key::new("max_total_size", Size, "Bytes that all checkpoints together may take.").optional(),
+    ],
+};
+
+pub(super) const MEMORY: Section = Section {
+    path: "memory",
+    shape: Shape::Table,
+    doc: "The loop's own state files: globs below the state directory.",
+    keys: &[
+        Key::new("long_term", Globs, "Never rolled back."),
+        Key::new("loop_state", Globs, "Cleared after an error, so that the loop starts afresh."),
+        Key::new(
+            "max_state_size",
+            Size,
+            "More state than this in a checkpoint is an error that names the largest file.",
+        ),
+    ],
+};

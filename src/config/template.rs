@@ -1,0 +1,132 @@
+//! The commented file of `recover init`, and the reference of all keys.
+
+use std::fmt::Write as _;
+
+use super::layers::{Values, defaults};
+use super::schema::{Key, SECTIONS, Section, Shape};
+use crate::model::failure::Cause;
+use crate::policy::settings::{CauseSettings, DelayKind};
+
+const HEAD: &str = "\
+# How `recover` supervises runs in this project.
+#
+# Every key is here with its default: remove the `#` directly before a key to change it, or write the key without the
+# section's name below a header of your own, such as [retry], at the end of the file.
+# A key goes before the preset, and is itself overridden by a [task.\"NAME\"] section, the environment
+# (RECOVER_MAX_ATTEMPTS, RECOVER_COOLDOWN, RECOVER_TIMEOUT, RECOVER_SAFE_MODE) and flags; `recover config --origins`
+# shows which value is in force, and why.
+# Durations read 500ms, 90s, 10m, 2h, 7d; sizes 100KiB, 50MiB, 10MB; \"none\" switches a limit off where it is allowed.
+";
+
+/// What matters to a growing delay only: taken for every cause, shown where the default delay grows.
+const BOUNDS: [&str; 2] = ["base_delay", "max_delay"];
+
+const TASKS: &str = "
+# [task.\"NAME\"]
+# Overrides for one task, from any section above. Lists replace those of the file.
+#   [task.\"NAME\".retry]
+#   max_attempts = 5
+";
+
+/// The text of a new `recover.toml`: every key with its default, commented out, and what it means.
+///
+/// Keys carry their section's name, so that each can be uncommented alone and a section can be appended to the file.
+pub fn template() -> String {
+    let values = defaults().unwrap_or_default();
+    let mut text = HEAD.to_owned();
+    for section in SECTIONS {
+        text.push('\n');
+        match section.shape {
+            Shape::Table => table(&mut text, section, &values),
+            Shape::Causes => causes(&mut text, section, &values),
+            Shape::List => list(&mut text, section),
+        }
+    }
+    text.push_str(TASKS);
+    text
+}
+
+fn value(values: &Values, path: &str, key: &Key) -> String {
+    values.get(path).map_or_else(|| "\"none\"".to_owned(), |entry| key.kind.to_toml(&entry.value))
+}
+
+// Writing to a string does not fail.
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    let _ = text.write_fmt(line);
+    text.push('\n');
+}
+
+fn heading(text: &mut String, section: &Section) {
+    line(text, format_args!("# {}\n# {}", section.title(), section.doc));
+}
+
+fn table(text: &mut String, section: &Section, values: &Values) {
+    let mut prefix = String::new();
+    if !section.path.is_empty() {
+        heading(text, section);
+        prefix = format!("{}.", section.path);
+    }
+    for key in section.keys.iter().filter(|key| key.alias_of.is_none()) {
+        let path = format!("{prefix}{}", key.name);
+        line(text, format_args!("# {}\n#{path} = {}", key.doc(), value(values, &path, key)));
+    }
+}
+
+/// What all causes have in common is explained once.
+fn causes(text: &mut String, section: &Section, values: &Values) {
+    heading(text, section);
+    let keys = || section.keys.iter().filter(|key| key.alias_of.is_none());
+    for key in keys().filter(|key| key.only.is_none()) {
+        line(text, format_args!("# - {}: {}", key.name, key.doc()));
+    }
+    for cause in Cause::ALL {
+        let path = format!("{}.{}", section.path, cause.as_str());
+        let grows = CauseSettings::default_of(cause).delay == DelayKind::Exponential;
+        for key in keys().filter(|key| key.applies_to(Some(cause)) && (grows || !BOUNDS.contains(&key.name))) {
+            if key.only.is_some() {
+                line(text, format_args!("# {}", key.doc()));
+            }
+            let path = format!("{path}.{}", key.name);
+            line(text, format_args!("#{path} = {}", value(values, &path, key)));
+        }
+    }
+}
+
+fn list(text: &mut String, section: &Section) {
+    heading(text, section);
+    line(text, format_args!("#   [[{}]]", section.path));
+    let shown = section.keys.iter().filter_map(|key| Some((key, key.example?)));
+    for (key, example) in shown {
+        line(text, format_args!("#   # {}\n#   {} = {example}", key.doc(), key.name));
+    }
+}
+
+/// All keys as tables in Markdown, for the documentation.
+pub fn reference() -> String {
+    let values = defaults().unwrap_or_default();
+    let mut text = String::new();
+    for section in SECTIONS {
+        line(&mut text, format_args!("### {}\n", section.title()));
+        if !section.doc.is_empty() {
+            line(&mut text, format_args!("{}\n", section.doc));
+        }
+        line(&mut text, format_args!("| key | takes | default | meaning |\n| --- | --- | --- | --- |"));
+        for key in section.keys {
+            let default = match section.shape {
+                _ if key.alias_of.is_some() => String::new(),
+                Shape::List => (if key.required { "required" } else { "" }).to_owned(),
+                Shape::Causes if key.only.is_none() => "by cause".to_owned(),
+                Shape::Causes => {
+                    let cause = key.only.map_or("", Cause::as_str);
+                    format!("`{}`", value(&values, &format!("{}.{cause}.{}", section.path, key.name), key))
+                }
+                Shape::Table if section.path.is_empty() => format!("`{}`", value(&values, key.name, key)),
+                Shape::Table => format!("`{}`", value(&values, &format!("{}.{}", section.path, key.name), key)),
+            };
+            let takes = key.kind.expected(key.optional).replace('|', "\\|");
+            line(&mut text, format_args!("| `{}` | {takes} | {default} | {} |", key.name, key.doc()));
+        }
+        text.push('\n');
+    }
+    text
+}

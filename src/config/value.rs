@@ -1,0 +1,260 @@
+//! What a key takes: reading it, saying what is expected, and writing it back.
+
+use std::time::Duration as StdDuration;
+
+use serde_json::{Value as Json, json};
+use toml::de::{DeInteger, DeValue};
+
+use super::size::{format_size, parse_size};
+use crate::model::failure::Cause;
+use crate::model::time::{format_duration, parse_duration};
+
+/// What a key takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number of at least this.
+    Count(u32),
+    /// A whole number of at least this, kept as one more (retries as attempts).
+    Retries(u32),
+    /// An amount of money, not negative.
+    Money,
+    /// A duration.
+    Duration,
+    /// A whole number of milliseconds, kept as a duration.
+    Millis,
+    /// A number of bytes.
+    Size,
+    /// A text that is not empty.
+    Text,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// The name of a cause.
+    Cause,
+    /// A shell command, or a program and its arguments.
+    Command,
+    /// Glob patterns.
+    Globs,
+    /// A regular expression.
+    Regex,
+}
+
+/// A value as it is written, wherever that is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Raw {
+    Text(String),
+    Integer(i128),
+    Float(f64),
+    Bool(bool),
+    List(Vec<Raw>),
+    Other(&'static str),
+}
+
+impl Raw {
+    /// A value of the file.
+    pub fn from_toml(value: &DeValue<'_>) -> Self {
+        match value {
+            DeValue::String(text) => Self::Text(text.clone().into_owned()),
+            DeValue::Integer(number) => integer(number),
+            DeValue::Float(number) => {
+                number.as_str().replace('_', "").parse().map_or(Self::Other("a number"), Self::Float)
+            }
+            DeValue::Boolean(value) => Self::Bool(*value),
+            DeValue::Datetime(_) => Self::Other("a date"),
+            DeValue::Array(items) => Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect()),
+            DeValue::Table(_) => Self::Other("a table"),
+        }
+    }
+
+    /// A text of the environment or the command line, for a key of `kind`.
+    pub fn from_text(kind: Kind, text: &str) -> Self {
+        let text = text.trim();
+        let number = || text.parse().ok().map(Self::Integer);
+        let parsed = match kind {
+            Kind::Bool => text.parse().ok().map(Self::Bool),
+            Kind::Count(_) | Kind::Retries(_) | Kind::Millis => number(),
+            Kind::Money => text.parse().ok().map(Self::Float),
+            Kind::Globs => Some(Self::List(vec![Self::Text(text.to_owned())])),
+            _ => None,
+        };
+        parsed.unwrap_or_else(|| Self::Text(text.to_owned()))
+    }
+
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Text(text) => format!("'{text}'"),
+            Self::Integer(number) => number.to_string(),
+            Self::Float(number) => number.to_string(),
+            Self::Bool(value) => value.to_string(),
+            Self::List(_) => "a list".to_owned(),
+            Self::Other(what) => (*what).to_owned(),
+        }
+    }
+}
+
+fn integer(number: &DeInteger<'_>) -> Raw {
+    i128::from_str_radix(number.as_str(), number.radix()).map_or(Raw::Other("a number"), Raw::Integer)
+}
+
+/// Why a value is not one for its key: what it is, what is expected, and a word that is near.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mismatch {
+    /// `is 5.5: expected …`, to follow the key's name.
+    pub message: String,
+    /// What was meant, perhaps.
+    pub hint: Option<String>,
+}
+
+impl Kind {
+    /// What it takes, in words.
+    pub fn expected(self, optional: bool) -> String {
+        let own = match self {
+            Self::Bool => "true or false".to_owned(),
+            Self::Count(min) | Self::Retries(min) => format!("a whole number of at least {min}"),
+            Self::Money => "an amount in dollars, not negative (2.5)".to_owned(),
+            Self::Duration => "a duration (\"500ms\", \"90s\", \"10m\", \"2h\", \"7d\", or whole seconds)".to_owned(),
+            Self::Millis => "a whole number of milliseconds".to_owned(),
+            Self::Size => "a size (100, \"100KiB\", \"50MiB\", \"1GiB\", \"10MB\")".to_owned(),
+            Self::Text => "a text that is not empty".to_owned(),
+            Self::Choice(words) => format!("one of {}", quoted(words)),
+            Self::Cause => format!("a cause ({})", Cause::ALL.map(Cause::as_str).join(", ")),
+            Self::Command => "a shell command, or a list of a program and its arguments".to_owned(),
+            Self::Globs => "a list of glob patterns ([\"target/**\"])".to_owned(),
+            Self::Regex => "a regular expression".to_owned(),
+        };
+        if optional { format!("{own}, or \"none\"") } else { own }
+    }
+
+    /// Reads a value into its canonical form, which is that of the settings' JSON; `null` for `"none"`.
+    pub fn read(self, raw: &Raw, optional: bool) -> Result<Json, Mismatch> {
+        if optional && matches!(raw, Raw::Text(text) if text.eq_ignore_ascii_case("none")) {
+            return Ok(Json::Null);
+        }
+        let read = self.accept(raw);
+        read.map_err(|problem| {
+            let detail = problem.map(|problem| format!(" ({problem})")).unwrap_or_default();
+            let message = format!("is {}{detail}: expected {}", raw.describe(), self.expected(optional));
+            Mismatch { message, hint: self.nearest_word(raw).map(|word| format!("did you mean '{word}'?")) }
+        })
+    }
+
+    fn accept(self, raw: &Raw) -> Result<Json, Option<String>> {
+        match (self, raw) {
+            (Self::Bool, Raw::Bool(value)) => Ok(json!(value)),
+            (Self::Count(min), Raw::Integer(number)) => count(*number, min).map(|value| json!(value)).ok_or(None),
+            (Self::Retries(min), Raw::Integer(number)) => {
+                count(*number, min).and_then(|value| value.checked_add(1)).map(|value| json!(value)).ok_or(None)
+            }
+            (Self::Money, Raw::Integer(_) | Raw::Float(_)) => money(raw).map(|value| json!(value)).ok_or(None),
+            (Self::Duration, Raw::Text(text)) => parse_duration(text).map(duration).map_err(|_| None),
+            (Self::Duration, Raw::Integer(seconds)) => {
+                parse_duration(&seconds.to_string()).map(duration).map_err(|_| None)
+            }
+            (Self::Millis, Raw::Integer(millis)) => {
+                u64::try_from(*millis).map(|millis| duration(StdDuration::from_millis(millis))).map_err(|_| None)
+            }
+            (Self::Size, Raw::Text(text)) => parse_size(text).map(|size| json!(size)).map_err(|_| None),
+            (Self::Size, Raw::Integer(bytes)) => u64::try_from(*bytes).map(|size| json!(size)).map_err(|_| None),
+            (Self::Text, Raw::Text(text)) if !text.trim().is_empty() => Ok(json!(text)),
+            (Self::Choice(words), Raw::Text(text)) => {
+                let wanted = text.to_ascii_lowercase().replace('-', "_");
+                words.iter().find(|word| **word == wanted).map(|word| json!(word)).ok_or(None)
+            }
+            (Self::Cause, Raw::Text(text)) => cause_named(text).map(|cause| json!(cause.as_str())).ok_or(None),
+            (Self::Command, Raw::Text(text)) => Ok(if text.trim().is_empty() { Json::Null } else { json!(text) }),
+            (Self::Command, Raw::List(items)) => command(items).ok_or(None),
+            (Self::Globs, Raw::List(items)) => globs(items),
+            (Self::Regex, Raw::Text(text)) if !text.is_empty() => match regex::Regex::new(text) {
+                Ok(_) => Ok(json!(text)),
+                Err(error) => Err(error.to_string().lines().last().map(|line| line.trim().to_owned())),
+            },
+            _ => Err(None),
+        }
+    }
+
+    fn nearest_word(self, raw: &Raw) -> Option<&'static str> {
+        let Raw::Text(text) = raw else { return None };
+        match self {
+            Self::Choice(words) => nearest(text, words.iter().copied()),
+            Self::Cause => nearest(&text.to_ascii_uppercase(), Cause::ALL.iter().map(|cause| cause.as_str())),
+            _ => None,
+        }
+    }
+
+    /// Writes a canonical value as TOML.
+    pub fn to_toml(self, value: &Json) -> String {
+        match (self, value) {
+            (Self::Command, Json::Null) => "[]".to_owned(),
+            (_, Json::Null) => "\"none\"".to_owned(),
+            (Self::Size, Json::Number(bytes)) => format!("\"{}\"", format_size(bytes.as_u64().unwrap_or(0))),
+            (_, Json::String(text)) => toml::Value::String(text.clone()).to_string(),
+            (_, Json::Array(items)) => {
+                let items: Vec<String> = items.iter().map(|item| self.to_toml(item)).collect();
+                format!("[{}]", items.join(", "))
+            }
+            (_, other) => other.to_string(),
+        }
+    }
+}
+
+fn count(number: i128, min: u32) -> Option<u32> {
+    u32::try_from(number).ok().filter(|value| *value >= min)
+}
+
+fn money(raw: &Raw) -> Option<f64> {
+    let amount = match raw {
+        Raw::Float(number) => *number,
+        Raw::Integer(number) => f64::from(i32::try_from(*number).ok()?),
+        _ => return None,
+    };
+    (amount.is_finite() && amount >= 0.0).then_some(amount)
+}
+
+fn duration(value: StdDuration) -> Json {
+    Json::String(format_duration(value))
+}
+
+fn texts(items: &[Raw]) -> Option<Vec<&str>> {
+    items.iter().map(Raw::text).collect()
+}
+
+fn command(items: &[Raw]) -> Option<Json> {
+    let argv = texts(items)?;
+    match argv.first() {
+        None => Some(Json::Null),
+        Some(program) if program.trim().is_empty() => None,
+        Some(_) => Some(json!(argv)),
+    }
+}
+
+fn globs(items: &[Raw]) -> Result<Json, Option<String>> {
+    let patterns = texts(items).ok_or(None)?;
+    for pattern in &patterns {
+        globset::Glob::new(pattern).map_err(|error| Some(error.to_string()))?;
+    }
+    Ok(json!(patterns))
+}
+
+/// The cause of that name, in any case, with `-` for `_` if need be.
+pub(super) fn cause_named(text: &str) -> Option<Cause> {
+    let wanted = text.trim().to_ascii_uppercase().replace('-', "_");
+    Cause::ALL.into_iter().find(|cause| cause.as_str() == wanted)
+}
+
+/// The candidate that is most like `text`.
+pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let by_distance = candidates.map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate));
+    by_distance.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+}
