@@ -1,0 +1,145 @@
+//! A checkpoint as a commit: its tree is the work tree; its parents are the base HEAD (if any), a commit of the index's
+//! tree (if there is an index) and, last, a commit of the state tree.
+//!
+//! The state tree holds `manifest.json`, `events.jsonl`, `memory/…` (the loop's working memory) and `index-stages/…`
+//! (the blobs of conflicted entries, which nothing else keeps from `git gc`). `git diff` and `git show` work on the
+//! commit as on any other.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use git2::{ObjectType, Oid};
+
+use super::capture::Capture;
+use super::error::{Error, Result};
+use super::names;
+use super::objects::ObjectWriter;
+use super::repository::{IDENTITY, Repo};
+use super::trees::{self, Flat, parse_oid};
+use super::user_index::GITLINK;
+use crate::model::manifest::{Manifest, PathMode};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
+use crate::model::time::Timestamp;
+
+/// A file of the loop's working memory, relative to the state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryFile {
+    /// Its path.
+    pub path: RepoPath,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// What goes into a checkpoint beside the capture.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointParts<'a> {
+    /// The loop's working memory.
+    pub memory: &'a [MemoryFile],
+    /// The run's events since its previous checkpoint.
+    pub events_jsonl: &'a [u8],
+    /// The whole message, trailers included (see [`trailers`](super::trailers)).
+    pub message: &'a str,
+    /// The date of the commit.
+    pub at: Timestamp,
+}
+
+/// Writes the commit of a checkpoint and makes it durable. No reference is set: see [`set_ref`](super::refs::set_ref).
+///
+/// After writing, the commit and its trees are read back from the repository.
+pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<'_>) -> Result<ObjectId> {
+    let writer = &capture.writer;
+    let commit = |tree: Oid, parents: &[Oid], message: &str| commit(writer, tree, parents, message, parts.at);
+    let mut parents = Vec::new();
+    if let Some(base) = &capture.head.commit {
+        parents.push(parse_oid(base)?);
+    }
+    if let Some(tree) = &capture.index_tree {
+        parents.push(commit(parse_oid(tree)?, &[], "recover: index\n")?);
+    }
+    let state = state_tree(capture, parts)?;
+    parents.push(commit(state, &[], "recover: state\n")?);
+    let tree = parse_oid(&capture.tree)?;
+    let id = commit(tree, &parents, parts.message)?;
+    writer.publish()?;
+    read_back(repo, id, tree, state)?;
+    Ok(ObjectId(id.to_string()))
+}
+
+/// The tree of the working memory, as it would stand in a checkpoint; `None` without any file.
+pub(super) fn memory_tree(writer: &ObjectWriter, memory: &[MemoryFile]) -> Result<Option<Oid>> {
+    let flat = memory_files(writer, memory, b"")?;
+    if flat.is_empty() { Ok(None) } else { trees::write(writer, &flat).map(Some) }
+}
+
+fn memory_files(writer: &ObjectWriter, memory: &[MemoryFile], below: &[u8]) -> Result<Flat> {
+    let mut flat = Flat::new();
+    for file in memory {
+        if let Some(reason) = names::unsafe_path(&file.path) {
+            return Err(Error::UnsafePath { path: file.path.to_lossy().as_ref().into(), reason: reason.to_owned() });
+        }
+        let mode = if file.mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 };
+        let oid = writer.write(ObjectType::Blob, &file.content)?;
+        flat.insert(RepoPath::new(below).join(file.path.as_bytes()), (mode, oid));
+    }
+    Ok(flat)
+}
+
+fn state_tree(capture: &Capture, parts: &CheckpointParts<'_>) -> Result<Oid> {
+    let writer = &capture.writer;
+    let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
+    let listed = |file: &MemoryFile| PathMode { path: file.path.clone(), mode: file.mode };
+    let memory_modes = parts.memory.iter().filter(unusual).map(listed).collect();
+    let manifest = Manifest { memory_modes, ..capture.manifest.clone() };
+    let manifest = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
+    let mut flat = memory_files(writer, parts.memory, b"memory")?;
+    for (name, data) in [("manifest.json", manifest.as_slice()), ("events.jsonl", parts.events_jsonl)] {
+        flat.insert(RepoPath::from(name), (0o100_644, writer.write(ObjectType::Blob, data)?));
+    }
+    let odb = writer.odb()?;
+    for extra in &capture.manifest.index_extras {
+        let oid = parse_oid(&extra.oid)?;
+        // A blob that is gone already cannot be kept; the index it stands in is the user's own.
+        if extra.mode != GITLINK && odb.exists(oid) {
+            flat.insert(RepoPath::from(format!("index-stages/{oid}").as_str()), (0o100_644, oid));
+        }
+    }
+    trees::write(writer, &flat)
+}
+
+/// Writes a commit with the fixed identity. The message is taken as it is.
+pub(super) fn commit(writer: &ObjectWriter, tree: Oid, parents: &[Oid], message: &str, at: Timestamp) -> Result<Oid> {
+    let mut text = format!("tree {tree}\n");
+    let mut seen = BTreeSet::new();
+    for parent in parents.iter().filter(|parent| seen.insert(**parent)) {
+        let _ = writeln!(text, "parent {parent}");
+    }
+    let (name, address) = IDENTITY;
+    // git refuses dates before 1970.
+    let seconds = at.millis().div_euclid(1000).max(0);
+    for role in ["author", "committer"] {
+        let _ = writeln!(text, "{role} {name} <{address}> {seconds} +0000");
+    }
+    text.push('\n');
+    text.push_str(&message.replace('\0', ""));
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    writer.write(ObjectType::Commit, text.as_bytes())
+}
+
+/// Reads what was written from the repository itself, as another process would.
+fn read_back(repo: &Repo, id: Oid, tree: Oid, state: Oid) -> Result<()> {
+    let database = repo.database()?;
+    repo.inner.odb().and_then(|odb| odb.refresh()).map_err(Error::git("refresh the object database"))?;
+    database.check(id)?;
+    let commit = repo.inner.find_commit(id).map_err(Error::git("read the checkpoint back"))?;
+    if commit.tree_id() != tree {
+        return Err(Error::corrupt(format!("checkpoint {id} reads back with another tree")));
+    }
+    trees::entries(&database, tree)?;
+    trees::entries(&database, state)?;
+    Ok(())
+}

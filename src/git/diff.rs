@@ -1,0 +1,164 @@
+//! What differs between two snapshots: a list with line counts, and a patch.
+
+use std::collections::BTreeMap;
+
+use git2::{DiffFormat, DiffOptions, Oid, Patch};
+
+use super::capture::Capture;
+use super::database::Database;
+use super::error::{Error, Result};
+use super::repository::Repo;
+use super::stored;
+use super::trees::{self, Flat, parse_oid};
+use super::user_index::GITLINK;
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId, Snapshot};
+use crate::policy::selection::Selection;
+
+/// Content over this size is not compared line by line.
+const MAX_LINES_BYTES: u64 = 8 << 20;
+
+/// Where the objects of a diff are read from.
+#[derive(Clone, Copy, Debug)]
+pub enum Objects<'a> {
+    /// The repository: both sides are stored.
+    Stored(&'a Repo),
+    /// A capture that need not be stored, and the repository behind it.
+    Captured(&'a Capture),
+}
+
+impl<'a> Objects<'a> {
+    pub(super) fn repository(self) -> &'a git2::Repository {
+        match self {
+            Self::Stored(repo) => &repo.inner,
+            Self::Captured(capture) => capture.writer.repository(),
+        }
+    }
+}
+
+/// The changes from one snapshot to another, sorted by path. A file that moved with the same content is `renamed`.
+///
+/// A change of the mode alone is `modified` with no lines. Empty folders count as paths; nested repositories are
+/// compared by their commit.
+pub fn changes(objects: Objects<'_>, from: &Snapshot, to: &Snapshot, selection: &Selection) -> Result<Vec<Change>> {
+    let mut created: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
+    let mut deleted: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
+    let mut changes = Vec::new();
+    let repository = objects.repository();
+    for (path, entry) in to.entries.iter().filter(|(path, _)| selection.matches(path)) {
+        match from.entries.get(path) {
+            None => drop(created.insert(path, entry)),
+            Some(before) if before != entry => {
+                changes.push(change(repository, path, ChangeType::Modified, Some(before), Some(entry))?);
+            }
+            Some(_) => {}
+        }
+    }
+    for (path, entry) in from.entries.iter().filter(|(path, _)| selection.matches(path)) {
+        if !to.entries.contains_key(path) {
+            deleted.insert(path, entry);
+        }
+    }
+    // The same content under a new path; an empty file says nothing about where it came from.
+    let mut sources: BTreeMap<&ObjectId, Vec<&RepoPath>> = BTreeMap::new();
+    for (path, entry) in deleted.iter().rev().filter(|(_, entry)| is_content(entry)) {
+        sources.entry(&entry.oid).or_default().push(path);
+    }
+    for (path, entry) in created {
+        let source = sources.get_mut(&entry.oid).filter(|_| is_content(entry)).and_then(Vec::pop);
+        if let Some(source) = source {
+            deleted.remove(source);
+            changes.push(Change {
+                path: path.clone(),
+                kind: ChangeType::Renamed,
+                old_path: Some(source.to_lossy().into_owned()),
+                added: Some(0),
+                deleted: Some(0),
+            });
+        } else {
+            changes.push(change(repository, path, ChangeType::Created, None, Some(entry))?);
+        }
+    }
+    for (path, entry) in deleted {
+        changes.push(change(repository, path, ChangeType::Deleted, Some(entry), None)?);
+    }
+    changes.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(changes)
+}
+
+fn is_content(entry: &Entry) -> bool {
+    entry.kind == EntryKind::File && entry.oid.0 != stored::EMPTY_BLOB
+}
+
+fn change(
+    repository: &git2::Repository,
+    path: &RepoPath,
+    kind: ChangeType,
+    from: Option<&Entry>,
+    to: Option<&Entry>,
+) -> Result<Change> {
+    let lines = lines(repository, from, to)?;
+    let (added, deleted) = lines.map_or((None, None), |(added, deleted)| (Some(added), Some(deleted)));
+    Ok(Change { path: path.clone(), kind, old_path: None, added, deleted })
+}
+
+/// Lines added and removed; `None` for binary or very large content.
+fn lines(repository: &git2::Repository, from: Option<&Entry>, to: Option<&Entry>) -> Result<Option<(u64, u64)>> {
+    let database = Database::open(repository)?;
+    let has_lines = |entry: &&Entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink);
+    let read = |entry: Option<&Entry>| -> Result<Option<Vec<u8>>> {
+        let Some(entry) = entry.filter(has_lines) else { return Ok(Some(Vec::new())) };
+        let oid = parse_oid(&entry.oid)?;
+        if database.size(oid)? > MAX_LINES_BYTES { Ok(None) } else { database.blob(oid).map(Some) }
+    };
+    let (Some(old), Some(new)) = (read(from)?, read(to)?) else { return Ok(None) };
+    if old == new {
+        return Ok(Some((0, 0)));
+    }
+    let binary = |content: &[u8]| content.iter().take(8000).any(|byte| *byte == 0);
+    if binary(&old) || binary(&new) {
+        return Ok(None);
+    }
+    let failed = || Error::git("compare two files");
+    let mut options = DiffOptions::new();
+    options.context_lines(0).force_text(true);
+    let patch = Patch::from_buffers(&old, None, &new, None, Some(&mut options)).map_err(failed())?;
+    let (_, added, deleted) = patch.line_stats().map_err(failed())?;
+    Ok(Some((added as u64, deleted as u64)))
+}
+
+/// Makes sure that everything a comparison of two trees reads is whole.
+fn check_differing(database: &Database<'_>, from: Oid, to: Oid) -> Result<()> {
+    let (from, to) = (trees::read(database, from)?, trees::read(database, to)?);
+    let differs = |one: &Flat, other: &Flat| -> Result<()> {
+        let mut changed = one.iter().filter(|(path, entry)| other.get(*path) != Some(entry) && entry.0 != GITLINK);
+        changed.try_for_each(|(_, (_, oid))| database.check(*oid))
+    };
+    differs(&from, &to)?;
+    differs(&to, &from)
+}
+
+/// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
+pub fn patch_text(objects: Objects<'_>, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
+    let failed = || Error::git("compare two trees");
+    let repository = objects.repository();
+    let tree = |id: &ObjectId| repository.find_tree(parse_oid(id)?).map_err(failed());
+    check_differing(&Database::open(repository)?, parse_oid(from)?, parse_oid(to)?)?;
+    let (from, to) = (tree(from)?, tree(to)?);
+    let mut options = DiffOptions::new();
+    options.show_binary(true).include_typechange(true).ignore_submodules(false);
+    let diff = repository.diff_tree_to_tree(Some(&from), Some(&to), Some(&mut options)).map_err(failed())?;
+    let mut text = Vec::new();
+    let print = diff.print(DiffFormat::Patch, |delta, _, line| {
+        let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes()).unwrap_or_default();
+        if selection.matches(&RepoPath::new(path)) {
+            if matches!(line.origin(), '+' | '-' | ' ') {
+                text.push(line.origin() as u8);
+            }
+            text.extend_from_slice(line.content());
+        }
+        true
+    });
+    print.map_err(failed())?;
+    Ok(text)
+}

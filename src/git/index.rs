@@ -1,0 +1,192 @@
+//! Writes the user's index: stat data of files that were restored, or the whole index of a checkpoint.
+//!
+//! git's own protocol is kept: who holds `index.lock` (see `marked_lock`) may replace the index, by rename.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use git2::{Index, IndexEntry, IndexTime, Oid};
+
+use super::content;
+use super::dirs::{self, FileStat};
+use super::error::{Error, Result};
+use super::lock::WorktreeLock;
+use super::marked_lock::MarkedLock;
+use super::objects::sync_folder;
+use super::repository::Repo;
+use super::stored::StoredCheckpoint;
+use super::trees::{self, parse_oid};
+use super::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex, open_index};
+use crate::durable::temporary_prefix;
+use crate::model::path::RepoPath;
+
+/// The user's index, locked; the lock goes with it.
+struct LockedIndex {
+    index: PathBuf,
+    draft: PathBuf,
+    _lock: MarkedLock,
+}
+
+impl LockedIndex {
+    fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
+        let own = repo.recover_dir()?;
+        let index = repo.git_dir().join("index");
+        let lock = MarkedLock::acquire(&own, "index", &index, timeout)?;
+        Ok(Self { index, draft: own.join(format!("{}index", temporary_prefix())), _lock: lock })
+    }
+
+    /// A copy of the index to change; an empty one if there is none.
+    fn draft(&self) -> Result<Index> {
+        if self.index.exists() {
+            fs::copy(&self.index, &self.draft).map_err(Error::at(&self.draft))?;
+        }
+        open_index(&self.draft)
+    }
+
+    /// Puts the draft in the index's place, durably.
+    fn replace(&self, mut draft: Index) -> Result<()> {
+        draft.write().map_err(Error::git("write the index"))?;
+        let file = fs::File::open(&self.draft).map_err(Error::at(&self.draft))?;
+        if let Ok(before) = fs::metadata(&self.index) {
+            file.set_permissions(before.permissions()).map_err(Error::at(&self.draft))?;
+        }
+        file.sync_all().map_err(Error::at(&self.draft))?;
+        fs::rename(&self.draft, &self.index).map_err(Error::at(&self.index))?;
+        self.index.parent().map_or(Ok(()), sync_folder)
+    }
+}
+
+impl Drop for LockedIndex {
+    fn drop(&mut self) {
+        // Reaped later on if it cannot be removed now.
+        let _ = fs::remove_file(&self.draft);
+    }
+}
+
+/// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.
+///
+/// Only `paths` are looked at, and only content that is equal byte for byte counts: what a filter changes is left to git.
+/// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`].
+pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], timeout: Duration) -> Result<()> {
+    if repo.is_private() || paths.is_empty() || !repo.git_dir().join("index").exists() {
+        return Ok(());
+    }
+    let locked = LockedIndex::acquire(repo, timeout)?;
+    let mut index = locked.draft()?;
+    let root = dirs::open_root(repo.workdir())?;
+    let mut changed = false;
+    for path in paths {
+        let found = index.get_path(std::path::Path::new(&super::nested::absolute(std::path::Path::new(""), path)), 0);
+        let Some(mut entry) = found else { continue };
+        if refresh(&root, path, &mut entry) {
+            index.add(&entry).map_err(Error::git(format!("refresh the index entry of {path}")))?;
+            changed = true;
+        }
+    }
+    if changed { locked.replace(index) } else { Ok(()) }
+}
+
+/// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
+pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint, timeout: Duration) -> Result<()> {
+    if repo.is_private() {
+        return Ok(());
+    }
+    let locked = LockedIndex::acquire(repo, timeout)?;
+    let Some(tree) = &from.index_tree else {
+        return match fs::remove_file(&locked.index) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(&locked.index, error)),
+            _ => Ok(()),
+        };
+    };
+    let database = repo.database()?;
+    let root = dirs::open_root(repo.workdir())?;
+    let flat = trees::read(&database, parse_oid(tree)?)?;
+    let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
+    for (path, (mode, oid)) in flat {
+        entries.insert((path.clone(), 0), entry(&path, mode, oid));
+    }
+    for extra in &from.manifest.index_extras {
+        let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
+        if extra.stage != 0 {
+            // A conflicted path has no stage 0; the tree only held one of its sides.
+            entries.remove(&(extra.path.clone(), 0));
+        }
+        one.flags |= u16::from(extra.stage) << 12;
+        if extra.assume_unchanged {
+            one.flags |= ASSUME_UNCHANGED;
+        }
+        one.flags_extended |= if extra.intent_to_add { INTENT_TO_ADD } else { 0 };
+        one.flags_extended |= if extra.skip_worktree { SKIP_WORKTREE } else { 0 };
+        entries.insert((extra.path.clone(), extra.stage), one);
+    }
+    let mut index = locked.draft()?;
+    index.clear().map_err(Error::git("clear the index"))?;
+    for ((path, stage), mut entry) in entries {
+        if stage == 0 && entry.flags_extended & INTENT_TO_ADD == 0 {
+            refresh(&root, &path, &mut entry);
+        }
+        index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+    }
+    locked.replace(index)
+}
+
+/// Whether the user's index holds what a checkpoint's does.
+pub fn index_is(repo: &Repo, stored: &StoredCheckpoint) -> Result<bool> {
+    let now = UserIndex::read(repo)?;
+    let Some(tree) = &stored.index_tree else { return Ok(!now.exists) };
+    let then = trees::read(&repo.database()?, parse_oid(tree)?)?;
+    Ok(now.exists && now.tree == then && now.extras == stored.manifest.index_extras)
+}
+
+fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
+    let zero = IndexTime::new(0, 0);
+    IndexEntry {
+        ctime: zero,
+        mtime: zero,
+        dev: 0,
+        ino: 0,
+        mode,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}
+
+/// Takes over the stat data of the file if it is what the entry says. Returns whether it is.
+fn refresh(root: &OwnedFd, path: &RepoPath, entry: &mut IndexEntry) -> bool {
+    let (parent, name) = dirs::split(path);
+    let hashed = dirs::open_path(root, &parent).and_then(|dir| {
+        let owner = rustix::fs::statat(&dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(content::hash(&dir, name)?.map(|(oid, stat)| (oid, stat, owner.st_uid, owner.st_gid)))
+    });
+    let Ok(Some((oid, stat, uid, gid))) = hashed else { return false };
+    let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(entry.mode);
+    let executable = stat.mode & 0o100 != 0;
+    let same_mode = entry.mode == 0o120_000 || (entry.mode == 0o100_755) == executable;
+    if oid != entry.id || !same_kind || !same_mode {
+        return false;
+    }
+    fill(entry, &stat);
+    (entry.uid, entry.gid) = (uid, gid);
+    true
+}
+
+/// git keeps 32 bits of each.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn fill(entry: &mut IndexEntry, stat: &FileStat) {
+    let time =
+        |nanos: i64| IndexTime::new(nanos.div_euclid(1_000_000_000) as i32, nanos.rem_euclid(1_000_000_000) as u32);
+    entry.ctime = time(stat.ctime);
+    entry.mtime = time(stat.mtime);
+    entry.dev = stat.dev as u32;
+    entry.ino = stat.ino as u32;
+    entry.file_size = stat.size as u32;
+}

@@ -1,0 +1,47 @@
+//! Capture and restore of a work tree with git objects: the only place that names git2.
+//!
+//! - [`repository`] finds the user's repository, or makes a private one; [`lock`] guards a worktree.
+//! - [`capture`] takes the work tree: `scan` walks it, `cache` knows what has not changed, `content` reads the rest,
+//!   `objects` and `trees` write it. [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back.
+//!
+//! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
+//!   process of one that was cut off. [`head`] moves branches, [`index`] writes the user's index, [`diff`] compares.
+//!
+//! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
+
+mod cache;
+pub mod capture;
+pub mod checkpoint;
+mod content;
+mod database;
+pub mod diff;
+mod dirs;
+pub mod error;
+pub mod exclusive;
+mod flood;
+mod globs;
+pub mod head;
+pub mod ignore_rules;
+pub mod index;
+pub mod journal;
+pub mod lock;
+mod marked_lock;
+mod names;
+mod nested;
+mod objects;
+mod place;
+mod reflog;
+pub mod refs;
+pub mod repository;
+pub mod restore;
+mod scan;
+pub mod stored;
+pub mod trailers;
+mod trees;
+mod user_index;
+pub mod verify;
+
+pub use error::{Error, Result};
+pub use lock::WorktreeLock;
+pub use repository::{Repo, refuse_root};
+pub use scan::left_out;

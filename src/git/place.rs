@@ -1,0 +1,257 @@
+//! The places that a restore writes to: what is there, whether something is in the way, whether there is room.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+
+use super::content;
+use super::database::Database;
+use super::dirs;
+use super::error::{Error, Result};
+use super::repository::Repo;
+use super::restore::{BATCH, Pending};
+use super::trees::parse_oid;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::{Entry, EntryKind};
+use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
+
+/// From this many files on, one sync of the whole file system is cheaper than one a file.
+const MANY: usize = 16;
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Nothing,
+    /// A file or symlink with this content and these permissions.
+    Entry(EntryKind, String, u32),
+    /// A folder, FIFO, socket or device.
+    Other,
+}
+
+impl Found {
+    /// Whether it is this kind and content; `None` stands for nothing.
+    pub fn is(&self, entry: Option<&Entry>) -> bool {
+        match (self, entry) {
+            (Self::Nothing, None) => true,
+            (Self::Entry(kind, oid, _), Some(entry)) => *kind == entry.kind && *oid == entry.oid.0,
+            _ => false,
+        }
+    }
+
+    /// Whether its permissions are those of the entry. Symlinks have none.
+    pub fn has_mode(&self, entry: Option<&Entry>) -> bool {
+        match (self, entry) {
+            (Self::Entry(EntryKind::File, _, mode), Some(entry)) => *mode == entry.mode,
+            _ => true,
+        }
+    }
+}
+
+/// Reads what is there.
+pub(super) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
+    match content::hash(dir, name) {
+        Ok(Some((oid, stat))) if stat.kind() == FileType::Symlink => {
+            Ok(Found::Entry(EntryKind::Symlink, oid.to_string(), 0))
+        }
+        Ok(Some((oid, stat))) => Ok(Found::Entry(EntryKind::File, oid.to_string(), stat.permissions())),
+        Ok(None) => Ok(if dirs::stat(dir, name)?.is_some() { Found::Other } else { Found::Nothing }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses a plan when something that is not to be deleted stands where it writes.
+pub(super) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {
+    let gone: BTreeSet<&RepoPath> = plan.delete.iter().map(|delete| &delete.path).collect();
+    let gone_dirs: BTreeSet<&RepoPath> = plan.remove_dirs.iter().map(|dir| &dir.path).collect();
+    let mut conflicts = Vec::new();
+    let mut conflict = |path: &RepoPath, reason: &str| {
+        conflicts.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+    };
+    for path in plan.make_dirs.iter().map(|dir| &dir.path) {
+        match kind_at(root, path)? {
+            None | Some(FileType::Directory) => {}
+            Some(_) if gone.contains(path) => {}
+            Some(_) => conflict(path, "a file that was not captured is where the checkpoint has a folder"),
+        }
+    }
+    for write in &plan.write {
+        match kind_at(root, &write.path)? {
+            Some(FileType::Directory) if !gone_dirs.contains(&write.path) => {
+                conflict(&write.path, "a folder that stays is where the checkpoint has a file");
+            }
+            Some(FileType::Directory) => {
+                if let Some(inside) = first_staying(root, &write.path, &gone, &gone_dirs)? {
+                    conflict(&inside, "was not captured and is where the checkpoint has a file");
+                }
+            }
+            Some(_) if write.from.is_none() && !gone.contains(&write.path) => {
+                conflict(&write.path, "was not captured and is where the checkpoint has a file");
+            }
+            _ => {}
+        }
+    }
+    let changed = plan.delete.iter().map(|delete| &delete.path).chain(plan.write.iter().map(|write| &write.path));
+    let folders: BTreeSet<RepoPath> = changed.map(|path| path.parent().unwrap_or_default()).collect();
+    for folder in folders {
+        // One that is not there yet is made by the plan.
+        let Ok(dir) = dirs::open_path(root, &folder) else { continue };
+        if rustix::fs::accessat(&dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_err() {
+            conflict(&folder, "the folder cannot be written to");
+        }
+    }
+    if conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: conflicts }) }
+}
+
+/// What kind of thing is at a path. A symlink among its folders is an error; a file there means that nothing is.
+fn kind_at(root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
+    let mut dir = root.try_clone().map_err(|error| content::io_error(path, error))?;
+    let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
+    while let Some(name) = names.next() {
+        let stat = dirs::stat(&dir, name).map_err(|error| content::io_error(path, error))?;
+        let kind = stat.map(|stat| stat.kind());
+        if names.peek().is_none() {
+            return Ok(kind);
+        }
+        match kind {
+            Some(FileType::Directory) => {
+                dir = dirs::open_folder(&dir, name).map_err(|error| open_error(path, error))?;
+            }
+            // A file or link where a folder is wanted is looked at when that folder's own turn comes.
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// The first thing in a folder that the plan does not take away.
+fn first_staying(
+    root: &OwnedFd,
+    folder: &RepoPath,
+    gone: &BTreeSet<&RepoPath>,
+    gone_dirs: &BTreeSet<&RepoPath>,
+) -> Result<Option<RepoPath>> {
+    let mut open = vec![folder.clone()];
+    while let Some(folder) = open.pop() {
+        let dir = dirs::open_path(root, &folder).map_err(|error| open_error(&folder, error))?;
+        for name in dirs::names(&dir).map_err(|error| content::io_error(&folder, error))? {
+            let path = folder.join(&name);
+            if gone_dirs.contains(&path) {
+                open.push(path);
+            } else if !gone.contains(&path) {
+                return Ok(Some(path));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses a plan for which the file system has no room.
+///
+/// Counted in the order of the work: deletions free space before anything is written, and the files of
+/// a batch are there twice for a moment.
+pub(super) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
+    let database = repo.database()?;
+    let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
+    let mut used = 0_i128;
+    for delete in &plan.delete {
+        // The blob may be missing where only the deletion counts; then nothing is taken as freed.
+        used -= size(&delete.from).unwrap_or(0);
+    }
+    let mut peak = 0_i128;
+    for batch in plan.write.chunks(BATCH) {
+        for write in batch {
+            used += size(&write.entry)?;
+        }
+        peak = peak.max(used);
+        let replaced = batch.iter().filter_map(|write| write.from.as_ref());
+        used -= replaced.map(|from| size(from).unwrap_or(0)).sum::<i128>();
+    }
+    let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
+    let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
+    if peak > free {
+        let needed = u64::try_from(peak).unwrap_or(u64::MAX);
+        return Err(Error::NoSpace { path: repo.workdir().to_owned(), needed: Some(needed) });
+    }
+    Ok(())
+}
+
+/// Writes the content of a planned path under a temp name, with its mode. It is not synced; a file is returned open.
+pub(super) fn fill(database: &Database<'_>, dir: &OwnedFd, temp: &[u8], write: &PlannedWrite) -> Result<Option<File>> {
+    let path = &write.path;
+    let failed = |error: io::Error| content::io_error(path, error);
+    let oid = parse_oid(&write.entry.oid)?;
+    let content = database.blob(oid).map_err(|error| match error {
+        Error::Corrupt { what } => Error::corrupt(format!("{path}: {what}")),
+        other => other,
+    })?;
+    if write.entry.kind == EntryKind::Symlink {
+        rustix::fs::symlinkat(content.as_slice(), dir, temp).map_err(|error| failed(error.into()))?;
+        return Ok(None);
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
+    let mut file = File::from(opened.map_err(|error| failed(error.into()))?);
+    io::Write::write_all(&mut file, &content).map_err(failed)?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode)).map_err(|error| failed(error.into()))?;
+    Ok(Some(file))
+}
+
+/// Makes the content of a batch of temp files durable.
+pub(super) fn sync_batch(batch: &[Pending<'_>]) -> Result<()> {
+    let files = || batch.iter().filter_map(|pending| Some((pending.path(), pending.file.as_ref()?)));
+    #[cfg(target_os = "linux")]
+    if files().count() >= MANY {
+        // A mount inside the work tree is another file system, with a sync of its own.
+        let mut synced = BTreeSet::new();
+        for (path, file) in files() {
+            let failed = |error: rustix::io::Errno| content::io_error(path, error.into());
+            if synced.insert(rustix::fs::fstat(file).map_err(failed)?.st_dev) {
+                rustix::fs::syncfs(file).map_err(failed)?;
+            }
+        }
+        return Ok(());
+    }
+    files().try_for_each(|(path, file)| file.sync_all().map_err(|error| content::io_error(path, error)))
+}
+
+/// Puts a temp file in its place. With `new` nothing may be there: it fails with `AlreadyExists`.
+pub(super) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    if new {
+        match rustix::fs::renameat_with(dir, temp, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
+            // Some file systems cannot do that; the look right before has to be enough there.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
+            other => return Ok(other?),
+        }
+    }
+    Ok(rustix::fs::renameat(dir, temp, dir, name)?)
+}
+
+/// Sets the permissions of a file or folder that is no symlink.
+pub(super) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::chmodat(dir, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+}
+
+/// Whether opening a folder failed because there is nothing, or something else: a file or a symlink.
+pub(super) fn is_no_folder(error: &io::Error) -> bool {
+    let errnos = [rustix::io::Errno::NOENT, rustix::io::Errno::LOOP, rustix::io::Errno::NOTDIR];
+    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
+/// An error of opening the folder of a path; a symlink or file in its place is unsafe.
+pub(super) fn open_error(path: &RepoPath, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::conflict(path, "its folder is gone");
+    }
+    if is_no_folder(&error) {
+        let path = super::nested::absolute(std::path::Path::new(""), path);
+        return Error::UnsafePath {
+            path,
+            reason: "a symlink or file is in the place of one of its folders".to_owned(),
+        };
+    }
+    content::io_error(path, error)
+}

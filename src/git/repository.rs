@@ -1,0 +1,226 @@
+//! A work tree and the object database behind it: the user's repository, or a private one.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
+
+use super::database::Database;
+use super::error::{Error, Result};
+use crate::model::manifest::Head;
+use crate::model::snapshot::ObjectId;
+
+/// The name and address of every commit of ours.
+pub(super) const IDENTITY: (&str, &str) = ("recover", "recover@localhost");
+
+/// A work tree with its object database and references.
+///
+/// Either the user's repository, found from a folder, or a private one for a folder without any. Inherited `GIT_DIR`,
+/// `GIT_INDEX_FILE`, `GIT_WORK_TREE` and the like are ignored: libgit2 reads them only when asked to. No hook, filter
+/// or fsmonitor is ever run: libgit2 runs no program for anything that is done here.
+pub struct Repo {
+    pub(super) inner: git2::Repository,
+    workdir: PathBuf,
+    private: bool,
+}
+
+impl std::fmt::Debug for Repo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repo").field("workdir", &self.workdir).field("git_dir", &self.git_dir()).finish_non_exhaustive()
+    }
+}
+
+impl Repo {
+    /// Finds the repository of `start`, in it or above it (within one file system, as git does).
+    ///
+    /// `home` is the user's home folder: it, its ancestors and `/` are refused as roots. A repository of another user is
+    /// refused with [`Error::ForeignOwner`] unless git's own `safe.directory` names it; root may also use those of the
+    /// user who called `sudo`.
+    pub fn discover(start: &Path, home: Option<&Path>) -> Result<Self> {
+        let none: [&std::ffi::OsStr; 0] = [];
+        let inner = git2::Repository::open_ext(start, RepositoryOpenFlags::empty(), none)
+            .map_err(|source| open_error(start, source))?;
+        let Some(workdir) = inner.workdir() else {
+            return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
+        };
+        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        refuse_root(&workdir, home)?;
+        for folder in [workdir.as_path(), inner.path(), inner.commondir()] {
+            check_owner(folder, &workdir)?;
+        }
+        Ok(Self { inner, workdir, private: false })
+    }
+
+    /// The private repository for a folder without git, in `<state_dir>/recover/shadow.git`; made when it is not there.
+    ///
+    /// It has no index and no HEAD of a user's; objects and references are all that is used of it.
+    pub fn private(state_dir: &Path, workdir: &Path, home: Option<&Path>) -> Result<Self> {
+        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        refuse_root(&workdir, home)?;
+        let path = state_dir.join("recover").join("shadow.git");
+        let inner = if path.join("HEAD").exists() {
+            git2::Repository::open_bare(&path).map_err(|source| open_error(&path, source))?
+        } else {
+            init_bare(&path)?
+        };
+        Ok(Self { inner, workdir, private: true })
+    }
+
+    /// The root of the work tree, absolute and without symlinks.
+    pub fn workdir(&self) -> &Path {
+        &self.workdir
+    }
+
+    /// The git folder of this worktree.
+    pub fn git_dir(&self) -> &Path {
+        self.inner.path()
+    }
+
+    /// The git folder that linked worktrees share.
+    pub fn common_dir(&self) -> &Path {
+        self.inner.commondir()
+    }
+
+    /// Whether this is a private repository for a folder without git.
+    pub fn is_private(&self) -> bool {
+        self.private
+    }
+
+    /// Whether this is a linked worktree of another one.
+    pub fn is_linked(&self) -> bool {
+        self.inner.is_worktree()
+    }
+
+    /// The root of the main worktree; this one's where there is no other (or the main repository is bare).
+    pub fn main_worktree(&self) -> PathBuf {
+        if !self.is_linked() {
+            return self.workdir.clone();
+        }
+        let main = git2::Repository::open(self.common_dir()).ok();
+        let root = main.and_then(|main| fs::canonicalize(main.workdir()?).ok());
+        root.unwrap_or_else(|| self.workdir.clone())
+    }
+
+    /// This worktree's own folder for cache, journal and lock; made when it is not there.
+    pub fn recover_dir(&self) -> Result<PathBuf> {
+        let path = self.git_dir().join("recover");
+        match fs::create_dir(&path) {
+            Ok(()) => Ok(path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(path),
+            Err(source) => Err(Error::io(path, source)),
+        }
+    }
+
+    /// Where HEAD points. A private repository has none.
+    pub fn head(&self) -> Result<Head> {
+        if self.private {
+            return Ok(Head::default());
+        }
+        let head = self.inner.find_reference("HEAD").map_err(Error::git("read HEAD"))?;
+        let branch = head.symbolic_target_bytes().map(|name| String::from_utf8_lossy(name).into_owned());
+        let commit = match head.resolve() {
+            Ok(resolved) => resolved.target().map(|oid| ObjectId(oid.to_string())),
+            Err(error) if error.code() == ErrorCode::NotFound => None,
+            Err(source) => return Err(Error::Git { action: "resolve HEAD".to_owned(), source }),
+        };
+        Ok(Head { commit, branch })
+    }
+
+    /// The git operation that is in progress, if any: `merge`, `rebase`, `cherry-pick`, `revert`, `bisect`, `am`.
+    pub fn operation(&self) -> Option<&'static str> {
+        if self.private {
+            return None;
+        }
+        match self.inner.state() {
+            RepositoryState::Clean => None,
+            RepositoryState::Merge => Some("merge"),
+            RepositoryState::Revert | RepositoryState::RevertSequence => Some("revert"),
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => Some("cherry-pick"),
+            RepositoryState::Bisect => Some("bisect"),
+            RepositoryState::Rebase
+            | RepositoryState::RebaseInteractive
+            | RepositoryState::RebaseMerge
+            | RepositoryState::ApplyMailboxOrRebase => Some("rebase"),
+            RepositoryState::ApplyMailbox => Some("am"),
+        }
+    }
+
+    /// The object database.
+    pub(super) fn database(&self) -> Result<Database<'_>> {
+        Database::open(&self.inner)
+    }
+}
+
+/// Makes a bare repository without any template: no hooks, nothing that another program put there.
+pub(super) fn init_bare(path: &Path) -> Result<git2::Repository> {
+    let mut options = git2::RepositoryInitOptions::new();
+    options.bare(true).external_template(false).mkpath(true).initial_head("none");
+    git2::Repository::init_opts(path, &options).map_err(Error::git(format!("make {}", path.display())))
+}
+
+/// Refuses `/`, the home folder and what is above it as a work tree.
+pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
+    let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
+    let reason = if workdir.parent().is_none() {
+        "the root folder is not a project"
+    } else if home.is_some_and(|home| home.starts_with(workdir)) {
+        "the home folder and what is above it are not a project"
+    } else {
+        return Ok(());
+    };
+    Err(Error::UnsafePath { path: workdir.to_owned(), reason: reason.to_owned() })
+}
+
+/// libgit2 lets root use every repository; git does not, since a configuration in it may name programs.
+fn check_owner(folder: &Path, workdir: &Path) -> Result<()> {
+    let owner = fs::symlink_metadata(folder).map_err(Error::at(folder))?.uid();
+    let ours = rustix::process::geteuid().as_raw();
+    let sudo = || std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse::<u32>().ok());
+    if owner == ours || (ours == 0 && sudo() == Some(owner)) || declared_safe(workdir) {
+        return Ok(());
+    }
+    Err(Error::ForeignOwner { path: folder.to_owned(), owner })
+}
+
+/// Whether the user's or the system's configuration (never the repository's own) names the folder in `safe.directory`.
+fn declared_safe(workdir: &Path) -> bool {
+    let Ok(config) = git2::Config::open_default() else { return false };
+    let Ok(mut values) = config.multivar("safe.directory", None) else { return false };
+    let mut safe = false;
+    while let Some(Ok(entry)) = values.next() {
+        match entry.value_bytes() {
+            // An empty value takes back what was said before.
+            b"" => safe = false,
+            b"*" => safe = true,
+            value => safe |= value == workdir.as_os_str().as_bytes(),
+        }
+    }
+    safe
+}
+
+/// The folder that is not ours, of the repository that libgit2 found from `start`.
+fn foreign(start: &Path) -> Option<(PathBuf, u32)> {
+    let start = fs::canonicalize(start).ok()?;
+    let root = start.ancestors().find(|folder| folder.join(".git").exists())?;
+    let ours = rustix::process::geteuid().as_raw();
+    let owner = |path: PathBuf| fs::symlink_metadata(&path).ok().map(|metadata| (path, metadata.uid()));
+    [root.join(".git"), root.to_owned()].into_iter().filter_map(owner).find(|(_, uid)| *uid != ours)
+}
+
+fn open_error(start: &Path, source: git2::Error) -> Error {
+    let message = source.message();
+    match source.code() {
+        ErrorCode::NotFound => return Error::NotARepository { start: start.to_owned() },
+        ErrorCode::Owner => {
+            let (path, owner) = foreign(start).unwrap_or_else(|| (start.to_owned(), u32::MAX));
+            return Error::ForeignOwner { path, owner };
+        }
+        _ => {}
+    }
+    if ["extension", "object format", "repository version", "refstorage"].iter().any(|word| message.contains(word)) {
+        return Error::Unsupported { what: message.to_owned() };
+    }
+    Error::Git { action: format!("open the repository of {}", start.display()), source }
+}

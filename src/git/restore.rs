@@ -1,0 +1,358 @@
+//! Carries out a restore plan.
+//!
+//! Everything goes through folder descriptors, opened one component at a time without following symlinks, so that a
+//! symlink put in the way leads nowhere. A file is written beside its place, given its mode, synced and renamed. What
+//! is there is compared with what the safety capture saw right before it is replaced or deleted: an edit made
+//! meanwhile stops the restore.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Mode};
+
+use super::content;
+use super::database::Database;
+use super::dirs::{self, FileStat};
+use super::error::{Error, Result};
+use super::lock::WorktreeLock;
+use super::names;
+use super::place;
+use super::repository::Repo;
+use crate::durable::temporary_prefix;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::Entry;
+use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
+
+/// How many files are written between two syncs; twice as many descriptors are open meanwhile.
+pub(super) const BATCH: usize = 64;
+
+/// What may stand at a path before it is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Exactly what the safety capture saw; anything else stops the restore.
+    Captured,
+    /// A restore was cut off or failed: either what it found, what it wanted, or nothing. What is neither is left as it
+    /// is and listed in [`Restored::kept`].
+    CutOff,
+}
+
+/// What a restore did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Paths written, mode changes included.
+    pub written: Vec<RepoPath>,
+    /// Paths deleted, folders included.
+    pub deleted: Vec<RepoPath>,
+    /// Paths left as they are, beside those that the plan keeps.
+    pub kept: Vec<PathReason>,
+}
+
+/// Checks everything that can be checked before the first write: names, what is in the way, free space.
+///
+/// Nothing is changed. With [`Expect::CutOff`] only the names are checked: the restore has begun already.
+pub fn check(repo: &Repo, plan: &RestorePlan, expect: Expect) -> Result<()> {
+    for path in paths(plan) {
+        if let Some(reason) = names::unsafe_path(path) {
+            let path = super::nested::absolute(std::path::Path::new(""), path);
+            return Err(Error::UnsafePath { path, reason: reason.to_owned() });
+        }
+    }
+    if !plan.conflicts.is_empty() {
+        return Err(Error::Conflict { paths: plan.conflicts.clone() });
+    }
+    if expect == Expect::Captured {
+        let root = dirs::open_root(repo.workdir())?;
+        place::in_the_way(&root, plan)?;
+        place::free_space(repo, plan)?;
+    }
+    Ok(())
+}
+
+/// Every path that a plan touches.
+fn paths(plan: &RestorePlan) -> impl Iterator<Item = &RepoPath> {
+    let folders = plan.remove_dirs.iter().chain(&plan.make_dirs).map(|dir| &dir.path);
+    let files = plan.delete.iter().map(|delete| &delete.path).chain(plan.write.iter().map(|write| &write.path));
+    folders.chain(files).chain(plan.set_mode.iter().map(|set| &set.path))
+}
+
+/// Carries out a plan, after [`check`].
+///
+/// On an error the work tree is in between: the caller reverts with `execute(plan.invert(), Expect::CutOff)`.
+pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Expect) -> Result<Restored> {
+    check(repo, plan, expect)?;
+    let mut run = Execution {
+        root: dirs::open_root(repo.workdir())?,
+        database: repo.database()?,
+        expect,
+        changed: BTreeSet::new(),
+        done: Restored::default(),
+        temp: 0,
+    };
+    for delete in &plan.delete {
+        run.delete(&delete.path, &delete.from)?;
+    }
+    for dir in plan.remove_dirs.iter().rev() {
+        run.remove_dir(&dir.path)?;
+    }
+    for dir in &plan.make_dirs {
+        run.make_dir(&dir.path)?;
+    }
+    run.write_all(&plan.write)?;
+    for set in &plan.set_mode {
+        run.set_mode(&set.path, set.mode)?;
+    }
+    // Folders get their modes last: a read-only one could not be written into.
+    for dir in plan.make_dirs.iter().rev() {
+        if run.changed.contains(&dir.path) {
+            run.chmod(&dir.path, dir.mode)?;
+        }
+    }
+    run.sync()?;
+    Ok(run.done)
+}
+
+/// A file that is written beside its place.
+pub(super) struct Pending<'p> {
+    write: &'p PlannedWrite,
+    pub(super) dir: OwnedFd,
+    /// The open temp file; a symlink is only a name and has none.
+    pub(super) file: Option<std::fs::File>,
+    parent: RepoPath,
+    name: &'p [u8],
+    temp: String,
+    /// What was at its place when that was compared.
+    before: Option<FileStat>,
+}
+
+impl Pending<'_> {
+    fn discard(&self) {
+        // It is reaped later on if it cannot be removed now.
+        let _ = rustix::fs::unlinkat(&self.dir, self.temp.as_str(), AtFlags::empty());
+    }
+
+    pub(super) fn path(&self) -> &RepoPath {
+        &self.write.path
+    }
+}
+
+struct Execution<'r> {
+    root: OwnedFd,
+    database: Database<'r>,
+    expect: Expect,
+    /// Folders in which names changed, and folders that were made.
+    changed: BTreeSet<RepoPath>,
+    done: Restored,
+    temp: u64,
+}
+
+impl Execution<'_> {
+    fn delete(&mut self, path: &RepoPath, from: &Entry) -> Result<()> {
+        let (parent, name) = dirs::split(path);
+        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        let folder = || matches!(dirs::stat(&dir, name), Ok(Some(stat)) if stat.kind() == FileType::Directory);
+        if self.expect == Expect::CutOff && folder() {
+            // The restore was cut off before it put the file in the folder's place.
+            return Ok(());
+        }
+        if !self.ready(&dir, path, name, &[Some(from), None])? {
+            return Ok(());
+        }
+        match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
+            Ok(()) => {
+                self.changed.insert(parent);
+                self.done.deleted.push(path.clone());
+                Ok(())
+            }
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(content::io_error(path, error.into())),
+        }
+    }
+
+    fn remove_dir(&mut self, path: &RepoPath) -> Result<()> {
+        let (parent, name) = dirs::split(path);
+        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        match rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR) {
+            Ok(()) => {
+                // It needs no sync any more, and something else may stand there later.
+                self.changed.remove(path);
+                self.changed.insert(parent);
+                self.done.deleted.push(path.clone());
+                Ok(())
+            }
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            // Something that was not captured lies in it, so it stays.
+            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
+                self.keep(path, "holds files that were not captured");
+                Ok(())
+            }
+            Err(rustix::io::Errno::NOTDIR) if self.expect == Expect::CutOff => Ok(()),
+            Err(error) => Err(content::io_error(path, error.into())),
+        }
+    }
+
+    fn make_dir(&mut self, path: &RepoPath) -> Result<()> {
+        let (parent, name) = dirs::split(path);
+        let dir = self.open(path, &parent)?;
+        // Writable until its files are in it; the mode comes last.
+        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => {
+                self.changed.insert(parent);
+                self.changed.insert(path.clone());
+                self.done.written.push(path.clone());
+                Ok(())
+            }
+            Err(rustix::io::Errno::EXIST) => match dirs::stat(&dir, name) {
+                Ok(Some(stat)) if stat.kind() == FileType::Directory => {
+                    if self.expect == Expect::CutOff {
+                        // It may have been made without getting its mode.
+                        self.changed.insert(path.clone());
+                    }
+                    Ok(())
+                }
+                _ => Err(Error::conflict(path, "not a folder")),
+            },
+            Err(error) => Err(content::io_error(path, error.into())),
+        }
+    }
+
+    /// Writes files in batches: all temp files of one, one sync for them, then the renames. Until its rename a place holds
+    /// what it held, and what is renamed is durable: no instant shows a half-written file.
+    fn write_all(&mut self, writes: &[PlannedWrite]) -> Result<()> {
+        let mut batch = Vec::new();
+        let result = writes.iter().try_for_each(|write| {
+            batch.extend(self.prepare(write)?);
+            if batch.len() >= BATCH { self.place(&mut batch) } else { Ok(()) }
+        });
+        let result = result.and_then(|()| self.place(&mut batch));
+        for pending in batch {
+            pending.discard();
+        }
+        result
+    }
+
+    /// Writes the temp file of one path; `None` if the path is to stay as it is.
+    fn prepare<'p>(&mut self, write: &'p PlannedWrite) -> Result<Option<Pending<'p>>> {
+        let path = &write.path;
+        let (parent, name) = dirs::split(path);
+        let dir = self.open(path, &parent)?;
+        let before = dirs::stat(&dir, name).map_err(|error| content::io_error(path, error))?;
+        let accepted = [write.from.as_ref(), Some(&write.entry)];
+        let accepted = if self.expect == Expect::Captured { &accepted[..1] } else { &accepted[..] };
+        if !self.ready(&dir, path, name, accepted)? {
+            return Ok(None);
+        }
+        self.temp += 1;
+        let mut pending = Pending {
+            write,
+            dir,
+            file: None,
+            parent,
+            name,
+            temp: format!("{}{}", temporary_prefix(), self.temp),
+            before,
+        };
+        match place::fill(&self.database, &pending.dir, pending.temp.as_bytes(), write) {
+            Ok(file) => pending.file = file,
+            Err(error) => {
+                pending.discard();
+                return Err(error);
+            }
+        }
+        Ok(Some(pending))
+    }
+
+    /// Syncs a batch and renames it into place. On an error the rest of it stays in the batch.
+    fn place(&mut self, batch: &mut Vec<Pending<'_>>) -> Result<()> {
+        place::sync_batch(batch)?;
+        while let Some(pending) = batch.pop() {
+            let path = &pending.write.path;
+            // The last look: what was compared before it was written must still be the same file.
+            let now = dirs::stat(&pending.dir, pending.name).map_err(|error| content::io_error(path, error));
+            let placed = now.and_then(|now| {
+                if now != pending.before {
+                    return Err(Error::conflict(path, "changed while it was restored"));
+                }
+                place::rename(&pending.dir, pending.temp.as_bytes(), pending.name, now.is_none()).map_err(|error| {
+                    match error.kind() {
+                        io::ErrorKind::AlreadyExists => Error::conflict(path, "made while it was restored"),
+                        _ => content::io_error(path, error),
+                    }
+                })
+            });
+            if let Err(error) = placed {
+                batch.push(pending);
+                return Err(error);
+            }
+            self.done.written.push(path.clone());
+            self.changed.insert(pending.parent);
+        }
+        Ok(())
+    }
+
+    fn set_mode(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
+        self.chmod(path, mode)?;
+        self.done.written.push(path.clone());
+        Ok(())
+    }
+
+    /// Sets permissions of a file or folder; never through a symlink.
+    fn chmod(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
+        let failed = |error: io::Error| content::io_error(path, error);
+        let (parent, name) = dirs::split(path);
+        let dir = self.open(path, &parent)?;
+        let stat = dirs::stat(&dir, name).map_err(failed)?;
+        match stat.map(|stat| stat.kind()) {
+            Some(FileType::RegularFile | FileType::Directory) => {}
+            None if self.expect == Expect::CutOff => return Ok(()),
+            _ => return Err(Error::conflict(path, "changed while it was restored")),
+        }
+        place::chmod(&dir, name, mode).map_err(failed)
+    }
+
+    /// Whether the path may be changed now: it is what one of `accepted` says (`None` is nothing).
+    fn ready(&mut self, dir: &OwnedFd, path: &RepoPath, name: &[u8], accepted: &[Option<&Entry>]) -> Result<bool> {
+        let found = place::look(dir, name).map_err(|error| content::io_error(path, error))?;
+        let nothing_is_fine = self.expect == Expect::CutOff && found == place::Found::Nothing;
+        if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
+            return Ok(true);
+        }
+        if self.expect == Expect::Captured {
+            return Err(Error::conflict(path, "changed since the safety checkpoint"));
+        }
+        self.keep(path, "changed while it was restored");
+        Ok(false)
+    }
+
+    fn keep(&mut self, path: &RepoPath, reason: &str) {
+        self.done.kept.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+    }
+
+    /// The folder of a path that is to go away; `None` when it is gone, or a file by now, in a restore that was cut off.
+    fn parent(&self, path: &RepoPath, parent: &RepoPath) -> Result<Option<OwnedFd>> {
+        match dirs::open_path(&self.root, parent) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(error) if self.expect == Expect::CutOff && place::is_no_folder(&error) => Ok(None),
+            Err(error) => Err(place::open_error(path, error)),
+        }
+    }
+
+    fn open(&self, path: &RepoPath, parent: &RepoPath) -> Result<OwnedFd> {
+        dirs::open_path(&self.root, parent).map_err(|error| place::open_error(path, error))
+    }
+
+    /// Makes the names durable.
+    fn sync(&self) -> Result<()> {
+        for folder in &self.changed {
+            match dirs::open_path(&self.root, folder) {
+                Ok(dir) => rustix::fs::fsync(&dir).map_err(|error| content::io_error(folder, error.into()))?,
+                // It was removed later on; its own folder is in the set.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // A folder whose own mode forbids reading it cannot be opened to be synced.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(place::open_error(folder, error)),
+            }
+        }
+        Ok(())
+    }
+}

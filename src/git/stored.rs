@@ -1,0 +1,193 @@
+//! Reads checkpoints back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use git2::{ObjectType, Oid};
+
+use super::capture::{Capture, kind_of};
+use super::checkpoint::{MemoryFile, memory_tree};
+use super::error::{Error, Result};
+use super::repository::Repo;
+use super::trees::{self, parse_oid};
+use crate::model::manifest::{MANIFEST_VERSION, Manifest};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
+
+/// The id that git gives to empty content.
+pub(super) const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+/// A checkpoint's commit, without the paths it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCheckpoint {
+    /// The commit itself.
+    pub commit: ObjectId,
+    /// The tree of the work tree.
+    pub tree: ObjectId,
+    /// The tree of the index; `None` where there was none.
+    pub index_tree: Option<ObjectId>,
+    /// The tree of manifest, events and working memory.
+    pub state_tree: ObjectId,
+    /// The tree of the working memory alone.
+    pub memory_tree: Option<ObjectId>,
+    /// What the trees cannot say.
+    pub manifest: Manifest,
+    /// The commit's whole message.
+    pub message: String,
+}
+
+/// Reads a checkpoint. Missing or damaged objects are [`Error::Corrupt`], a newer manifest [`Error::Newer`].
+pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoint> {
+    let damaged = |what: &str| Error::corrupt(format!("checkpoint {commit}: {what}"));
+    let database = repo.database()?;
+    let read = |oid: Oid| {
+        database.check(oid).map_err(|error| damaged(&error.to_string()))?;
+        repo.inner.find_commit(oid).map_err(|error| damaged(error.message()))
+    };
+    let found = read(parse_oid(commit)?)?;
+    let last = found.parent_count().checked_sub(1).ok_or_else(|| damaged("not a checkpoint's commit"))?;
+    let parent = |at: usize| found.parent_id(at).map_err(|error| damaged(error.message())).and_then(read);
+    let state = parent(last)?.tree_id();
+    let database = repo.database()?;
+    let manifest = trees::find(&database, state, b"manifest.json")?.ok_or_else(|| damaged("it has no manifest"))?;
+    let manifest = parse_manifest(&database.blob(manifest)?).map_err(|error| match error {
+        Error::Corrupt { what } => damaged(&what),
+        other => other,
+    })?;
+    let index_tree = if manifest.has_index {
+        let at = last.checked_sub(1).ok_or_else(|| damaged("it has no index commit"))?;
+        Some(ObjectId(parent(at)?.tree_id().to_string()))
+    } else {
+        None
+    };
+    let memory = trees::find(&database, state, b"memory")?;
+    Ok(StoredCheckpoint {
+        commit: commit.clone(),
+        tree: ObjectId(found.tree_id().to_string()),
+        index_tree,
+        state_tree: ObjectId(state.to_string()),
+        memory_tree: memory.map(|oid| ObjectId(oid.to_string())),
+        manifest,
+        message: String::from_utf8_lossy(found.message_bytes()).into_owned(),
+    })
+}
+
+/// The size of a stored blob in bytes.
+pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
+    let database = repo.database()?;
+    database.size(parse_oid(oid)?)
+}
+
+/// The tree without an entry, which is written where it is not there yet.
+pub fn empty_tree(repo: &Repo) -> Result<ObjectId> {
+    let written = repo
+        .inner
+        .odb()
+        .and_then(|odb| odb.write(ObjectType::Tree, b""))
+        .map_err(Error::git("write the empty tree"))?;
+    Ok(ObjectId(written.to_string()))
+}
+
+/// Reads a manifest, refusing a newer one.
+fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let unreadable = |error: serde_json::Error| Error::corrupt(format!("manifest: {error}"));
+    let Version { version } = serde_json::from_slice(bytes).map_err(unreadable)?;
+    if version > MANIFEST_VERSION {
+        return Err(Error::Newer { what: format!("a checkpoint's manifest (version {version})") });
+    }
+    serde_json::from_slice(bytes).map_err(unreadable)
+}
+
+impl StoredCheckpoint {
+    /// Every path it holds.
+    pub fn snapshot(&self, repo: &Repo) -> Result<Snapshot> {
+        let database = repo.database()?;
+        let manifest = &self.manifest;
+        let modes: BTreeMap<_, _> = manifest.file_modes.iter().map(|listed| (&listed.path, listed.mode)).collect();
+        let mut entries = BTreeMap::new();
+        for (path, (mode, oid)) in trees::read(&database, parse_oid(&self.tree)?)? {
+            let kind = kind_of(mode)?;
+            let usual = manifest.modes.of_file(mode & 0o100 != 0);
+            let mode = if kind == EntryKind::File { modes.get(&path).copied().unwrap_or(usual) } else { 0 };
+            entries.insert(path, Entry { kind, oid: ObjectId(oid.to_string()), mode });
+        }
+        for empty in &manifest.empty_folders {
+            let oid = ObjectId(EMPTY_BLOB.to_owned());
+            entries.insert(empty.path.clone(), Entry { kind: EntryKind::EmptyDir, oid, mode: empty.mode });
+        }
+        let folders: BTreeMap<_, _> = manifest.folder_modes.iter().map(|listed| (&listed.path, listed.mode)).collect();
+        let holding: BTreeSet<RepoPath> =
+            entries.keys().flat_map(|path| path.ancestors().collect::<Vec<_>>()).collect();
+        let mode = |path: &RepoPath| folders.get(path).copied().unwrap_or(manifest.modes.folder);
+        let dirs = holding.into_iter().map(|path| (path.clone(), mode(&path))).collect();
+        Ok(Snapshot { entries, dirs, skipped: manifest.skipped.clone() })
+    }
+
+    /// The working memory it holds.
+    pub fn memory(&self, repo: &Repo) -> Result<Vec<MemoryFile>> {
+        let Some(tree) = &self.memory_tree else { return Ok(Vec::new()) };
+        let database = repo.database()?;
+        let files = trees::read(&database, parse_oid(tree)?)?.into_iter();
+        let modes = &self.manifest.memory_modes;
+        let load = |(path, (mode, oid)): (RepoPath, (u32, Oid))| {
+            let listed = modes.iter().find(|listed| listed.path == path).map(|listed| listed.mode);
+            Ok(MemoryFile { content: database.blob(oid)?, mode: listed.unwrap_or(mode & 0o777), path })
+        };
+        files.map(load).collect()
+    }
+
+    /// The run's events since its previous checkpoint.
+    pub fn events_jsonl(&self, repo: &Repo) -> Result<Vec<u8>> {
+        let database = repo.database()?;
+        let found = trees::find(&database, parse_oid(&self.state_tree)?, b"events.jsonl")?;
+        found.map_or_else(|| Ok(Vec::new()), |oid| database.blob(oid))
+    }
+
+    /// Objects of this checkpoint that are missing or damaged, as sentences; empty when all is well. Reads everything.
+    pub fn verify(&self, repo: &Repo) -> Result<Vec<String>> {
+        let database = repo.database()?;
+        let mut problems = Vec::new();
+        let mut seen = BTreeSet::new();
+        for tree in [Some(&self.tree), self.index_tree.as_ref(), Some(&self.state_tree)].into_iter().flatten() {
+            let flat = match trees::read(&database, parse_oid(tree)?) {
+                Ok(flat) => flat,
+                Err(error) => {
+                    problems.push(error.to_string());
+                    continue;
+                }
+            };
+            for (path, (mode, oid)) in flat {
+                if kind_of(mode)? == EntryKind::Gitlink || !seen.insert(oid) {
+                    continue;
+                }
+                let read = database.blob(oid).ok();
+                let whole = read.and_then(|data| Oid::hash_object(ObjectType::Blob, &data).ok()) == Some(oid);
+                if !whole {
+                    problems.push(format!("{path}: object {oid} is missing or damaged"));
+                }
+            }
+        }
+        Ok(problems)
+    }
+}
+
+impl Capture {
+    /// Whether a checkpoint holds the same: content, modes, empty folders, index, HEAD and working memory.
+    pub fn same_as(&self, previous: &StoredCheckpoint, memory: &[MemoryFile]) -> Result<bool> {
+        let (now, then) = (&self.manifest, &previous.manifest);
+        let same = self.tree == previous.tree
+            && self.index_tree == previous.index_tree
+            && now.index_extras == then.index_extras
+            && now.modes == then.modes
+            && now.file_modes == then.file_modes
+            && now.folder_modes == then.folder_modes
+            && now.empty_folders == then.empty_folders
+            && now.nested == then.nested
+            && now.head == then.head;
+        let memory = memory_tree(&self.writer, memory)?.map(|oid| ObjectId(oid.to_string()));
+        Ok(same && memory == previous.memory_tree)
+    }
+}

@@ -1,0 +1,195 @@
+//! A repository in a temp folder, and the steps of a checkpoint and a rollback as the engine takes them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use recover::git::capture::{Capture, capture};
+use recover::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
+use recover::git::diff::Objects;
+use recover::git::ignore_rules::SnapshotIgnores;
+use recover::git::refs::{ref_name, set_ref};
+use recover::git::restore::{Expect, Restored, execute};
+use recover::git::stored::{StoredCheckpoint, load_checkpoint};
+use recover::git::verify::verify;
+use recover::git::{Error, Repo, WorktreeLock};
+use recover::model::manifest::CaptureRules;
+use recover::model::path::RepoPath;
+use recover::model::snapshot::ObjectId;
+use recover::model::time::Timestamp;
+use recover::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan};
+use recover::policy::selection::Selection;
+
+pub struct Bench {
+    pub folder: tempfile::TempDir,
+    pub root: PathBuf,
+    pub rules: CaptureRules,
+    count: std::cell::Cell<u32>,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        fs::create_dir(&root).unwrap();
+        let bench = Self { folder, root, rules: CaptureRules::default(), count: std::cell::Cell::new(0) };
+        bench.git(&["init", "-q", "-b", "main"]);
+        for (key, value) in [("user.name", "A"), ("user.email", "a@b"), ("core.excludesFile", "/dev/null")] {
+            bench.git(&["config", key, value]);
+        }
+        bench
+    }
+
+    /// The repository of another bench, from another process.
+    pub fn at(root: PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder, root, rules: CaptureRules::default(), count: std::cell::Cell::new(std::process::id() * 100) }
+    }
+
+    pub fn with_commit() -> Self {
+        let bench = Self::new();
+        bench.write("base", "base\n");
+        bench.commit("base");
+        bench
+    }
+
+    pub fn commit(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", message]);
+    }
+
+    pub fn git_in(folder: &Path, args: &[&str]) -> Result<String, String> {
+        let mut command = Command::new("git");
+        command.current_dir(folder).args(args);
+        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
+            command.env_remove(name);
+        }
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            Ok(text)
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned() + &text)
+        }
+    }
+
+    pub fn git(&self, args: &[&str]) -> String {
+        Self::git_in(&self.root, args).unwrap_or_else(|error| panic!("git {args:?}: {error}"))
+    }
+
+    pub fn path(&self, path: impl AsRef<[u8]>) -> PathBuf {
+        self.root.join(OsStr::from_bytes(path.as_ref()))
+    }
+
+    pub fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub fn chmod(&self, path: &str, mode: u32) {
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    pub fn read(&self, path: impl AsRef<[u8]>) -> Vec<u8> {
+        fs::read(self.path(path)).unwrap()
+    }
+
+    pub fn exists(&self, path: &str) -> bool {
+        self.path(path).symlink_metadata().is_ok()
+    }
+
+    pub fn repo(&self) -> Repo {
+        Repo::discover(&self.root, None).unwrap()
+    }
+
+    pub fn lock(repo: &Repo) -> WorktreeLock {
+        WorktreeLock::acquire(repo, Duration::from_secs(5)).unwrap()
+    }
+
+    pub fn try_capture(&self) -> Result<Capture, Error> {
+        let repo = self.repo();
+        capture(&repo, &Self::lock(&repo), &self.rules, &BTreeSet::new())
+    }
+
+    pub fn capture(&self) -> Capture {
+        self.try_capture().unwrap()
+    }
+
+    /// Takes a checkpoint and sets its reference.
+    pub fn checkpoint(&self) -> StoredCheckpoint {
+        self.checkpoint_of(&[], &BTreeSet::new())
+    }
+
+    pub fn checkpoint_of(&self, memory: &[MemoryFile], also: &BTreeSet<RepoPath>) -> StoredCheckpoint {
+        let repo = self.repo();
+        let lock = Self::lock(&repo);
+        let captured = capture(&repo, &lock, &self.rules, also).unwrap();
+        let message = recover::git::trailers::format("a checkpoint", &[("Id", "x")]);
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let parts = CheckpointParts { memory, events_jsonl: b"{}\n", message: &message, at };
+        let commit = write_checkpoint(&repo, &captured, &parts).unwrap();
+        self.count.set(self.count.get() + 1);
+        let name = ref_name("run", &format!("ckpt-{}", self.count.get()));
+        set_ref(&repo, &lock, &name, &commit).unwrap();
+        let stored = load_checkpoint(&repo, &commit).unwrap();
+        let snapshot = stored.snapshot(&repo).unwrap();
+        assert_eq!(snapshot, captured.snapshot, "what is stored is what was captured");
+        assert!(stored.verify(&repo).unwrap().is_empty());
+        stored
+    }
+
+    /// Restores a checkpoint as a rollback does. Returns the safety checkpoint, the plan and what was done.
+    pub fn restore(&self, target: &StoredCheckpoint) -> Result<(StoredCheckpoint, RestorePlan, Restored), Error> {
+        self.restore_with(target, &Selection::all(), &mut |_, _| {})
+    }
+
+    /// The same; `meanwhile` is called between the plan and its execution.
+    pub fn restore_with(
+        &self,
+        target: &StoredCheckpoint,
+        selection: &Selection,
+        meanwhile: &mut dyn FnMut(&RestorePlan, &WorktreeLock),
+    ) -> Result<(StoredCheckpoint, RestorePlan, Restored), Error> {
+        let repo = self.repo();
+        let wanted = target.snapshot(&repo)?;
+        let also: BTreeSet<RepoPath> = wanted.entries.keys().cloned().collect();
+        let safety = self.checkpoint_of(&[], &also);
+        let lock = Self::lock(&repo);
+        let now = safety.snapshot(&repo)?;
+        let rules = [
+            SnapshotIgnores::read(&repo, Objects::Stored(&repo), &now)?,
+            SnapshotIgnores::read(&repo, Objects::Stored(&repo), &wanted)?,
+        ];
+        let ignored = |path: &RepoPath| rules.iter().any(|rules| rules.is_ignored(path));
+        let planned = plan(&PlanInput {
+            now: &now,
+            target: &wanted,
+            baseline: &|_| Baseline::Unknown,
+            selection,
+            ignored: &ignored,
+            left_out: &recover::git::left_out(&repo, &self.rules),
+            edits: Edits::Discard,
+        });
+        meanwhile(&planned, &lock);
+        let done = execute(&repo, &lock, &planned, Expect::Captured)?;
+        assert_eq!(verify(&repo, &planned, &done)?, []);
+        Ok((safety, planned, done))
+    }
+
+    pub fn fsck(&self) {
+        let report = self.git(&["fsck", "--full", "--strict", "--no-dangling"]);
+        assert_eq!(report, "", "fsck");
+    }
+}
+
+/// The tree id as git's own program makes it from a listing; for comparisons.
+pub fn entries(bench: &Bench, commit: &ObjectId) -> String {
+    bench.git(&["ls-tree", "-r", "--format=%(objectmode) %(path)", &commit.0])
+}

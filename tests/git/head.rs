@@ -1,0 +1,89 @@
+use recover::git::Error;
+use recover::git::head::{commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking};
+use recover::git::refs::resolve;
+
+use crate::bench::Bench;
+
+#[test]
+fn unborn_and_detached_heads_are_captured() {
+    let bench = Bench::new();
+    bench.write("a", "1");
+    let stored = bench.checkpoint();
+    assert_eq!(stored.manifest.head.branch.as_deref(), Some("refs/heads/main"));
+    assert_eq!(stored.manifest.head.commit, None);
+    bench.write("a", "2");
+    bench.restore(&stored).unwrap();
+    assert_eq!(bench.read("a"), b"1");
+    bench.commit("first");
+    bench.git(&["checkout", "-q", "--detach"]);
+    assert!(bench.checkpoint().manifest.head.is_detached());
+}
+
+#[test]
+fn an_operation_in_progress_is_noted() {
+    let bench = Bench::with_commit();
+    bench.git(&["checkout", "-q", "-b", "other"]);
+    bench.write("base", "other\n");
+    bench.commit("other");
+    bench.git(&["checkout", "-q", "main"]);
+    bench.write("base", "main\n");
+    bench.commit("main");
+    assert!(Bench::git_in(&bench.root, &["merge", "other"]).is_err());
+    assert_eq!(bench.checkpoint().manifest.operation.as_deref(), Some("merge"));
+}
+
+#[test]
+fn a_branch_is_moved_only_from_where_it_was_seen() {
+    let bench = Bench::with_commit();
+    let repo = bench.repo();
+    let lock = Bench::lock(&repo);
+    let base = resolve(&repo, "HEAD").unwrap();
+    bench.commit("one");
+    bench.commit("two");
+    let seen = repo.head().unwrap();
+    let head = seen.commit.clone().unwrap();
+    let commits = commits_between(&repo, Some(&base), &head).unwrap();
+    assert_eq!((commits.len(), &commits[0]), (2, &head));
+    assert!(is_ancestor(&repo, &base, &head).unwrap() && !is_ancestor(&repo, &head, &base).unwrap());
+    bench.commit("three");
+    let error = move_branch(&repo, &lock, &seen, Some(&base), "recover: rollback").unwrap_err();
+    assert!(matches!(error, Error::HeadMoved { .. }), "{error}");
+    assert_eq!(bench.git(&["log", "-1", "--format=%s"]), "three\n");
+    move_branch(&repo, &lock, &repo.head().unwrap(), Some(&base), "recover: rollback").unwrap();
+    assert_eq!(bench.git(&["log", "-1", "--format=%s"]), "base\n");
+    assert!(bench.git(&["reflog", "-1", "main"]).contains("recover: rollback"));
+    assert!(bench.git(&["reflog", "-1", "HEAD"]).contains("recover: rollback"));
+    assert_eq!(bench.git(&["symbolic-ref", "HEAD"]), "refs/heads/main\n");
+    assert!(!bench.exists(".git/HEAD.lock"));
+    bench.git(&["checkout", "-q", "--detach"]);
+    move_branch(&repo, &lock, &repo.head().unwrap(), Some(&head), "recover: rollback").unwrap();
+    assert_eq!(bench.git(&["rev-parse", "HEAD"]).trim(), head.0);
+    assert_eq!(bench.git(&["rev-parse", "main"]).trim(), base.0);
+    assert!(repo.head().unwrap().is_detached());
+    bench.fsck();
+}
+
+#[test]
+fn commits_that_others_may_have_are_told() {
+    let bench = Bench::with_commit();
+    let repo = bench.repo();
+    let base = resolve(&repo, "HEAD").unwrap();
+    assert!(!on_remote_tracking(&repo, std::slice::from_ref(&base)).unwrap());
+    bench.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    assert!(on_remote_tracking(&repo, &[base]).unwrap());
+}
+
+#[test]
+fn a_revert_is_one_commit_on_top() {
+    let bench = Bench::with_commit();
+    let stored = bench.checkpoint();
+    bench.write("base", "broken");
+    bench.commit("broken");
+    let repo = bench.repo();
+    let lock = Bench::lock(&repo);
+    let seen = repo.head().unwrap();
+    let top = commit_on_top(&repo, &lock, &stored.tree, seen.commit.as_ref(), "Revert to a checkpoint\n").unwrap();
+    move_branch(&repo, &lock, &seen, Some(&top), "recover: revert").unwrap();
+    assert_eq!(bench.git(&["log", "-1", "--format=%an"]), "A\n");
+    assert_eq!(bench.git(&["show", "HEAD:base"]), "base\n");
+}

@@ -1,0 +1,13 @@
+//! Capture and restore against real repositories; the `git` program is the judge.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not recognise as such")]
+
+mod bench;
+mod capture;
+mod diff;
+mod faults;
+mod head;
+mod index;
+mod property;
+mod repository;
+mod restore;

@@ -1,0 +1,170 @@
+use std::fs;
+use std::time::Duration;
+
+use recover::git::capture::capture;
+use recover::git::refs::{delete_refs, list_refs, ref_name, set_ref};
+use recover::git::restore::{Expect, execute};
+use recover::git::{Error, Repo, WorktreeLock};
+use recover::model::manifest::CaptureRules;
+use recover::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
+use recover::policy::selection::Selection;
+
+use crate::bench::Bench;
+
+#[test]
+fn it_is_found_from_a_folder_inside() {
+    let bench = Bench::with_commit();
+    bench.write("a/b/c", "x");
+    let repo = Repo::discover(&bench.path("a/b"), None).unwrap();
+    assert_eq!(repo.workdir(), bench.root);
+    assert_eq!(repo.main_worktree(), bench.root);
+    assert!(matches!(Repo::discover(std::path::Path::new("/proc"), None), Err(Error::NotARepository { .. })));
+}
+
+#[test]
+fn what_is_no_project_is_refused() {
+    let bench = Bench::with_commit();
+    let inside = bench.root.join("home");
+    fs::create_dir(&inside).unwrap();
+    for home in [bench.root.as_path(), inside.as_path()] {
+        assert!(matches!(Repo::discover(&bench.root, Some(home)), Err(Error::UnsafePath { .. })));
+    }
+    let bare = bench.folder.path().join("bare");
+    fs::create_dir(&bare).unwrap();
+    Bench::git_in(&bare, &["init", "-q", "--bare"]).unwrap();
+    assert!(matches!(Repo::discover(&bare, None), Err(Error::Unsupported { .. })));
+    for args in [["--object-format=sha256"], ["--ref-format=reftable"]] {
+        let other = bench.folder.path().join(args[0]);
+        fs::create_dir(&other).unwrap();
+        Bench::git_in(&other, &["init", "-q", args[0]]).unwrap();
+        let result = Repo::discover(&other, None);
+        assert!(matches!(result, Err(Error::Unsupported { .. })), "{args:?}: {result:?}");
+    }
+}
+
+#[test]
+fn a_repository_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give a folder away");
+        return;
+    }
+    let bench = Bench::with_commit();
+    std::os::unix::fs::chown(bench.path(".git"), Some(12345), None).unwrap();
+    assert!(matches!(Repo::discover(&bench.root, None), Err(Error::ForeignOwner { owner: 12345, .. })));
+}
+
+#[test]
+fn split_and_sparse_indexes_are_refused() {
+    let bench = Bench::with_commit();
+    bench.write("a/b", "x");
+    bench.write("c/d", "x");
+    bench.commit("more");
+    bench.git(&["update-index", "--split-index"]);
+    let error = bench.try_capture().unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    bench.git(&["update-index", "--no-split-index"]);
+    bench.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "a"]);
+    let error = bench.try_capture().unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    bench.git(&["sparse-checkout", "set", "--cone", "--no-sparse-index", "a"]);
+    bench.checkpoint();
+}
+
+#[test]
+fn linked_worktrees_are_separate() {
+    let bench = Bench::with_commit();
+    let linked = bench.folder.path().canonicalize().unwrap().join("linked");
+    bench.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
+    fs::write(linked.join("only here"), "x").unwrap();
+    let repo = Repo::discover(&linked, None).unwrap();
+    assert_eq!((repo.workdir(), repo.main_worktree()), (linked.as_path(), bench.root.clone()));
+    assert_ne!(repo.recover_dir().unwrap(), bench.repo().recover_dir().unwrap());
+    let _other = Bench::lock(&bench.repo());
+    let lock = Bench::lock(&repo);
+    let captured = capture(&repo, &lock, &CaptureRules::default(), &std::collections::BTreeSet::new()).unwrap();
+    assert_eq!(captured.stats.files, 2);
+    assert_eq!(captured.head.branch.as_deref(), Some("refs/heads/linked"));
+}
+
+#[test]
+fn the_lock_is_held_by_one() {
+    let bench = Bench::with_commit();
+    let repo = bench.repo();
+    let held = Bench::lock(&repo);
+    let error = WorktreeLock::acquire(&repo, Duration::from_millis(30)).unwrap_err();
+    let Error::Locked { holder, .. } = error else { panic!("{error}") };
+    assert!(holder.starts_with(&format!("pid {} (", std::process::id())), "{holder}");
+    drop(held);
+    // A child that another test is starting holds the file open for a moment.
+    WorktreeLock::acquire(&repo, Duration::from_secs(5)).unwrap();
+}
+
+#[test]
+fn references_are_set_once_and_listed() {
+    let bench = Bench::with_commit();
+    let stored = bench.checkpoint();
+    let repo = bench.repo();
+    let name = ref_name("a b", "c");
+    let lock = Bench::lock(&repo);
+    set_ref(&repo, &lock, &name, &stored.commit).unwrap();
+    assert!(matches!(set_ref(&repo, &lock, &name, &stored.commit), Err(Error::HeadMoved { .. })));
+    assert_eq!(list_refs(&repo).unwrap().0.len(), 2);
+    bench.git(&["pack-refs", "--all"]);
+    delete_refs(&repo, &lock, std::slice::from_ref(&name)).unwrap();
+    delete_refs(&repo, &lock, &[name]).unwrap();
+    assert!(delete_refs(&repo, &lock, &["refs/heads/main".to_owned()]).is_err());
+    assert_eq!(list_refs(&repo).unwrap().0.len(), 1);
+}
+
+#[test]
+fn without_git_a_private_repository_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let state = root.join(".ultraplan/state");
+    fs::create_dir_all(&state).unwrap();
+    fs::write(root.join("file"), "1").unwrap();
+    let rules = CaptureRules { left_out: vec![state.clone()], ..CaptureRules::default() };
+    let repo = Repo::private(&state, &root, None).unwrap();
+    let lock = Bench::lock(&repo);
+    let none = std::collections::BTreeSet::new();
+    let first = capture(&repo, &lock, &rules, &none).unwrap();
+    first.keep_objects().unwrap();
+    assert_eq!((first.stats.files, &first.index_tree), (1, &None));
+    fs::write(root.join("file"), "2").unwrap();
+    let second = capture(&repo, &lock, &rules, &none).unwrap();
+    let planned = plan(&PlanInput {
+        now: &second.snapshot,
+        target: &first.snapshot,
+        baseline: &|_| Baseline::Unknown,
+        selection: &Selection::all(),
+        ignored: &|_| false,
+        left_out: &recover::git::left_out(&repo, &rules),
+        edits: Edits::Refuse,
+    });
+    execute(&repo, &lock, &planned, Expect::Captured).unwrap();
+    assert_eq!(fs::read(root.join("file")).unwrap(), b"1");
+    Repo::private(&state, &root, None).unwrap();
+}
+
+#[test]
+fn captures_of_one_process_do_not_disturb_each_other() {
+    let bench = Bench::with_commit();
+    let repo = bench.repo();
+    let lock = Bench::lock(&repo);
+    let none = std::collections::BTreeSet::new();
+    bench.write("file", "1");
+    let first = capture(&repo, &lock, &bench.rules, &none).unwrap();
+    bench.write("file", "2");
+    let second = capture(&repo, &lock, &bench.rules, &none).unwrap();
+    drop(lock);
+    assert!(matches!(WorktreeLock::acquire(&repo, Duration::ZERO), Err(Error::Locked { .. })));
+    second.keep_objects().unwrap();
+    first.keep_objects().unwrap();
+    for (captured, content) in [(&first, "1"), (&second, "2")] {
+        assert_eq!(bench.git(&["show", &format!("{}:file", captured.tree)]), content);
+    }
+    drop((first, second));
+    let lock = Bench::lock(&repo);
+    assert!(!repo.recover_dir().unwrap().join("quarantine-1").exists());
+    drop(lock);
+}
