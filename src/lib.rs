@@ -22,4 +22,5 @@ pub mod durable;
 pub mod git;
 pub mod model;
 pub mod policy;
+pub mod process;
 pub mod store;

@@ -1,0 +1,176 @@
+//! A supervised child: its group, its deadline, its output, and the signals in between.
+//!
+//! [`Supervised::run`] starts a command in a process group of its own and stays with it until nothing of the group is
+//! left. One thread does it all in one `poll` loop: output is read, shown, logged and kept; input is fed; the deadline
+//! and requests to stop become SIGTERM and, after a grace period, SIGKILL to the group. Nothing that the child does can
+//! hold it up: not a flood of output, not a closed or a full stream, not a daemon that keeps the pipe open, not
+//! processes that ignore signals. Memory is bounded whatever is printed.
+//!
+//! - `spawn` starts the child, `supervise` is the loop, `ending` decides who is signalled when.
+//! - `pipe` moves bytes, `output` keeps head and tail, `log` writes the file, `screen` shows it live.
+//! - [`Interrupts`] are the requests to stop that this process gets.
+//! - `orphan` deals with children whose supervisor was killed; `group` and `table` are the system's view of processes.
+
+mod ending;
+mod group;
+mod log;
+mod orphan;
+mod output;
+mod pipe;
+mod screen;
+mod signals;
+mod spawn;
+mod supervise;
+mod table;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use crate::model::run::ProcessId;
+pub use orphan::{GroupEnd, end_children_of, end_group, is_alive, own_id};
+pub use output::{Captured, Keep};
+pub use signals::{Interrupts, Signal};
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A program and its arguments. A name without a slash is looked up in the child's `PATH`; a relative path is
+    /// relative to the child's working folder.
+    Argv(Vec<OsString>),
+    /// A line for `/bin/sh -c`.
+    Shell(OsString),
+}
+
+/// Where the child's output is shown while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Show {
+    /// Each stream on our stream of the same name.
+    #[default]
+    Live,
+    /// Both on our stderr, because our stdout is for an answer.
+    Stderr,
+    /// Nowhere.
+    Nothing,
+    /// The child gets our own streams, untouched: nothing is kept or logged, and without
+    /// [`stdin`](Supervised::stdin) our input is the child's too. If that input is a terminal, the child stays in our
+    /// process group, because another one could not read from it; then Ctrl-C is the child's own affair, other signals
+    /// and the deadline end the child alone, and its descendants are not looked after.
+    Passthrough,
+}
+
+/// A command and how to supervise it.
+#[derive(Clone, Debug)]
+pub struct Supervised {
+    /// What to run.
+    pub program: Program,
+    /// The child's working folder.
+    pub cwd: PathBuf,
+    /// Variables that the child gets beside those of this process.
+    pub env_set: Vec<(OsString, OsString)>,
+    /// Variables that the child does not get; wins over `env_set`.
+    pub env_remove: Vec<OsString>,
+    /// What the child can read from its input, which is then closed; `None` is `/dev/null`. The child need not read it.
+    pub stdin: Option<Vec<u8>>,
+    /// How long the child may run, on a clock that stands still while the machine is suspended.
+    pub deadline: Option<Duration>,
+    /// How long the group may take to end after it was told to, before it is killed.
+    pub grace: Duration,
+    /// Where output is shown.
+    pub show: Show,
+    /// A file that gets stdout and stderr as they come. It is replaced; its folder must exist.
+    pub log: Option<PathBuf>,
+    /// Bytes that the log may have, not counting a marker line: its first quarter is the output's head, the rest the
+    /// tail. Output that fits is there in full.
+    pub log_limit: u64,
+    /// How much of each stream is kept in memory.
+    pub keep: Keep,
+}
+
+impl Supervised {
+    /// A command with the defaults: this process's environment, no input, no deadline, 5 s of grace, output shown live,
+    /// no log (2 MiB if one is set), 1 MiB of each stream kept.
+    pub fn new(program: Program, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            program,
+            cwd: cwd.into(),
+            env_set: Vec::new(),
+            env_remove: Vec::new(),
+            stdin: None,
+            deadline: None,
+            grace: Duration::from_secs(5),
+            show: Show::default(),
+            log: None,
+            log_limit: 2 << 20,
+            keep: Keep::default(),
+        }
+    }
+
+    /// Runs the command to its end. When this returns, nothing of its process group is alive (but see
+    /// [`Exit::leaked`] and [`Show::Passthrough`]).
+    ///
+    /// `on_spawn` is called right after the child was started, so that its id can be recorded for [`end_group`];
+    /// if it fails, the child is killed.
+    ///
+    /// A request to stop is handed on to the group: the signal itself, half of the grace later SIGTERM, after the grace
+    /// SIGKILL; a second request, at least a quarter of a second after the first, kills at once. If one is pending
+    /// already, nothing is started. The request stays pending in `interrupts`.
+    ///
+    /// A command that cannot be started is not an error but an [`Exit`] with a `spawn_error`. Errors are: the log
+    /// cannot be created, `on_spawn` failed, the system has no pipes or threads left. The child is dead then too.
+    pub fn run(
+        &self,
+        interrupts: &Interrupts,
+        mut on_spawn: impl FnMut(&ProcessId) -> io::Result<()>,
+    ) -> io::Result<Exit> {
+        supervise::supervise(self, interrupts, &mut on_spawn)
+    }
+}
+
+/// How a supervised command ended.
+#[derive(Clone, Debug, Default)]
+pub struct Exit {
+    /// Its exit code; `None` if a signal ended it or it was not started.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it: `SIGKILL` ….
+    pub signal: Option<String>,
+    /// The deadline passed while it ran. It may have an exit code all the same, if it ended itself on SIGTERM.
+    pub timed_out: bool,
+    /// This process was told to stop before the child ended.
+    pub cancelled: Option<Signal>,
+    /// Why it was not started.
+    pub spawn_error: Option<SpawnError>,
+    /// From its start to its end, not counting what it left behind.
+    pub duration: Duration,
+    /// What it printed on stdout.
+    pub stdout: Captured,
+    /// What it printed on stderr.
+    pub stderr: Captured,
+    /// Processes of its group outlived it and had to be ended.
+    pub leaked: bool,
+    /// A process outside its group kept its output open (a daemon); it was left alone, and its later output is lost.
+    pub detached: bool,
+    /// Why the log is incomplete: writing it failed. The child was not disturbed.
+    pub log_error: Option<String>,
+}
+
+/// Why a command could not be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpawnError {
+    /// What a rule can go by.
+    pub kind: SpawnErrorKind,
+    /// What a person can go by; names the program or the folder.
+    pub message: String,
+}
+
+/// Kinds of [`SpawnError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnErrorKind {
+    /// The program, its interpreter or the working folder does not exist.
+    NotFound,
+    /// It exists and may not be executed.
+    PermissionDenied,
+    /// Anything else: not a program, too many arguments, no more processes.
+    Other,
+}

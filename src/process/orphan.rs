@@ -1,0 +1,251 @@
+//! Children whose supervisor was killed: whether they live, and how to end them.
+//!
+//! A process number alone says nothing, numbers are used again. Together with the time at which the process started and
+//! the machine's current boot it names one process.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::model::run::ProcessId;
+
+use super::table::{self, Entry};
+
+/// What was found of a recorded group, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupEnd {
+    /// Nothing of it was alive.
+    Gone,
+    /// It was alive and is not any more.
+    Ended,
+    /// Some of it is still alive: it belongs to somebody else, or the kernel does not let it go.
+    Remains,
+}
+
+impl ProcessId {
+    /// The id of the process `pid` as it is now.
+    pub(super) fn of(pid: u32) -> Self {
+        let entry = table::entry(pid);
+        Self {
+            pid,
+            start_time: entry.map_or(0, |entry| entry.start_time),
+            session: entry.map_or(0, |entry| entry.session),
+            boot_id: table::boot_id(),
+        }
+    }
+
+    fn is_of_this_boot(&self) -> bool {
+        self.start_time > 0 && self.boot_id == table::boot_id()
+    }
+}
+
+/// The id of this process, for a lock's or a run's record.
+pub fn own_id() -> ProcessId {
+    ProcessId::of(std::process::id())
+}
+
+/// Whether exactly this process lives. A zombie does not.
+pub fn is_alive(id: &ProcessId) -> bool {
+    id.is_of_this_boot() && table::entry(id.pid).is_some_and(|entry| entry.start_time == id.start_time && !entry.zombie)
+}
+
+/// Ends what is left of the process group of a child whose supervisor is gone: SIGTERM, after `grace` SIGKILL. Returns
+/// when nothing of it is alive, or 2 seconds after the SIGKILL. The caller must know that no supervisor is at work.
+///
+/// Nothing foreign is touched: if the number of the child was given to another process then its group had ended, and
+/// a member counts only if it is in the child's session and did not start before the child. A child that had no group
+/// of its own is ended alone. An error means that the process table cannot be read; nothing was done then.
+pub fn end_group(id: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
+    if id.start_time == 0 || !id.is_of_this_boot() {
+        return Ok(GroupEnd::Gone);
+    }
+    end(|| remaining(id), grace)
+}
+
+/// The variable that names a child's supervisor to the child and all that it starts.
+pub(super) const SUPERVISOR: &str = "RECOVER_SUPERVISOR";
+
+/// The value of [`SUPERVISOR`] for the children of `id`.
+pub(super) fn mark_of(id: &ProcessId) -> String {
+    format!("{}-{}", id.pid, id.start_time)
+}
+
+/// Ends what a supervisor that is gone has started in its session, as [`end_group`] does: also what it was killed
+/// before it could record. Told by the environment, which only Linux shows; elsewhere nothing is found.
+pub fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
+    if supervisor.start_time == 0 || !supervisor.is_of_this_boot() || is_alive(supervisor) {
+        return Ok(GroupEnd::Gone);
+    }
+    let mark = format!("{SUPERVISOR}={}", mark_of(supervisor));
+    let started = |entry: &Entry| {
+        entry.start_time >= supervisor.start_time
+            && (supervisor.session == 0 || entry.session == supervisor.session)
+            && table::has_variable(entry.pid, &mark)
+    };
+    let find = || {
+        let mut living = living()?;
+        living.retain(started);
+        Ok(living)
+    };
+    end(find, grace)
+}
+
+/// SIGTERM, after `grace` SIGKILL, until `find` finds nothing any more.
+fn end(find: impl Fn() -> io::Result<Vec<Entry>>, grace: Duration) -> io::Result<GroupEnd> {
+    let left = find()?;
+    if left.is_empty() {
+        return Ok(GroupEnd::Gone);
+    }
+    signal(&left, Signal::TERM);
+    if wait(&find, grace)? {
+        return Ok(GroupEnd::Ended);
+    }
+    // Members that were forked in the meantime get it too.
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        signal(&find()?, Signal::KILL);
+        if wait(&find, Duration::from_millis(100))? {
+            return Ok(GroupEnd::Ended);
+        }
+    }
+    Ok(GroupEnd::Remains)
+}
+
+/// The living processes that certainly belong to the recorded child.
+fn remaining(id: &ProcessId) -> io::Result<Vec<Entry>> {
+    if table::entry(id.pid).is_some_and(|entry| entry.start_time != id.start_time) {
+        return Ok(Vec::new());
+    }
+    let mut living = living()?;
+    living.retain(|entry| is_part_of(entry, id));
+    Ok(living)
+}
+
+fn living() -> io::Result<Vec<Entry>> {
+    let unreadable = || io::Error::new(io::ErrorKind::Unsupported, "the process table cannot be read");
+    table::living().ok_or_else(unreadable)
+}
+
+fn is_part_of(entry: &Entry, id: &ProcessId) -> bool {
+    if entry.pid == id.pid {
+        return entry.start_time == id.start_time;
+    }
+    entry.group == id.pid && entry.start_time >= id.start_time && (id.session == 0 || entry.session == id.session)
+}
+
+fn signal(processes: &[Entry], signal: Signal) {
+    for entry in processes {
+        let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) else { continue };
+        for signal in [signal, Signal::CONT] {
+            // It may have ended by itself, or belong to another user; the caller looks again.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// Whether nothing of it is left, at the latest after `limit`.
+fn wait(find: &impl Fn() -> io::Result<Vec<Entry>>, limit: Duration) -> io::Result<bool> {
+    let end = Instant::now() + limit;
+    let mut pause = Duration::from_millis(2);
+    loop {
+        if find()?.is_empty() {
+            return Ok(true);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        thread::sleep(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A shell in a group of its own that has printed a line, so that its traps and children are in place.
+    fn start(script: &str) -> (Child, ProcessId) {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        let id = ProcessId::of(child.id());
+        (child, id)
+    }
+
+    #[test]
+    fn this_process_is_alive_and_its_id_survives_writing() {
+        let id = own_id();
+        assert!(is_alive(&id));
+        let written = serde_json::to_string(&id).unwrap();
+        assert_eq!(serde_json::from_str::<ProcessId>(&written).unwrap(), id);
+    }
+
+    #[test]
+    fn another_process_with_the_same_number_is_not_it() {
+        let id = own_id();
+        assert!(!is_alive(&ProcessId { start_time: id.start_time + 1, ..id.clone() }));
+        assert!(!is_alive(&ProcessId { boot_id: Some("another".to_owned()), ..id.clone() }));
+        assert!(!is_alive(&ProcessId { start_time: 0, ..id }));
+    }
+
+    #[test]
+    fn a_zombie_is_not_alive() {
+        let (mut child, id) = start("echo up; exec sleep 1000");
+        assert!(is_alive(&id));
+        child.kill().unwrap();
+        while is_alive(&id) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert!(table::entry(id.pid).unwrap().zombie);
+        child.wait().unwrap();
+        assert_eq!(end_group(&id, Duration::ZERO).unwrap(), GroupEnd::Gone);
+    }
+
+    #[test]
+    fn a_group_ends_on_sigterm() {
+        let (mut child, id) = start("sleep 1000 & echo up; wait");
+        assert_eq!(end_group(&id, Duration::from_secs(20)).unwrap(), GroupEnd::Ended);
+        assert!(table::members(id.pid).unwrap().is_empty());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn members_are_killed_also_when_the_leader_is_gone() {
+        let (mut child, id) = start("(trap '' TERM; while :; do sleep 1; done) & sleep 0.1; echo up");
+        child.wait().unwrap();
+        assert!(!is_alive(&id));
+        assert_eq!(end_group(&id, Duration::from_millis(100)).unwrap(), GroupEnd::Ended);
+        assert!(table::members(id.pid).unwrap().is_empty());
+    }
+
+    #[test]
+    fn nothing_foreign_is_touched() {
+        let (mut child, id) = start("sleep 1000 & echo up; wait");
+        let grace = Duration::from_millis(10);
+        for foreign in [
+            ProcessId { start_time: id.start_time - 1, ..id.clone() },
+            ProcessId { start_time: id.start_time + 1, ..id.clone() },
+            ProcessId { boot_id: Some("another".to_owned()), ..id.clone() },
+            ProcessId { start_time: 0, ..id.clone() },
+        ] {
+            assert_eq!(end_group(&foreign, grace).unwrap(), GroupEnd::Gone, "{foreign:?}");
+        }
+        let member =
+            Entry { pid: id.pid + 1, group: id.pid, session: id.session, start_time: id.start_time, zombie: false };
+        assert!(is_part_of(&member, &id));
+        assert!(!is_part_of(&Entry { start_time: id.start_time - 1, ..member }, &id));
+        assert!(!is_part_of(&Entry { session: id.session + 1, ..member }, &id));
+        assert!(is_alive(&id));
+        end_group(&id, grace).unwrap();
+        child.wait().unwrap();
+    }
+}

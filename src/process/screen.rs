@@ -1,0 +1,176 @@
+//! Shows a child's output on this process's own streams.
+//!
+//! A thread writes, because a terminal that was stopped or a pager that nobody scrolls blocks a write for as long as it
+//! likes, and the supervisor must go on watching the clock. The buffers that go back and forth are few: when
+//! all are on their way the child is not read from, so a slow reader slows down the child, as it would without us.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+/// Bytes in a buffer: large enough that a flood costs few system calls.
+const BUFFER: usize = 256 << 10;
+/// Buffers in all.
+const BUFFERS: usize = 4;
+
+/// Where each of the child's two streams is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Each on our stream of the same name.
+    Same,
+    /// Both on our stderr.
+    Stderr,
+}
+
+/// Something that was read, on its way to be shown.
+struct Piece {
+    stream: usize,
+    buffer: Vec<u8>,
+    length: usize,
+}
+
+/// Read buffers, and the thread that shows their content if it is shown at all.
+pub(super) struct Screen {
+    free: Vec<Vec<u8>>,
+    created: usize,
+    writer: Option<Writer>,
+}
+
+struct Writer {
+    /// `None` once everything was handed over.
+    pieces: Option<Sender<Piece>>,
+    returned: Receiver<Vec<u8>>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Screen {
+    /// Without a layout nothing is shown. `wake` gets a byte when a buffer is free again, and at the end.
+    pub(super) fn start(layout: Option<Layout>, wake: UnixStream) -> io::Result<Self> {
+        let mut screen = Self { free: Vec::new(), created: 0, writer: None };
+        if let Some(layout) = layout {
+            // What this process printed before comes before.
+            let _ = io::stdout().flush();
+            let outputs = match layout {
+                Layout::Same => [own(io::stdout()), own(io::stderr())],
+                Layout::Stderr => [own(io::stderr()), own(io::stderr())],
+            };
+            let (pieces, to_show) = mpsc::channel();
+            let (give_back, returned) = mpsc::channel();
+            let abandoned = Arc::new(AtomicBool::new(false));
+            let is_abandoned = Arc::clone(&abandoned);
+            thread::Builder::new()
+                .name("screen".to_owned())
+                .spawn(move || write_all_pieces(&to_show, give_back, outputs, &is_abandoned, wake))?;
+            screen.writer = Some(Writer { pieces: Some(pieces), returned, abandoned });
+        }
+        Ok(screen)
+    }
+
+    /// A buffer to read into, if one is free.
+    pub(super) fn buffer(&mut self) -> Option<Vec<u8>> {
+        if let Some(writer) = &self.writer {
+            self.free.extend(writer.returned.try_iter());
+        }
+        if self.free.is_empty() && self.created < BUFFERS {
+            self.created += 1;
+            self.free.push(vec![0; BUFFER]);
+        }
+        self.free.pop()
+    }
+
+    /// Takes a buffer back unused.
+    pub(super) fn give_back(&mut self, buffer: Vec<u8>) {
+        self.free.push(buffer);
+    }
+
+    /// Shows the first `length` bytes of a buffer as part of stream 0 (stdout) or 1 (stderr).
+    pub(super) fn show(&mut self, stream: usize, buffer: Vec<u8>, length: usize) {
+        let Some(pieces) = self.writer.as_ref().and_then(|writer| writer.pieces.as_ref()) else {
+            self.free.push(buffer);
+            return;
+        };
+        if let Err(mpsc::SendError(piece)) = pieces.send(Piece { stream, buffer, length }) {
+            self.free.push(piece.buffer);
+        }
+    }
+
+    /// Says that nothing more comes; true when all was shown. Ask again after a wake-up.
+    pub(super) fn is_finished(&mut self) -> bool {
+        let Some(writer) = &mut self.writer else { return true };
+        writer.pieces = None;
+        loop {
+            match writer.returned.try_recv() {
+                Ok(_) => {}
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => return true,
+            }
+        }
+    }
+}
+
+impl Screen {
+    /// Shows nothing any more; what was not shown yet will not be.
+    pub(super) fn abandon(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.abandoned.store(true, Ordering::Relaxed);
+            self.created = self.free.len();
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+fn own(stream: impl AsFd) -> Option<File> {
+    stream.as_fd().try_clone_to_owned().ok().map(File::from)
+}
+
+fn write_all_pieces(
+    pieces: &Receiver<Piece>,
+    give_back: Sender<Vec<u8>>,
+    mut outputs: [Option<File>; 2],
+    abandoned: &AtomicBool,
+    mut wake: UnixStream,
+) {
+    for piece in pieces {
+        let output = &mut outputs[piece.stream];
+        let shown = output.as_ref().map(|file| write_all(file, &piece.buffer[..piece.length], abandoned));
+        if let Some(Err(_)) = shown {
+            // Nobody reads it any more. The child goes on; its output is in the log.
+            *output = None;
+        }
+        let _ = give_back.send(piece.buffer);
+        // A full buffer means that it will wake up anyway.
+        let _ = wake.write(&[0]);
+    }
+    drop(give_back);
+    let _ = wake.write(&[0]);
+}
+
+/// As `Write::write_all`, but also for a stream that another process made non-blocking.
+fn write_all(file: &File, mut bytes: &[u8], abandoned: &AtomicBool) -> rustix::io::Result<()> {
+    while !bytes.is_empty() && !abandoned.load(Ordering::Relaxed) {
+        match rustix::io::write(file, bytes) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => match poll(&mut [PollFd::new(file, PollFlags::OUT)], None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            },
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

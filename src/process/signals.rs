@@ -1,0 +1,301 @@
+//! Requests to stop: SIGINT, SIGTERM and SIGHUP to this process.
+//!
+//! A thread takes the signals and tells everybody who waits. A request stays [pending](Interrupts::pending) until it is
+//! [taken](Interrupts::take), so that a signal that comes between two children is not lost.
+//!
+//! SIGHUP stays ignored where it was when the process started (`nohup`). SIGINT and SIGTERM are always taken: a shell
+//! starts background jobs of a script with SIGINT ignored, and there it is how somebody stops exactly this run.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
+
+/// So many signals that nobody heeds show that something hangs.
+const UNHEARD_LIMIT: u32 = 3;
+
+/// A request to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Signal {
+    /// Ctrl-C.
+    #[serde(rename = "SIGINT")]
+    Int,
+    /// `kill`, a service manager, a CI job's end.
+    #[serde(rename = "SIGTERM")]
+    Term,
+    /// The terminal went away.
+    #[serde(rename = "SIGHUP")]
+    Hup,
+}
+
+impl Signal {
+    const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
+
+    /// `SIGINT`, `SIGTERM` or `SIGHUP`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Int => "SIGINT",
+            Self::Term => "SIGTERM",
+            Self::Hup => "SIGHUP",
+        }
+    }
+
+    /// The system's number of it.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Int => SIGINT,
+            Self::Term => SIGTERM,
+            Self::Hup => SIGHUP,
+        }
+    }
+
+    /// What a process exits with that stopped because of it: 130, 143, 129.
+    pub fn exit_code(self) -> i32 {
+        128 + self.number()
+    }
+
+    fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|signal| signal.number() == number)
+    }
+}
+
+/// The requests to stop that this process got. Clones are handles to the same.
+#[derive(Clone, Debug)]
+pub struct Interrupts {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many signals came in all.
+    count: u64,
+    latest: Option<Signal>,
+    /// The first one that was not taken.
+    pending: Option<Signal>,
+    /// How many came while nobody listened, since the last was taken.
+    unheard: u32,
+    /// Who is to be told through a byte.
+    listeners: Vec<(u64, UnixStream)>,
+    next_listener: u64,
+}
+
+impl Interrupts {
+    /// Takes over the process's signals. Further calls give handles to the same.
+    ///
+    /// The third signal that comes while no child is supervised, and that nobody [takes](Self::take), ends the process
+    /// as it would have without this: the way out if something takes too long.
+    pub fn install() -> io::Result<Self> {
+        static INSTALLED: OnceLock<Interrupts> = OnceLock::new();
+        static INSTALLING: Mutex<()> = Mutex::new(());
+        let _guard = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(installed) = INSTALLED.get() {
+            return Ok(installed.clone());
+        }
+        let interrupts = Self::disconnected();
+        let nohup = ignored_signals() >> (SIGHUP - 1) & 1 == 1;
+        let wanted = Signal::ALL.into_iter().map(Signal::number).filter(|number| !(nohup && *number == SIGHUP));
+        let mut signals = Signals::new(wanted)?;
+        let handle = interrupts.clone();
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for number in signals.forever() {
+                let Some(signal) = Signal::from_number(number) else { continue };
+                if handle.deliver(signal) == Delivery::Unheard {
+                    // Fails only for signals that it does not know.
+                    let _ = low_level::emulate_default_handler(number);
+                }
+            }
+        })?;
+        Ok(INSTALLED.get_or_init(|| interrupts).clone())
+    }
+
+    /// One that no signal reaches.
+    pub fn disconnected() -> Self {
+        Self { shared: Arc::default() }
+    }
+
+    /// The first request that was not taken yet.
+    pub fn pending(&self) -> Option<Signal> {
+        self.state().pending
+    }
+
+    /// Takes the request: from now on nothing is pending.
+    pub fn take(&self) -> Option<Signal> {
+        let mut state = self.state();
+        state.unheard = 0;
+        state.pending.take()
+    }
+
+    /// Waits for `duration`, or until a request comes; if one is pending already, not at all. Time in which the machine
+    /// is suspended counts.
+    pub fn sleep(&self, duration: Duration) -> Result<(), Signal> {
+        /// So soon after the machine woke up it is noticed that the time is over.
+        const SLICE: Duration = Duration::from_secs(2);
+        let start = since_boot();
+        let mut state = self.state();
+        loop {
+            if let Some(signal) = state.pending {
+                return Err(signal);
+            }
+            let left = duration.saturating_sub(since_boot().saturating_sub(start));
+            if left.is_zero() {
+                return Ok(());
+            }
+            state = self.shared.changed.wait_timeout(state, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// How many signals came so far, and the latest.
+    pub(super) fn received(&self) -> (u64, Option<Signal>) {
+        let state = self.state();
+        (state.count, state.latest)
+    }
+
+    /// Has a byte written to `wake` at each signal, until the answer is dropped. `wake` must not block.
+    pub(super) fn listen(&self, wake: UnixStream) -> Listener {
+        let mut state = self.state();
+        let id = state.next_listener;
+        state.next_listener += 1;
+        state.listeners.push((id, wake));
+        Listener { interrupts: self.clone(), id }
+    }
+
+    /// Notes that a signal came and tells who listens.
+    pub(super) fn deliver(&self, signal: Signal) -> Delivery {
+        let mut state = self.state();
+        state.count += 1;
+        state.latest = Some(signal);
+        state.pending.get_or_insert(signal);
+        for (_, listener) in &mut state.listeners {
+            // A full buffer means that it will wake up anyway.
+            let _ = listener.write(&[0]);
+        }
+        self.shared.changed.notify_all();
+        if !state.listeners.is_empty() {
+            return Delivery::Heard;
+        }
+        state.unheard += 1;
+        if state.unheard < UNHEARD_LIMIT { Delivery::Heard } else { Delivery::Unheard }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether anybody will act on a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Somebody was told, or will ask soon.
+    Heard,
+    /// Nobody seems to ask.
+    Unheard,
+}
+
+/// Keeps a listener registered.
+#[derive(Debug)]
+pub(super) struct Listener {
+    interrupts: Interrupts,
+    id: u64,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.interrupts.state().listeners.retain(|(id, _)| *id != self.id);
+    }
+}
+
+/// The signals that this process ignores, bit `n - 1` for signal `n`; 0 where the system does not tell.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Time since the machine started, suspended or not.
+#[cfg(target_os = "linux")]
+fn since_boot() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Time since some moment.
+#[cfg(not(target_os = "linux"))]
+fn since_boot() -> Duration {
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn sleep_ends_in_time() {
+        let start = Instant::now();
+        assert_eq!(Interrupts::disconnected().sleep(Duration::from_millis(50)), Ok(()));
+        assert!(start.elapsed() >= Duration::from_millis(50));
+    }
+
+    #[test]
+    fn a_request_ends_a_sleep_and_stays_until_it_is_taken() {
+        let interrupts = Interrupts::disconnected();
+        let handle = interrupts.clone();
+        let sleeper = thread::spawn(move || handle.sleep(Duration::from_secs(60)));
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(interrupts.deliver(Signal::Int), Delivery::Heard);
+        interrupts.deliver(Signal::Term);
+        assert_eq!(sleeper.join().unwrap(), Err(Signal::Int));
+        assert_eq!(interrupts.sleep(Duration::from_secs(60)), Err(Signal::Int));
+        assert_eq!(interrupts.pending(), Some(Signal::Int));
+        assert_eq!(interrupts.take(), Some(Signal::Int));
+        assert_eq!(interrupts.pending(), None);
+    }
+
+    #[test]
+    fn the_third_signal_that_nobody_takes_is_noticed() {
+        let interrupts = Interrupts::disconnected();
+        let listener = interrupts.listen(UnixStream::pair().unwrap().1);
+        for _ in 0..5 {
+            assert_eq!(interrupts.deliver(Signal::Int), Delivery::Heard);
+        }
+        drop(listener);
+        assert_eq!(interrupts.deliver(Signal::Int), Delivery::Heard);
+        interrupts.take();
+        assert_eq!(
+            [(); 3].map(|()| interrupts.deliver(Signal::Int)),
+            [Delivery::Heard, Delivery::Heard, Delivery::Unheard]
+        );
+    }
+
+    #[test]
+    fn a_listener_is_told_while_it_listens() {
+        use std::io::Read;
+        let interrupts = Interrupts::disconnected();
+        let (mut told, wake) = UnixStream::pair().unwrap();
+        let listener = interrupts.listen(wake);
+        interrupts.deliver(Signal::Hup);
+        assert_eq!(told.read(&mut [0; 8]).unwrap(), 1);
+        assert_eq!(interrupts.received(), (1, Some(Signal::Hup)));
+        drop(listener);
+        assert_eq!(told.read(&mut [0; 8]).unwrap(), 0, "closed");
+    }
+
+    #[test]
+    fn exit_codes_are_the_shells() {
+        assert_eq!(Signal::ALL.map(Signal::exit_code), [130, 143, 129]);
+    }
+}

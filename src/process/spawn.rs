@@ -1,0 +1,123 @@
+//! Starts a child with its pipes.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use super::{Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
+
+/// A child that was just started, with our ends of its pipes.
+pub(super) struct Spawned {
+    pub(super) child: Child,
+    /// Non-blocking.
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) outputs: [Option<OwnedFd>; 2],
+    /// It is in our process group, in front of a terminal.
+    pub(super) foreground: bool,
+}
+
+/// Starts it; the inner error is the command's fault, the outer one ours.
+pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>> {
+    let mut command = match &spec.program {
+        Program::Argv(argv) => {
+            let Some((program, arguments)) = argv.split_first() else {
+                let message = "the command is empty".to_owned();
+                return Ok(Err(SpawnError { kind: SpawnErrorKind::NotFound, message }));
+            };
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+        Program::Shell(line) => {
+            let mut command = Command::new("/bin/sh");
+            command.arg("-c").arg(line);
+            command
+        }
+    };
+    command.current_dir(&spec.cwd);
+    command.env(orphan::SUPERVISOR, orphan::mark_of(&orphan::own_id()));
+    command.envs(spec.env_set.iter().map(|(name, value)| (name, value)));
+    for name in &spec.env_remove {
+        command.env_remove(name);
+    }
+    let passthrough = spec.show == Show::Passthrough;
+    command.stdin(match &spec.stdin {
+        Some(_) => Stdio::piped(),
+        None if passthrough => Stdio::inherit(),
+        None => Stdio::null(),
+    });
+    if !passthrough {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    let foreground = passthrough && spec.stdin.is_none() && io::stdin().is_terminal();
+    if !foreground {
+        command.process_group(0);
+    }
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Ok(Err(spawn_error(spec, command.get_program(), &error))),
+    };
+    let stdin = child.stdin.take().map(OwnedFd::from);
+    if let Some(stdin) = &stdin
+        && let Err(error) = rustix::io::ioctl_fionbio(stdin, true)
+    {
+        // A write that blocks would hold up everything.
+        let _ = child.kill();
+        child.wait()?;
+        return Err(error.into());
+    }
+    let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+    Ok(Ok(Spawned { child, stdin, outputs, foreground }))
+}
+
+fn spawn_error(spec: &Supervised, program: &OsStr, error: &io::Error) -> SpawnError {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => SpawnErrorKind::NotFound,
+        io::ErrorKind::PermissionDenied => SpawnErrorKind::PermissionDenied,
+        _ => SpawnErrorKind::Other,
+    };
+    // The system gives one error for the folder and the program; the folder is easily asked.
+    let message = match std::fs::metadata(&spec.cwd) {
+        Ok(folder) if folder.is_dir() => format!("{}: {error}", program.display()),
+        Ok(_) => format!("{}: not a folder", spec.cwd.display()),
+        Err(error) => format!("{}: {error}", spec.cwd.display()),
+    };
+    SpawnError { kind, message }
+}
+
+/// Makes a pipe as large as it may be, so that a flood needs fewer turns.
+pub(super) fn enlarge(pipe: &OwnedFd) {
+    // The most that the system allows without privileges, if its administrator did not change that.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
+}
+
+/// How many bytes a pipe can hold.
+pub(super) fn capacity(pipe: &OwnedFd) -> usize {
+    const USUAL: usize = 64 << 10;
+    #[cfg(target_os = "linux")]
+    return rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(USUAL);
+    #[cfg(not(target_os = "linux"))]
+    return {
+        let _ = pipe;
+        USUAL
+    };
+}
+
+/// Something that becomes readable when the child ends; `None` where there is no such thing.
+#[cfg(target_os = "linux")]
+pub(super) fn end_of(child: &Child) -> Option<File> {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok().map(File::from)
+}
+
+/// Something that becomes readable when the child ends; there is no such thing here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn end_of(_child: &Child) -> Option<File> {
+    None
+}

@@ -1,0 +1,370 @@
+//! The loop around one child.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal as Kill};
+use signal_hook::low_level::signal_name;
+
+use super::ending::{Ending, SETTLE, Step};
+use super::group::Target;
+use super::log::BoundedLog;
+use super::pipe::{Input, Output, timespec};
+use super::screen::{Layout, Screen};
+use super::signals::{Interrupts, Signal};
+use super::spawn::{self, Spawned};
+use super::{Exit, ProcessId, Show, Supervised};
+
+/// How long, after a child was ended by force, its last output may take to be shown.
+const LAST_SHOW: Duration = Duration::from_secs(2);
+/// How often to look where nothing wakes us up.
+const GLANCE: Duration = Duration::from_millis(20);
+/// How long to wait at most, so that nothing depends on a wake-up alone.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// See [`Supervised::run`].
+pub(super) fn supervise(
+    spec: &Supervised,
+    interrupts: &Interrupts,
+    on_spawn: &mut dyn FnMut(&ProcessId) -> io::Result<()>,
+) -> io::Result<Exit> {
+    let (woken, wake) = UnixStream::pair()?;
+    woken.set_nonblocking(true)?;
+    wake.set_nonblocking(true)?;
+    // Listening comes before asking, so that no signal falls between the two.
+    let _listener = interrupts.listen(wake.try_clone()?);
+    let (seen, _) = interrupts.received();
+    if let Some(signal) = interrupts.pending() {
+        return Ok(Exit { cancelled: Some(signal), ..Exit::default() });
+    }
+    let log = match &spec.log {
+        Some(path) if spec.show != Show::Passthrough => Some(BoundedLog::create(path, spec.log_limit)?),
+        _ => None,
+    };
+    let layout = match spec.show {
+        Show::Live => Some(Layout::Same),
+        Show::Stderr => Some(Layout::Stderr),
+        Show::Nothing | Show::Passthrough => None,
+    };
+    let screen = Screen::start(layout, wake)?;
+
+    let started = Instant::now();
+    let Spawned { child, stdin, outputs, foreground } = match spawn::spawn(spec)? {
+        Ok(spawned) => spawned,
+        Err(error) => return Ok(Exit { spawn_error: Some(error), ..Exit::default() }),
+    };
+    let pid = Pid::from_child(&child);
+    let mut supervision = Supervision {
+        target: if foreground { Target::Process(pid) } else { Target::Group(pid) },
+        end: spawn::end_of(&child),
+        child,
+        status: None,
+        started,
+        duration: Duration::ZERO,
+        ending: Ending::new(started, spec.deadline, spec.grace),
+        gone: None,
+        next_check: started,
+        check_pause: Duration::from_millis(1),
+        over: false,
+        interrupts,
+        foreground,
+        seen,
+        woken,
+        input: Input::new(stdin, spec.stdin.as_deref().unwrap_or_default()),
+        outputs: outputs.map(|pipe| Output::new(pipe, spec.keep)),
+        screen,
+        log,
+        log_error: None,
+    };
+    on_spawn(&ProcessId::of(supervision.child.id()))?;
+    while !supervision.is_over(Instant::now())? {
+        supervision.wait_and_pump()?;
+    }
+    supervision.show_the_rest()?;
+    Ok(supervision.into_exit())
+}
+
+/// What a wait found to do.
+struct Ready {
+    woken: bool,
+    input: bool,
+    outputs: [bool; 2],
+}
+
+struct Supervision<'a> {
+    child: Child,
+    target: Target,
+    /// Becomes readable when the child ends.
+    end: Option<File>,
+    status: Option<ExitStatus>,
+    started: Instant,
+    duration: Duration,
+    ending: Ending,
+    /// When it was noticed that nothing of the group is left.
+    gone: Option<Instant>,
+    next_check: Instant,
+    check_pause: Duration,
+    /// Nothing is left to guard.
+    over: bool,
+    interrupts: &'a Interrupts,
+    foreground: bool,
+    /// How many signals were heeded.
+    seen: u64,
+    woken: UnixStream,
+    input: Input<'a>,
+    outputs: [Output; 2],
+    screen: Screen,
+    log: Option<BoundedLog>,
+    log_error: Option<String>,
+}
+
+impl Supervision<'_> {
+    /// Does what is due; true when the group is gone and its output read.
+    fn is_over(&mut self, now: Instant) -> io::Result<bool> {
+        self.heed_signals(now);
+        if self.status.is_none()
+            && let Some(status) = self.child.try_wait()?
+        {
+            self.status = Some(status);
+            self.duration = now - self.started;
+            self.input.pipe = None;
+            self.ending.child_ended(now);
+            self.next_check = now;
+        }
+        if self.status.is_some() && self.gone.is_none() && now >= self.next_check {
+            if self.target.outlived() {
+                self.next_check = now + self.check_pause;
+                self.check_pause = (self.check_pause * 2).min(Duration::from_millis(50));
+            } else {
+                self.gone = Some(now);
+                self.outputs.iter_mut().for_each(Output::limit_to_pipe);
+            }
+        }
+        let Some(gone) = self.gone else {
+            let step = self.ending.advance(now);
+            self.over = step == Step::GiveUp;
+            self.take(&step);
+            return Ok(self.over);
+        };
+        // From here on the group's number may be given to others: no more signals.
+        if self.is_forced() && now >= gone + LAST_SHOW {
+            self.screen.abandon();
+        }
+        self.over = self.outputs.iter().all(|output| output.pipe.is_none())
+            || (now >= gone + SETTLE && self.outputs.iter().all(Output::is_drained));
+        Ok(self.over)
+    }
+
+    /// Whether the child did not end by itself.
+    fn is_forced(&self) -> bool {
+        self.ending.timed_out || self.ending.cancelled.is_some()
+    }
+
+    fn heed_signals(&mut self, now: Instant) {
+        let (count, latest) = self.interrupts.received();
+        if count == self.seen {
+            return;
+        }
+        self.seen = count;
+        let Some(signal) = latest else { return };
+        if self.foreground && signal == Signal::Int {
+            // The terminal gave it to the child too, which decides what it means.
+            return;
+        }
+        let step = self.ending.request(now, signal);
+        if self.gone.is_none() {
+            self.take(&step);
+        } else {
+            // Only the screen can hold us up now.
+            self.screen.abandon();
+        }
+    }
+
+    fn take(&self, step: &Step) {
+        // The number of a child that was reaped is still its group's while somebody is in it.
+        if let Step::Send(signal) = step
+            && (self.status.is_none() || self.target.outlived())
+        {
+            self.target.signal(*signal);
+        }
+    }
+
+    /// Waits for something to do, and moves bytes.
+    fn wait_and_pump(&mut self) -> io::Result<()> {
+        let mut buffer =
+            if self.outputs.iter().any(|output| output.pipe.is_some()) { self.screen.buffer() } else { None };
+        let can_read = buffer.is_some();
+        let ready = if self.log.as_ref().is_some_and(BoundedLog::is_dirty) {
+            if let Some(ready) = self.poll(can_read, Duration::ZERO)? {
+                Some(ready)
+            } else {
+                // The child pauses: a good time to bring the log up to date.
+                self.with_log(BoundedLog::flush);
+                self.poll(can_read, self.patience())?
+            }
+        } else {
+            self.poll(can_read, self.patience())?
+        };
+        if let Some(ready) = ready {
+            if ready.woken {
+                let _ = (&self.woken).read(&mut [0; 64]);
+            }
+            if ready.input {
+                self.input.feed();
+            }
+            for stream in 0..self.outputs.len() {
+                if ready.outputs[stream]
+                    && let Some(free) = buffer.take().or_else(|| self.screen.buffer())
+                {
+                    self.read(stream, free)?;
+                }
+            }
+        }
+        if let Some(unused) = buffer {
+            self.screen.give_back(unused);
+        }
+        Ok(())
+    }
+
+    /// How long nothing will be due.
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let until = |at: Instant| at.saturating_duration_since(now);
+        let mut patience = LONGEST;
+        match (self.gone, self.status) {
+            (Some(gone), _) => {
+                // After that it only waits for the screen.
+                let left = until(gone + SETTLE);
+                patience = patience.min(if left.is_zero() { GLANCE } else { left });
+            }
+            (None, Some(_)) => patience = patience.min(until(self.next_check)),
+            (None, None) if self.end.is_none() => patience = patience.min(GLANCE),
+            (None, None) => {}
+        }
+        if self.gone.is_none()
+            && let Some(next) = self.ending.next()
+        {
+            patience = patience.min(until(next));
+        }
+        patience
+    }
+
+    /// What is ready, at the latest after `limit`.
+    fn poll(&self, can_read: bool, limit: Duration) -> io::Result<Option<Ready>> {
+        let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        let end = self.end.as_ref().filter(|_| self.status.is_none());
+        if let Some(end) = end {
+            fds.push(PollFd::new(end, PollFlags::IN));
+        }
+        let input = self.input.pipe.as_ref().map(|pipe| {
+            fds.push(PollFd::new(pipe, PollFlags::OUT));
+            fds.len() - 1
+        });
+        let outputs = self.outputs.each_ref().map(|output| {
+            fds.push(PollFd::new(output.open().filter(|_| can_read)?, PollFlags::IN));
+            Some(fds.len() - 1)
+        });
+        match poll(&mut fds, Some(&timespec(limit))) {
+            Ok(0) | Err(Errno::INTR) => Ok(None),
+            Ok(_) => {
+                let is_ready = |at: Option<usize>| at.is_some_and(|at| !fds[at].revents().is_empty());
+                Ok(Some(Ready { woken: is_ready(Some(0)), input: is_ready(input), outputs: outputs.map(is_ready) }))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a stream once; it is ready.
+    fn read(&mut self, stream: usize, mut buffer: Vec<u8>) -> io::Result<()> {
+        let count = self.outputs[stream].read(&mut buffer)?;
+        if count == 0 {
+            self.screen.give_back(buffer);
+            return Ok(());
+        }
+        self.with_log(|log| log.write(&buffer[..count]));
+        self.screen.show(stream, buffer, count);
+        Ok(())
+    }
+
+    fn with_log(&mut self, write: impl FnOnce(&mut BoundedLog) -> io::Result<()>) {
+        if let Some(log) = &mut self.log
+            && let Err(error) = write(log)
+        {
+            // A full disk must not end the child's work; the caller is told.
+            self.log_error = Some(error.to_string());
+            self.log = None;
+        }
+    }
+
+    /// Waits until the output was shown. After a forced end, or if another signal comes, not for ever.
+    fn show_the_rest(&mut self) -> io::Result<()> {
+        self.with_log(BoundedLog::flush);
+        // Of a child that could not be ended nothing more is wanted either.
+        self.end = None;
+        self.input.pipe = None;
+        let limit = self.is_forced().then(|| Instant::now() + LAST_SHOW);
+        let seen = self.interrupts.received().0;
+        while !self.screen.is_finished() {
+            let left = limit.map_or(LONGEST, |limit| limit.saturating_duration_since(Instant::now()));
+            if left.is_zero() || self.interrupts.received().0 != seen {
+                break;
+            }
+            if self.poll(false, left)?.is_some() {
+                let _ = (&self.woken).read(&mut [0; 64]);
+            }
+        }
+        Ok(())
+    }
+
+    fn into_exit(mut self) -> Exit {
+        let exit_code = self.status.and_then(|status| status.code());
+        let signal = match self.status {
+            Some(status) => status.signal().map(name),
+            // It was killed, and the kernel did not get around to it.
+            None => Some(name(Kill::KILL.as_raw())),
+        };
+        let mut cancelled = self.ending.cancelled;
+        if self.foreground && cancelled.is_none() && self.interrupts.pending() == Some(Signal::Int) {
+            if signal.as_deref() == Some(Signal::Int.name()) || exit_code == Some(Signal::Int.exit_code()) {
+                cancelled = Some(Signal::Int);
+            } else {
+                self.interrupts.take();
+            }
+        }
+        let [stdout, stderr] = self.outputs.each_mut().map(Output::finish);
+        Exit {
+            exit_code,
+            signal,
+            timed_out: self.ending.timed_out,
+            cancelled,
+            spawn_error: None,
+            duration: self.duration,
+            stdout,
+            stderr,
+            leaked: self.ending.leaked,
+            detached: self.gone.is_some() && self.outputs.iter().any(|output| output.pipe.is_some()),
+            log_error: self.log_error.take(),
+        }
+    }
+}
+
+impl Drop for Supervision<'_> {
+    /// Only after an error there is something left to do: nobody will look after the group any more.
+    fn drop(&mut self) {
+        if !self.over {
+            self.target.signal(Kill::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// `SIGKILL` and so on; `SIG34` for a signal without a name.
+fn name(signal: i32) -> String {
+    signal_name(signal).map_or_else(|| format!("SIG{signal}"), str::to_owned)
+}
