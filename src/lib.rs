@@ -19,6 +19,7 @@
 pub mod agent;
 pub mod config;
 pub mod durable;
+pub mod engine;
 pub mod git;
 pub mod model;
 pub mod policy;

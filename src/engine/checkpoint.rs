@@ -1,0 +1,300 @@
+//! Taking a checkpoint: capture under the work tree's lock, then commit, reference and event under the ledger's.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::git::capture::{Capture, capture};
+use crate::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
+use crate::git::journal::read_journal;
+use crate::git::refs::{ref_exists, ref_name, set_ref};
+use crate::git::stored::{StoredCheckpoint, load_checkpoint};
+use crate::git::{WorktreeLock, trailers};
+use crate::model::checkpoint::{
+    CapturedTotals, ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+};
+use crate::model::event::Payload;
+use crate::model::feedback::FeedbackResults;
+use crate::model::path::RepoPath;
+use crate::model::run::RunKey;
+use crate::model::selector::Selector;
+use crate::model::snapshot::{ObjectId, Snapshot};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::{memory, select, settle};
+
+/// What a checkpoint says beside what it captures.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The headline; made from the rest where it is empty.
+    pub description: String,
+    /// Why it is taken.
+    pub trigger: String,
+    /// What kind of moment it marks.
+    pub kind: CheckpointType,
+    /// The iteration it is taken after; the run's last finished one where it is not named.
+    pub after_iteration: Option<u32>,
+    /// The attempt it is taken after.
+    pub attempt: Option<u32>,
+    /// What the feedback loops said.
+    pub verdict: Verdict,
+    /// One by one.
+    pub feedback_results: FeedbackResults,
+    /// The lane contract's fields.
+    pub lane_fields: LaneFields,
+    /// Whether retention must leave it alone.
+    pub pinned: bool,
+}
+
+/// A capture that is not recorded yet, and the lock it was made under.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The work tree.
+    pub capture: Capture,
+    /// The working memory.
+    pub memory: Vec<MemoryFile>,
+    /// Nobody else writes in the work tree while this lives.
+    pub lock: WorktreeLock,
+    begun: Instant,
+}
+
+/// Takes the work tree's lock. A restore that was cut off leaves a tree in between, which must neither be captured nor
+/// planned from: who writes has settled it before, who only reads is told (exit 16).
+pub fn lock(context: &Context) -> Result<WorktreeLock> {
+    let repo = context.repo()?;
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    match read_journal(repo)? {
+        None => Ok(lock),
+        Some(journal) => {
+            let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
+            Err(Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"])))
+        }
+    }
+}
+
+/// Captures work tree, index, HEAD and working memory.
+pub fn prepare(context: &Context, also: &BTreeSet<RepoPath>) -> Result<Prepared> {
+    prepare_under(context, lock(context)?, also)
+}
+
+/// Captures under a lock that is held already. `also` are paths to take even when they are ignored.
+pub fn prepare_under(context: &Context, lock: WorktreeLock, also: &BTreeSet<RepoPath>) -> Result<Prepared> {
+    let begun = Instant::now();
+    let repo = context.repo()?;
+    let capture = capture(repo, &lock, &context.capture_rules(), also)?;
+    let memory = memory::read(context)?;
+    Ok(Prepared { capture, memory, lock, begun })
+}
+
+/// Writes the commit and its reference; the caller appends the event ([`event`]) in the same hold of the ledger's
+/// lock, so that ids and order are exact.
+pub fn record(
+    context: &Context,
+    ledger: &Exclusive,
+    key: &RunKey,
+    prepared: &Prepared,
+    request: Request,
+) -> Result<Checkpoint> {
+    let repo = context.repo()?;
+    let state = ledger.state();
+    let now = context.clock.now();
+    let (seq, id) = free_id(context, state, key, now)?;
+    let previous = state.checkpoints_of(key).next_back();
+    let run = state.run(key);
+    let capture = &prepared.capture;
+    let after_iteration =
+        request.after_iteration.unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
+    let mut checkpoint = Checkpoint {
+        id,
+        seq,
+        run: key.clone(),
+        task_id: run.and_then(|run| run.task_id.clone()).or_else(|| context.naming().task.clone()),
+        lane_fields: request.lane_fields,
+        kind: request.kind,
+        trigger: if request.trigger.is_empty() { trigger::MANUAL.to_owned() } else { request.trigger },
+        worktree: context.worktree_name(),
+        state_dir: context.store().dir().to_string_lossy().into_owned(),
+        after_iteration,
+        attempt: request.attempt,
+        verdict: request.verdict,
+        storage_type: StorageType::Snapshot,
+        commit: ObjectId(String::new()),
+        tree: capture.tree.clone(),
+        base_commit: capture.head.commit.clone(),
+        head_ref: capture.head.branch.clone(),
+        patch_path: None,
+        previous: previous.map(|checkpoint| checkpoint.id.clone()),
+        created_at: now,
+        description: request.description,
+        pinned: request.pinned,
+        pin_note: None,
+        captured: CapturedTotals { files: capture.stats.files, bytes: capture.stats.bytes },
+        changes: change_totals(context, previous, &capture.snapshot),
+        skipped: capture.snapshot.skipped.clone(),
+        partial: capture.partial,
+        feedback_results: request.feedback_results,
+        duration_ms: u64::try_from(prepared.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    if checkpoint.description.is_empty() {
+        checkpoint.description = headline(&checkpoint);
+    }
+    let since = run.map_or(0, |run| run.checkpoint_event_seq);
+    let events = events_of(ledger, key, since)?;
+    let message = message(&checkpoint)?;
+    let parts = CheckpointParts { memory: &prepared.memory, events_jsonl: &events, message: &message, at: now };
+    checkpoint.commit = write_checkpoint(repo, capture, &parts)?;
+    set_ref(repo, &prepared.lock, &ref_name(&key.run_id, &checkpoint.id), &checkpoint.commit)?;
+    Ok(checkpoint)
+}
+
+/// The next sequence number and its id. Another state directory of the same repository, or a kill before the event, may
+/// have left a reference of that name.
+fn free_id(context: &Context, state: &State, key: &RunKey, now: Timestamp) -> Result<(u64, String)> {
+    let repo = context.repo()?;
+    let mut seq = state.last_checkpoint_seq + 1;
+    loop {
+        let id = format!("ckpt_{}_{seq:04}", now.datetime().format("%Y%m%d_%H%M%S"));
+        if !ref_exists(repo, &ref_name(&key.run_id, &id)) {
+            return Ok((seq, id));
+        }
+        seq += 1;
+    }
+}
+
+/// The event of a checkpoint that was recorded.
+pub fn event(checkpoint: &Checkpoint) -> NewEvent {
+    let payload = Payload::CheckpointCreated { checkpoint: Box::new(checkpoint.clone()), adopted: false };
+    NewEvent::about(&checkpoint.run, payload)
+}
+
+fn headline(checkpoint: &Checkpoint) -> String {
+    match (checkpoint.trigger.as_str(), checkpoint.after_iteration) {
+        (trigger::INITIAL, _) => "Before the first attempt".to_owned(),
+        (trigger::SAFETY, _) => "Before a restore".to_owned(),
+        (_, 0) => "Checkpoint".to_owned(),
+        (_, number) => format!("After iteration {number}"),
+    }
+}
+
+/// The trailer that holds the whole record, for those who rebuild the ledger from the references.
+const RECORD: &str = "Record";
+
+fn message(checkpoint: &Checkpoint) -> Result<String> {
+    let record = serde_json::to_string(checkpoint)
+        .map_err(|error| Error::failed("cannot encode the checkpoint's record", error))?;
+    let (seq, iteration) = (checkpoint.seq.to_string(), checkpoint.after_iteration.to_string());
+    Ok(trailers::format(
+        &checkpoint.description,
+        &[
+            ("Id", &checkpoint.id),
+            ("Seq", &seq),
+            ("Run", &checkpoint.run.run_id),
+            ("Phase", &checkpoint.run.phase),
+            ("Lane", &checkpoint.run.lane),
+            ("Iteration", &iteration),
+            ("Trigger", &checkpoint.trigger),
+            ("Verdict", checkpoint.verdict.as_str()),
+            (RECORD, &record),
+        ],
+    ))
+}
+
+/// The record that a checkpoint's commit carries; `None` for a commit that no `recover` wrote.
+pub fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
+    let all = trailers::parse(&stored.message);
+    let record = &all.iter().rfind(|(key, _)| key == RECORD)?.1;
+    let mut checkpoint: Checkpoint = serde_json::from_str(record).ok()?;
+    checkpoint.commit = stored.commit.clone();
+    Some(checkpoint)
+}
+
+/// The run's raw events after `since`, one a line.
+fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for (event, line) in ledger.store().read_lines(since)? {
+        if event.run.as_ref() == Some(key) {
+            text.extend_from_slice(line.as_bytes());
+            text.push(b'\n');
+        }
+    }
+    Ok(text)
+}
+
+/// What changed since the run's previous checkpoint; for the first, everything is created.
+fn change_totals(context: &Context, previous: Option<&Checkpoint>, now: &Snapshot) -> ChangeTotals {
+    let before = previous.and_then(|checkpoint| {
+        let repo = context.repo().ok()?;
+        load_checkpoint(repo, &checkpoint.commit).and_then(|stored| stored.snapshot(repo)).ok()
+    });
+    let before = before.unwrap_or_default();
+    let mut totals = ChangeTotals::default();
+    for (path, entry) in &now.entries {
+        match before.entries.get(path) {
+            None => totals.created += 1,
+            Some(old) if old != entry => totals.modified += 1,
+            Some(_) => {}
+        }
+    }
+    totals.deleted = before.entries.keys().filter(|path| !now.entries.contains_key(*path)).count() as u64;
+    totals
+}
+
+/// A checkpoint on request. `if_changed`: the run's latest one where nothing has changed since, and `false`.
+pub fn create(context: &Context, request: Request, if_changed: bool) -> Result<(bool, Checkpoint)> {
+    context.check_safe_mode("taking a checkpoint")?;
+    settle::settle(context)?;
+    let prepared = prepare(context, &BTreeSet::new())?;
+    let mut ledger = context.store().lock()?;
+    let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
+    if if_changed && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)? {
+        return Ok((false, same));
+    }
+    let now = context.clock.now();
+    // The run first: the checkpoint's own events then begin with it.
+    ledger.append(now, std::mem::take(&mut events))?;
+    let checkpoint = record(context, &ledger, &key, &prepared, request)?;
+    ledger.append(now, vec![event(&checkpoint)])?;
+    write_views(&ledger, Some(&key))?;
+    Ok((true, checkpoint))
+}
+
+/// What `create` would take: the plan of a dry run.
+pub fn preview(context: &Context) -> Result<CapturedTotals> {
+    let prepared = prepare(context, &BTreeSet::new())?;
+    Ok(CapturedTotals { files: prepared.capture.stats.files, bytes: prepared.capture.stats.bytes })
+}
+
+fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Prepared) -> Result<Option<Checkpoint>> {
+    let Some(latest) = state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety()) else {
+        return Ok(None);
+    };
+    let stored = match load_checkpoint(context.repo()?, &latest.commit) {
+        Ok(stored) => stored,
+        // A damaged checkpoint is no reason not to take the next one.
+        Err(error) => {
+            tracing::warn!(%error, "{} cannot be read: a new checkpoint is taken", latest.id);
+            return Ok(None);
+        }
+    };
+    let same = prepared.capture.same_as(&stored, &prepared.memory)?;
+    Ok(same.then(|| latest.clone()))
+}
+
+/// Pins or unpins.
+pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Checkpoint> {
+    if context.dry_run() {
+        let state = settle::load_settled(context)?;
+        return select::checkpoint(context, &state, selector).cloned();
+    }
+    settle::settle(context)?;
+    let mut ledger = context.store().lock()?;
+    let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
+    let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };
+    ledger.append(context.clock.now(), vec![NewEvent::about(&run, payload)])?;
+    write_views(&ledger, Some(&run))?;
+    select::checkpoint(context, ledger.state(), &Selector::Id(id)).cloned()
+}

@@ -1,0 +1,307 @@
+//! Where a command works and with what.
+
+use std::cell::OnceCell;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::config::Config;
+use crate::git::{Repo, refuse_root};
+use crate::model::manifest::CaptureRules;
+use crate::model::run::RunKey;
+use crate::model::time::Timestamp;
+use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
+use crate::process::Interrupts;
+use crate::store::{Loaded, Store};
+
+use super::clock::Clock;
+use super::error::{Error, ErrorKind, Result};
+
+/// What the caller knows; the rest of the [`Context`] is found from it.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct Setup {
+    /// The folder to work from, absolute.
+    pub cwd: PathBuf,
+    /// The user's home folder, which is never captured.
+    pub home: Option<PathBuf>,
+    /// The state directory, where it was named.
+    pub state_dir: Option<PathBuf>,
+    /// How the run is named.
+    pub naming: Naming,
+    /// How long to wait for other processes.
+    pub lock_timeout: Duration,
+    /// Show plans only.
+    pub dry_run: bool,
+    /// Answer yes.
+    pub yes: bool,
+    /// Go on with the defaults where the configuration is broken.
+    pub ignore_config: bool,
+    /// Only the settings are wanted: any folder will do, also one that is no place for a run.
+    pub settings_only: bool,
+    /// The environment.
+    pub env: fn(&str) -> Option<String>,
+}
+
+/// How the run to work on is named.
+#[derive(Clone, Debug, Default)]
+pub struct Naming {
+    /// `--run`, else `RECOVER_RUN_ID`.
+    pub run_id: Option<String>,
+    /// `--phase`.
+    pub phase: Option<String>,
+    /// `--lane`.
+    pub lane: Option<String>,
+    /// `--task`.
+    pub task: Option<String>,
+    /// `RECOVER_SESSION`.
+    pub session: Option<String>,
+}
+
+/// Where a command works and with what.
+#[derive(Debug)]
+pub struct Context {
+    setup: Setup,
+    /// The work tree's root.
+    worktree: PathBuf,
+    /// Whether the work tree belongs to a git repository of the user's.
+    has_git: bool,
+    repo: OnceCell<Repo>,
+    /// Where the private repository of a dry run is; removed at the end.
+    scratch: OnceCell<TempDir>,
+    store: Store,
+    config: Config,
+    /// The present moment.
+    pub clock: Clock,
+    /// Requests to stop.
+    pub interrupts: Interrupts,
+}
+
+impl Context {
+    /// Finds work tree, state directory and settings.
+    pub fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
+        let found = match Repo::discover(&setup.cwd, setup.home.as_deref()) {
+            Ok(repo) => Some(repo),
+            Err(crate::git::Error::NotARepository { .. }) => None,
+            Err(_) if setup.settings_only => None,
+            Err(error) => return Err(error.into()),
+        };
+        let has_git = found.is_some();
+        let (worktree, project) = if let Some(repo) = &found {
+            (repo.workdir().to_owned(), repo.main_worktree())
+        } else {
+            let root = project_root(&setup.cwd, setup.home.as_deref());
+            // Before anything is made in it.
+            if !setup.settings_only {
+                refuse_root(&root, setup.home.as_deref())?;
+            }
+            (root.clone(), root)
+        };
+        let state_dir = match &setup.state_dir {
+            Some(dir) => plain_path(&setup.cwd.join(dir)),
+            None => project.join(".ultraplan").join("state"),
+        };
+        let own = worktree.join(".ultraplan").join("recover.toml");
+        let file = if own.exists() { own } else { project.join(".ultraplan").join("recover.toml") };
+        let task = setup.naming.task.as_deref();
+        let config = match Config::load(&file, &setup.env, task) {
+            // The command that writes a new file must not stumble over the old one.
+            Err(_) if setup.ignore_config => Config::parse(&file, "", &|_| None, None)?,
+            loaded => loaded?,
+        };
+        for (key, origin) in config.without_effect() {
+            tracing::warn!("{key} ({origin}) has no effect yet");
+        }
+        let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
+        // The default is the state directory's, wherever that is.
+        let lane_file = match config.settings.checkpoint.lane_file.as_str() {
+            DEFAULT_LANE_FILE => state_dir.join("checkpoints.json"),
+            file => project.join(file),
+        };
+        let store = Store::new(state_dir, setup.lock_timeout).with_lane_file(lane_file);
+        let store = match &found {
+            Some(repo) => store.with_twin(&repo.common_dir().join("recover")),
+            None => store,
+        };
+        let repo = OnceCell::new();
+        if let Some(found) = found {
+            // The cell is new: there is nothing in it to give back.
+            let _ = repo.set(found);
+        }
+        Ok(Self {
+            setup,
+            worktree,
+            has_git,
+            repo,
+            scratch: OnceCell::new(),
+            store,
+            config,
+            clock: Clock::new(fixed),
+            interrupts,
+        })
+    }
+
+    /// The work tree's root.
+    pub fn worktree(&self) -> &Path {
+        &self.worktree
+    }
+
+    /// The work tree's root as it is recorded.
+    pub fn worktree_name(&self) -> String {
+        self.worktree.to_string_lossy().into_owned()
+    }
+
+    /// The state directory.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The settings that hold here.
+    pub fn settings(&self) -> &Settings {
+        &self.config.settings
+    }
+
+    /// The configuration with its origins.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The repository: the user's, else a private one in the state directory, which is made now.
+    pub fn repo(&self) -> Result<&Repo> {
+        if let Some(repo) = self.repo.get() {
+            return Ok(repo);
+        }
+        let home = self.setup.home.as_deref();
+        let private = if self.dry_run() && !self.store.exists() {
+            // A dry run makes nothing, so what it captures is kept elsewhere.
+            let failed = |error| Error::io("cannot make a temporary folder", error);
+            let scratch = tempfile::tempdir().map_err(failed)?;
+            let private = Repo::private(scratch.path(), &self.worktree, home)?;
+            self.scratch.get_or_init(|| scratch);
+            private
+        } else {
+            self.store.create_dirs()?;
+            Repo::private(self.store.dir(), &self.worktree, home)?
+        };
+        Ok(self.repo.get_or_init(|| private))
+    }
+
+    /// Whether the work tree belongs to a git repository of the user's.
+    pub fn has_git(&self) -> bool {
+        self.has_git
+    }
+
+    /// How the run is named.
+    pub fn naming(&self) -> &Naming {
+        &self.setup.naming
+    }
+
+    /// Show plans only: asked for, or configured.
+    pub fn dry_run(&self) -> bool {
+        self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
+    }
+
+    /// Whether questions are answered with yes.
+    pub fn says_yes(&self) -> bool {
+        self.setup.yes
+    }
+
+    /// How long to wait for other processes.
+    pub fn lock_timeout(&self) -> Duration {
+        self.setup.lock_timeout
+    }
+
+    /// A variable of the environment.
+    pub fn env(&self, name: &str) -> Option<String> {
+        (self.setup.env)(name)
+    }
+
+    /// The session whose budget a run shares.
+    pub fn session(&self, run_id: &str) -> String {
+        self.setup.naming.session.clone().unwrap_or_else(|| run_id.to_owned())
+    }
+
+    /// What a capture takes: the configured rules, and never what is ours: the state directory and the lane records.
+    pub fn capture_rules(&self) -> CaptureRules {
+        let settings = &self.settings().checkpoint;
+        // Without an index everything is untracked.
+        let factor = if self.has_git { 1 } else { 10 };
+        CaptureRules {
+            max_file_size: settings.max_file_size.saturating_mul(factor),
+            max_untracked_files: settings.max_untracked_files.saturating_mul(factor),
+            max_untracked_bytes: settings.max_untracked_bytes.saturating_mul(factor),
+            include: settings.include.clone(),
+            exclude: settings.exclude.clone(),
+            left_out: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
+        }
+    }
+
+    /// The state as it is, without a lock.
+    pub fn load(&self) -> Result<Loaded> {
+        Ok(self.store.load()?)
+    }
+
+    /// Refuses what the configured safe mode forbids (S16): anything that changes files in `read_only`, anything that
+    /// overwrites without a yes in `conservative`.
+    pub fn check_safe_mode(&self, what: &str) -> Result<()> {
+        match self.settings().rollback.safe_mode {
+            SafeMode::ReadOnly if !self.setup.dry_run => {
+                let message = format!("safe_mode = \"read_only\" forbids {what}");
+                Err(Error::new(ErrorKind::SafeMode, message)
+                    .hint("RECOVER_SAFE_MODE=off, or [rollback] safe_mode in .ultraplan/recover.toml"))
+            }
+            SafeMode::Conservative if !self.setup.yes && !self.dry_run() => {
+                let message = format!("safe_mode = \"conservative\" asks before {what}");
+                Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint("say --yes"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Neither a repository nor anything recorded: a command that needs one of them has nothing to work on.
+    pub fn require_something(&self) -> Result<()> {
+        if self.has_git || self.store.exists() {
+            return Ok(());
+        }
+        let message = format!("no git repository and no state in {}", self.worktree.display());
+        Err(Error::new(ErrorKind::NoRepository, message).hint("recover run -- CMD"))
+    }
+
+    /// A command that can be copied and works from any folder.
+    pub fn hint_command(&self, key: Option<&RunKey>, words: &[&str]) -> String {
+        let mut all = vec!["recover".to_owned(), "-C".to_owned(), self.worktree_name()];
+        if self.setup.state_dir.is_some() {
+            all.push("--state-dir".to_owned());
+            all.push(self.store.dir().to_string_lossy().into_owned());
+        }
+        all.extend(words.iter().map(|word| (*word).to_owned()));
+        if let Some(key) = key {
+            for (flag, value) in [("--run", &key.run_id), ("--phase", &key.phase), ("--lane", &key.lane)] {
+                if flag == "--run" || value != crate::model::run::NONE {
+                    all.push(flag.to_owned());
+                    all.push(value.clone());
+                }
+            }
+        }
+        shlex::try_join(all.iter().map(String::as_str)).unwrap_or_else(|_| all.join(" "))
+    }
+}
+
+/// Without git: the nearest folder with `.ultraplan` that may be one, else the current one.
+fn project_root(cwd: &Path, home: Option<&Path>) -> PathBuf {
+    let mut folders = cwd.ancestors().take_while(|folder| refuse_root(folder, home).is_ok());
+    folders.find(|folder| folder.join(".ultraplan").is_dir()).unwrap_or(cwd).to_owned()
+}
+
+/// The path without symlinks and `..`, as far as it is there: one state directory has one name.
+fn plain_path(path: &Path) -> PathBuf {
+    if let Ok(real) = std::fs::canonicalize(path) {
+        return real;
+    }
+    match (path.parent(), path.components().next_back()) {
+        (Some(parent), Some(Component::Normal(name))) => plain_path(parent).join(name),
+        (Some(parent), Some(Component::ParentDir)) => plain_path(parent).parent().unwrap_or(parent).to_owned(),
+        _ => path.to_owned(),
+    }
+}

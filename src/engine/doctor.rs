@@ -1,0 +1,126 @@
+//! Finding what is wrong, and mending what can be mended.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::git::WorktreeLock;
+use crate::git::refs::{list_refs, ref_name, set_ref};
+use crate::git::stored::load_checkpoint;
+use crate::store::views::rewrite_views;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::settle;
+
+/// What was found and mended.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// What is wrong still.
+    pub problems: Vec<Problem>,
+    /// What was mended.
+    pub repaired: Vec<String>,
+}
+
+/// The code of a ledger that a newer version wrote (exit 15).
+pub const NEWER_LEDGER: &str = "newer_ledger";
+
+/// Something wrong.
+#[derive(Clone, Debug, Serialize)]
+pub struct Problem {
+    /// A fixed word.
+    pub code: &'static str,
+    /// `error` or `warning`.
+    pub severity: &'static str,
+    /// The file, reference or checkpoint it is about.
+    pub path: String,
+    /// A sentence.
+    pub message: String,
+    /// Whether `--repair` mends it.
+    pub repairable: bool,
+}
+
+/// Looks; with `repair` mends first.
+pub fn doctor(context: &Context, repair: bool) -> Result<Report> {
+    let mut report = Report::default();
+    let ledger = context.store().ledger_path().to_string_lossy().into_owned();
+    // Every line, not only those behind the cached fold.
+    let store = context.store();
+    if let Err(error) = store.read_lines(0).and_then(|_| store.load_for_writing()).map_err(Error::from) {
+        report.problems.push(Problem {
+            code: if error.kind == ErrorKind::Newer { NEWER_LEDGER } else { "corrupt_ledger" },
+            severity: "error",
+            path: ledger,
+            message: error.to_string(),
+            repairable: false,
+        });
+        return Ok(report);
+    }
+    if repair {
+        report.repaired = settle::settle(context)?;
+        if context.store().exists() {
+            let guard = context.store().lock()?;
+            let runs: Vec<_> = guard.state().runs.iter().map(|run| run.key.clone()).collect();
+            let mut written = BTreeSet::new();
+            for key in &runs {
+                written.extend(rewrite_views(&guard, Some(key))?);
+            }
+            report.repaired.extend(written.iter().map(|view| format!("wrote {} again", view.display())));
+        }
+    }
+    if let Some(unfinished) = settle::unfinished_operation(context)? {
+        report.problems.push(Problem {
+            code: "cut_off",
+            severity: "error",
+            path: context.worktree_name(),
+            message: format!("{unfinished} was cut off"),
+            repairable: true,
+        });
+    }
+    checkpoints(context, repair, &mut report)?;
+    Ok(report)
+}
+
+/// Checkpoints without reference or objects. A reference whose commit is still there can be set again.
+fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
+    let state = context.load()?.state;
+    if !context.has_git() && state.checkpoints.is_empty() {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    let (refs, unreadable) = list_refs(repo)?;
+    for name in unreadable {
+        report.problems.push(Problem {
+            code: "broken_reference",
+            severity: "error",
+            path: name.clone(),
+            message: format!("{name} cannot be read"),
+            repairable: false,
+        });
+    }
+    for checkpoint in state.checkpoints.values() {
+        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let stored = load_checkpoint(repo, &checkpoint.commit);
+        let found = refs.iter().find(|reference| reference.name == name);
+        let repairable = found.is_none() && stored.is_ok();
+        if repairable && repair {
+            let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+            set_ref(repo, &lock, &name, &checkpoint.commit)?;
+            report.repaired.push(format!("set the reference of {} again", checkpoint.id));
+            continue;
+        }
+        let (code, message) = match found {
+            None => ("missing_reference", format!("{} has no reference", checkpoint.id)),
+            Some(found) if found.commit != checkpoint.commit => {
+                ("moved_reference", format!("{name} does not name the commit of {}", checkpoint.id))
+            }
+            Some(_) => match stored {
+                Ok(_) => continue,
+                Err(error) => ("damaged_checkpoint", format!("{}: {error}", checkpoint.id)),
+            },
+        };
+        let path = checkpoint.id.clone();
+        report.problems.push(Problem { code, severity: "error", path, message, repairable });
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! What an operation can refuse or fail with: a kind (which decides the exit code), a message, a hint, paths.
+
+use crate::config::ConfigError;
+use crate::durable::LockError;
+use crate::git;
+use crate::model::path::PathReason;
+use crate::model::state::SelectionError;
+use crate::store::StoreError;
+
+/// Results of operations.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation did not do what was asked. Each kind has one code in JSON and one exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Failed for another reason (1).
+    Failed,
+    /// Wrong arguments (2).
+    Usage,
+    /// Wrong configuration (2).
+    Config,
+    /// Done in part (3).
+    Partial,
+    /// No such run (4).
+    RunNotFound,
+    /// Several runs or checkpoints fit (4).
+    Ambiguous,
+    /// No such checkpoint (4).
+    NoCheckpoint,
+    /// No such session (4).
+    NoSession,
+    /// Nothing to undo or to redo (4).
+    NothingToUndo,
+    /// Not before a certain time (6).
+    Wait,
+    /// No attempt is left (7).
+    Exhausted,
+    /// A person is needed (8).
+    NeedsPerson,
+    /// Gave up waiting (9).
+    GaveUpWaiting,
+    /// Neither a repository nor a state directory (10).
+    NoRepository,
+    /// A repository that cannot be used (10).
+    UnsupportedRepository,
+    /// Another process holds a lock, or a live run is under way (11).
+    Locked,
+    /// State or objects are damaged (12).
+    Corrupt,
+    /// Unsafe (13): the branch was switched, or commits of others are in the way.
+    HeadMoved,
+    /// Unsafe (13): a person edited paths since the run last wrote.
+    HandEdits,
+    /// Unsafe (13): something stands in the way.
+    Conflicts,
+    /// Unsafe (13): a path that must not be touched.
+    UnsafePath,
+    /// Unsafe (13): a merge or the like is in progress.
+    OperationInProgress,
+    /// Refused by the configured safe mode (13).
+    SafeMode,
+    /// Would need an answer, and nobody can be asked (13).
+    ConfirmationNeeded,
+    /// The run is neither failed nor interrupted (13).
+    NotFailed,
+    /// The manual fix is not verified (13).
+    NotVerified,
+    /// Something of that name is there already (13).
+    AlreadyExists,
+    /// The repository belongs to somebody else (13).
+    ForeignOwner,
+    /// No space, or over a limit (14).
+    NoSpace,
+    /// Written by a newer version (15).
+    Newer,
+    /// An earlier operation was cut off (16).
+    CutOff,
+    /// Interrupted by a signal (130, 143).
+    Interrupted(i32),
+}
+
+/// An error with what a person needs to go on.
+#[derive(Debug)]
+pub struct Error {
+    /// What kind it is.
+    pub kind: ErrorKind,
+    /// What happened.
+    pub message: String,
+    /// What to do about it: a command to copy where there is one.
+    pub hint: Option<String>,
+    /// The paths it is about.
+    pub paths: Vec<PathReason>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of this kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, paths: Vec::new(), source: None }
+    }
+
+    /// A failure with its reason.
+    pub fn failed(message: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Box::new(source)), ..Self::new(ErrorKind::Failed, message) }
+    }
+
+    /// A failure of the operating system: a full disk is told from the rest.
+    pub fn io(message: impl Into<String>, source: std::io::Error) -> Self {
+        let kind = io_kind(&source);
+        Self { kind, source: Some(Box::new(source)), ..Self::new(kind, message) }
+    }
+
+    /// With advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// With the paths it is about.
+    #[must_use]
+    pub fn paths(mut self, paths: Vec<PathReason>) -> Self {
+        self.paths = paths;
+        self
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+fn io_kind(error: &std::io::Error) -> ErrorKind {
+    use std::io::ErrorKind as Io;
+    match error.kind() {
+        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::NoSpace,
+        _ => ErrorKind::Failed,
+    }
+}
+
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { .. } => Self::new(ErrorKind::Locked, error.to_string())
+                .hint("wait for it to end, or give it more time with --lock-timeout 60s"),
+            LockError::Io { file, source } => Self::io(format!("cannot lock {}", file.display()), source),
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Io { source, .. } => Self::io(message, source),
+            StoreError::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover doctor"),
+            StoreError::Newer { .. } => {
+                Self::new(ErrorKind::Newer, message).hint("use the newer recover; nothing was changed")
+            }
+            StoreError::Lock(lock) => lock.into(),
+        }
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        let hint = error.hint.clone();
+        let made = Self::new(ErrorKind::Config, error.to_string());
+        match hint {
+            Some(hint) => made.hint(hint),
+            None => made,
+        }
+    }
+}
+
+impl From<SelectionError> for Error {
+    fn from(error: SelectionError) -> Self {
+        match &error {
+            SelectionError::NotFound { .. } => {
+                Self::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {error}"))
+                    .hint("recover checkpoint list --all-runs")
+            }
+            SelectionError::Ambiguous { .. } => Self::new(ErrorKind::Ambiguous, error.to_string()),
+        }
+    }
+}
+
+impl From<git::Error> for Error {
+    fn from(error: git::Error) -> Self {
+        use git::Error as Git;
+        let message = error.to_string();
+        match error {
+            Git::NotARepository { .. } => {
+                Self::new(ErrorKind::NoRepository, message).hint("git init, or name a folder with -C DIR")
+            }
+            Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
+            Git::ForeignOwner { .. } => {
+                Self::new(ErrorKind::ForeignOwner, message).hint("run recover as the owner of the repository")
+            }
+            Git::UnsafePath { .. } => Self::new(ErrorKind::UnsafePath, message),
+            Git::Conflict { paths } => {
+                Self::new(ErrorKind::Conflicts, format!("Rollback failed - conflicts: {message}"))
+                    .paths(paths)
+                    .hint("move what is in the way aside, then try again; nothing was written")
+            }
+            Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
+            Git::NoSpace { .. } => Self::new(ErrorKind::NoSpace, message)
+                .hint("free space, or remove checkpoints: recover checkpoint prune"),
+            Git::UntrackedFlood { ref folder, .. } => {
+                let hint =
+                    format!("ignore it: echo '/{folder}' >> .gitignore (or raise [checkpoint] max_untracked_files)");
+                Self::new(ErrorKind::NoSpace, message).hint(hint)
+            }
+            Git::Locked { .. } => Self::new(ErrorKind::Locked, message)
+                .hint("wait for it to end, or give it more time with --lock-timeout 60s"),
+            Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover checkpoint verify"),
+            Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
+            Git::Io { source, .. } => Self::io(message, source),
+            Git::Git { source, .. } => Self::failed(message, source),
+        }
+    }
+}

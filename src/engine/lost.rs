@@ -1,0 +1,67 @@
+//! Attempts whose supervisor was killed, as seen by commands that write nothing.
+
+use std::collections::BTreeMap;
+
+use crate::model::event::{AttemptEnd, EVENT_SCHEMA, Event, Payload};
+use crate::model::run::AttemptOutcome;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::budget::Account;
+use crate::policy::decide::{Circumstances, decide};
+use crate::store::NewEvent;
+
+use super::context::Context;
+use super::{retry, settle};
+
+/// Applies to the state in memory what [`settle::settle`] would record.
+pub fn assume_crashed(context: &Context, state: &mut State) {
+    let lost: Vec<_> = state.runs.iter().filter(|run| settle::is_lost(run)).cloned().collect();
+    for run in lost {
+        let Some(live) = &run.live else { continue };
+        let attempts = run.iterations.get(&live.iteration).map(|iteration| &iteration.attempts);
+        let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else { continue };
+        let now = context.clock.now();
+        let mut failure = settle::crash(now);
+        failure.iteration = Some(live.iteration);
+        failure.attempt = Some(live.attempt);
+        failure.at = Some(now);
+        let settings = retry::settings_of(context, &run);
+        let account = Account { state, run: &run, subtask: &attempt.subtask, session: &attempt.session };
+        let around = Circumstances {
+            account,
+            settings: &settings,
+            on_failure: run.spec.on_failure,
+            has_good_checkpoint: state.last_good(&run.key).is_some(),
+            in_feedback_loop: false,
+            now,
+            random: 0.0,
+        };
+        let decision = decide(&failure, &around);
+        let end = AttemptEnd {
+            iteration: live.iteration,
+            attempt: live.attempt,
+            outcome: AttemptOutcome::Failed,
+            charged: true,
+            duration_ms: u64::try_from(now.since(attempt.started_at).as_millis()).unwrap_or(u64::MAX),
+            exit_code: None,
+            signal: None,
+            timed_out: false,
+            log_path: attempt.log_path.clone(),
+            approach: None,
+            checkpoint_id: None,
+            conditions: failure.conditions.clone(),
+            failure: Some(failure),
+            feedback_results: BTreeMap::new(),
+            decision: Some(decision),
+            commits: Vec::new(),
+            agent_session: None,
+        };
+        assume(state, now, NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(end))));
+    }
+}
+
+/// Applies an event to the state in memory, as if it had been recorded.
+pub fn assume(state: &mut State, at: Timestamp, event: NewEvent) {
+    let NewEvent { run, source, payload } = event;
+    state.apply(&Event { seq: state.last_seq + 1, at, schema: EVENT_SCHEMA, run, source, payload });
+}

@@ -1,0 +1,285 @@
+//! A person's fix between two attempts (B8, B9): opened, told, verified, continued or given up.
+
+use std::collections::BTreeSet;
+
+use crate::git::diff::{Objects, changes};
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::{Verdict, trigger};
+use crate::model::event::Payload;
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
+use crate::model::snapshot::Change;
+use crate::model::state::State;
+use crate::policy::prompt::manual_fix_context;
+use crate::policy::selection::Selection;
+use crate::process::Show;
+use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
+
+use super::attempt::run_of;
+use super::checkpoint::{self, Prepared, Request};
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::run::{DriveOptions, Driven, Driving, LoopSetting, drive, identity, loops_of, run_loops};
+use super::{select, settle};
+
+/// A session and its run.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    /// The session.
+    pub session: ManualFixSession,
+    /// Its run.
+    pub run: Run,
+}
+
+/// Opens a session for the run that a command works on; the open one where there is one.
+pub fn start(context: &Context) -> Result<Fix> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let run = select::require(context, &state)?;
+    if run.failure.is_none() && !matches!(run.status, RunStatus::Failed | RunStatus::Escalated | RunStatus::Paused) {
+        let message = format!("run {} is {}: there is nothing to fix", run.key, run.status.as_str());
+        return Err(Error::new(ErrorKind::NotFailed, message).hint(context.hint_command(Some(&run.key), &["status"])));
+    }
+    if context.dry_run() {
+        let session = run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active);
+        let session = session.unwrap_or_else(|| new_session(run, "fix_new", "", context));
+        return Ok(Fix { session, run: run.clone() });
+    }
+    open(context, &run.key)
+}
+
+fn settle_unless_dry(context: &Context) -> Result<()> {
+    if context.dry_run() { Ok(()) } else { settle::settle(context).map(drop) }
+}
+
+fn new_session(run: &Run, id: &str, checkpoint_id: &str, context: &Context) -> ManualFixSession {
+    ManualFixSession {
+        id: id.to_owned(),
+        run_id: run.key.run_id.clone(),
+        task_id: run.task_id.clone(),
+        started_at: context.clock.now(),
+        issue: run.failure.clone(),
+        checkpoint_id: checkpoint_id.to_owned(),
+        detected_changes: Vec::new(),
+        verification_results: std::collections::BTreeMap::new(),
+        verified: false,
+        verified_tree: None,
+        status: ManualFixStatus::Active,
+    }
+}
+
+/// Opens a session for `key`; the open one where there is one.
+pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
+    let state = context.load()?.state;
+    if let Ok(fix) = active(context, &state, key) {
+        return Ok(fix);
+    }
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let mut ledger = context.store().lock()?;
+    if let Ok(fix) = active(context, ledger.state(), key) {
+        return Ok(fix);
+    }
+    let run = run_of(ledger.state(), key)?;
+    let request = Request {
+        description: "Before the manual fix".to_owned(),
+        trigger: trigger::MANUAL_FIX.to_owned(),
+        after_iteration: Some(run.current_iteration.saturating_sub(1)),
+        ..Request::default()
+    };
+    let base = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    let now = context.clock.now();
+    let session = new_session(&run, &format!("fix_{:04}", base.seq), &base.id, context);
+    let started = NewEvent::about(key, Payload::ManualFixStarted { session: Box::new(session) });
+    ledger.append(now, vec![checkpoint::event(&base), started])?;
+    write_views(&ledger, Some(key))?;
+    active(context, ledger.state(), key)
+}
+
+fn active(context: &Context, state: &State, key: &RunKey) -> Result<Fix> {
+    let run = run_of(state, key)?;
+    match &run.manual_fix {
+        Some(session) if session.status == ManualFixStatus::Active => Ok(Fix { session: session.clone(), run }),
+        _ => Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {key} is open"))
+            .hint(context.hint_command(Some(key), &["manual-fix", "start"]))),
+    }
+}
+
+/// The session of the run that a command works on, with what has changed by now.
+pub fn status(context: &Context) -> Result<Fix> {
+    let state = settle::load_settled(context)?;
+    let run = select::require(context, &state)?;
+    let Some(session) = run.manual_fix.clone() else {
+        return Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {}", run.key))
+            .hint(context.hint_command(Some(&run.key), &["manual-fix", "start"])));
+    };
+    let mut fix = Fix { session, run: run.clone() };
+    if fix.session.status == ManualFixStatus::Active {
+        let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+        fix.session.detected_changes = changes_since(context, &state, &fix.session, &prepared)?;
+        let tree = Some(&prepared.capture.tree);
+        fix.session.verified = fix.session.verified && fix.session.verified_tree.as_ref() == tree;
+    }
+    Ok(fix)
+}
+
+fn changes_since(
+    context: &Context,
+    state: &State,
+    session: &ManualFixSession,
+    prepared: &Prepared,
+) -> Result<Vec<Change>> {
+    let repo = context.repo()?;
+    let base = state.checkpoint(&session.checkpoint_id).ok_or_else(|| {
+        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {} is gone", session.checkpoint_id))
+    })?;
+    let before = load_checkpoint(repo, &base.commit)?.snapshot(repo)?;
+    Ok(changes(Objects::Captured(&prepared.capture), &before, &prepared.capture.snapshot, &Selection::all())?)
+}
+
+/// Runs the feedback loops. Verified is only the exact tree that was there before and after them.
+pub fn verify(context: &Context, show: Show) -> Result<Fix> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    let fix = active(context, &state, &key)?;
+    let loops = loops_of(context, &fix.run);
+    if loops.is_empty() {
+        return Err(super::run::no_loops());
+    }
+    if context.dry_run() {
+        return status(context);
+    }
+    let folder = context.store().private_dir().join("manual-fix").join(&fix.session.id);
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    let before = checkpoint::prepare(context, &BTreeSet::new())?.capture.tree;
+    let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
+    let env = identity(&fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
+    let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder })?;
+    if let Some(code) = report.interrupted {
+        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the feedback loops ran"));
+    }
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let tree = prepared.capture.tree.clone();
+    if tree != before {
+        tracing::warn!("files changed while the feedback loops ran: verify again");
+    }
+    let verified = report.passed() && tree == before;
+    let changes = changes_since(context, &state, &fix.session, &prepared)?;
+    let mut ledger = context.store().lock()?;
+    active(context, ledger.state(), &key)?;
+    let payload = Payload::ManualFixVerified { changes, results: report.results, verified, tree };
+    append(context, &mut ledger, &key, vec![payload])?;
+    active(context, ledger.state(), &key)
+}
+
+fn append(context: &Context, ledger: &mut Exclusive, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
+    let events = payloads.into_iter().map(|payload| NewEvent::about(key, payload)).collect();
+    ledger.append(context.clock.now(), events)?;
+    Ok(write_views(ledger, Some(key))?)
+}
+
+/// What came of going on with a fix.
+#[derive(Clone, Debug)]
+pub struct Continued {
+    /// The session, completed, and its run.
+    pub fix: Fix,
+    /// What came of the next iterations; `None` where nothing was run.
+    pub driven: Option<Driven>,
+}
+
+/// Makes the verified fix the iteration's result and a good checkpoint, then goes on with the next iterations.
+pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: bool) -> Result<Continued> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    let fix = active(context, &state, &key)?;
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let same = fix.session.verified_tree.as_ref() == Some(&prepared.capture.tree);
+    if !fix.session.verified || !same {
+        let message = if fix.session.verified {
+            "Cannot continue - files changed since the fix was verified"
+        } else {
+            "Cannot continue - fix not verified"
+        };
+        return Err(Error::new(ErrorKind::NotVerified, message)
+            .hint(context.hint_command(Some(&key), &["manual-fix", "verify"])));
+    }
+    let changes = changes_since(context, &state, &fix.session, &prepared)?;
+    if context.dry_run() {
+        return Ok(Continued { fix, driven: None });
+    }
+    let mut ledger = context.store().lock()?;
+    let session = active(context, ledger.state(), &key)?.session;
+    let iteration = session.issue.as_ref().and_then(|failure| failure.iteration).unwrap_or(fix.run.current_iteration);
+    let request = Request {
+        description: "Manual fix".to_owned(),
+        trigger: trigger::MANUAL_FIX.to_owned(),
+        after_iteration: Some(iteration),
+        verdict: Verdict::Passed,
+        feedback_results: session.verification_results.clone(),
+        ..Request::default()
+    };
+    let good = checkpoint::record(context, &ledger, &key, &prepared, request)?;
+    let instructions = manual_fix_context(&ManualFixSession { detected_changes: changes.clone(), ..session });
+    let next = iteration.saturating_add(1).max(fix.run.current_iteration);
+    let payloads = vec![
+        Payload::IterationChanged {
+            iteration,
+            status: IterationStatus::Completed,
+            reason: Some("fixed by hand".to_owned()),
+        },
+        Payload::ManualFixEnded { status: ManualFixStatus::Completed, changes },
+        Payload::RunResumed {
+            strategy: Some(crate::model::decision::Strategy::ContinueNext),
+            iteration: next,
+            supersede: false,
+            instructions: Some(instructions),
+            error_context: false,
+            granted: false,
+            restart: false,
+        },
+    ];
+    let now = context.clock.now();
+    ledger.append(now, vec![checkpoint::event(&good)])?;
+    append(context, &mut ledger, &key, payloads)?;
+    drop(ledger);
+    drop(prepared);
+
+    let runs = !context.load()?.state.run(&key).is_none_or(|run| run.spec.command.is_empty());
+    let driven =
+        if runs && !prepare_only { Some(drive(context, &Driving::take(context, &key)?, options)?) } else { None };
+    let run = run_of(&context.load()?.state, &key)?;
+    let session = run.manual_fix.clone().unwrap_or(fix.session);
+    Ok(Continued { fix: Fix { session, run }, driven })
+}
+
+/// Gives the session up; files stay as they are.
+pub fn abort(context: &Context) -> Result<Fix> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    if context.dry_run() {
+        return active(context, &state, &key);
+    }
+    let mut ledger = context.store().lock()?;
+    let fix = active(context, ledger.state(), &key)?;
+    let status = if fix.run.decision.as_ref().is_some_and(|d| d.has(crate::model::decision::Action::Escalate)) {
+        RunStatus::Escalated
+    } else {
+        RunStatus::Failed
+    };
+    let changes = fix.session.detected_changes;
+    let payloads = vec![
+        Payload::ManualFixEnded { status: ManualFixStatus::Aborted, changes },
+        Payload::RunStatusChanged { status, reason: "the manual fix was given up".to_owned() },
+    ];
+    append(context, &mut ledger, &key, payloads)?;
+    let run = run_of(ledger.state(), &key)?;
+    let session = run
+        .manual_fix
+        .clone()
+        .unwrap_or(ManualFixSession { status: ManualFixStatus::Aborted, ..active(context, &state, &key)?.session });
+    Ok(Fix { session, run })
+}

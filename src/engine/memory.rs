@@ -1,0 +1,233 @@
+//! The loop's working memory: every file below the state directory that is not `recover`'s own (S2, S5, L6).
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::durable::{is_temporary, reap, write_atomic_mode};
+use crate::git::checkpoint::MemoryFile;
+use crate::model::path::{PathReason, RepoPath};
+use crate::policy::settings::MemorySettings;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+
+/// Names at the top of the state directory that are `recover`'s own: rolling them back would roll the budgets back.
+const OWN: [&str; 7] = [
+    ".gitignore",
+    "active_checkpoint.json",
+    "attempt_history.json",
+    "checkpoints.json",
+    "events.jsonl",
+    "recover",
+    "recovery.json",
+];
+
+/// Reads the working memory. Over `max_state_size` bytes it is an error that names the largest file (S2).
+pub fn read(context: &Context) -> Result<Vec<MemoryFile>> {
+    let mut files = Vec::new();
+    walk(context.store().dir(), &RepoPath::default(), &mut files)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let total: u64 = files.iter().map(|file| file.content.len() as u64).sum();
+    let limit = context.settings().memory.max_state_size;
+    if total > limit {
+        let largest = files.iter().max_by_key(|file| file.content.len());
+        let named = largest.map(|file| format!("{} ({} bytes)", file.path, file.content.len())).unwrap_or_default();
+        let message = format!("the working memory has {total} bytes, over the limit of {limit}; largest: {named}");
+        return Err(Error::new(ErrorKind::NoSpace, message)
+            .hint("move it out of the state directory, or raise [memory] max_state_size"));
+    }
+    Ok(files)
+}
+
+fn walk(root: &Path, relative: &RepoPath, files: &mut Vec<MemoryFile>) -> Result<()> {
+    let folder = root.join(std::ffi::OsStr::from_bytes(relative.as_bytes()));
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io(format!("cannot read {}", folder.display()), error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::io(format!("cannot read {}", folder.display()), error))?;
+        let name = entry.file_name();
+        if is_temporary(name.as_bytes()) || (relative.as_bytes().is_empty() && OWN.iter().any(|own| name == *own)) {
+            continue;
+        }
+        let path = relative.join(&name.clone().into_vec());
+        let shown = entry.path();
+        let metadata = match fs::symlink_metadata(&shown) {
+            Ok(metadata) => metadata,
+            // The loop removes its files as it likes.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(Error::io(format!("cannot read {}", shown.display()), error)),
+        };
+        if metadata.is_dir() {
+            walk(root, &path, files)?;
+        } else if metadata.is_file() {
+            let content = match fs::read(&shown) {
+                Ok(content) => content,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::io(format!("cannot read {}", shown.display()), error)),
+            };
+            files.push(MemoryFile { path, content, mode: metadata.permissions().mode() & 0o7777 });
+        }
+    }
+    Ok(())
+}
+
+/// How the working memory would change.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Files to write, with content and mode.
+    pub write: Vec<MemoryFile>,
+    /// Files to delete.
+    pub delete: Vec<RepoPath>,
+}
+
+impl MemoryPlan {
+    /// Deletes these files too, whatever was planned for them.
+    pub fn clear(&mut self, paths: &[RepoPath]) {
+        self.write.retain(|file| !paths.contains(&file.path));
+        let new: Vec<RepoPath> = paths.iter().filter(|path| !self.delete.contains(path)).cloned().collect();
+        self.delete.extend(new);
+    }
+
+    /// Leaves out, and returns, what is there now and is in none of `known`: it was written meanwhile.
+    pub fn leave_changed(&mut self, now: &[MemoryFile], known: &[&[MemoryFile]]) -> Vec<PathReason> {
+        let is_known = |file: &&MemoryFile| {
+            known.iter().any(|files| files.iter().any(|one| one.path == file.path && one.content == file.content))
+        };
+        let changed: Vec<&RepoPath> = now.iter().filter(|file| !is_known(file)).map(|file| &file.path).collect();
+        let (mut left, reason) = (Vec::new(), "changed while it was restored");
+        let mut leave = |path: &RepoPath| {
+            let stays = changed.contains(&path);
+            if stays {
+                left.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+            }
+            !stays
+        };
+        self.write.retain(|file| leave(&file.path));
+        self.delete.retain(leave);
+        left
+    }
+
+    /// Whether nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        self.write.is_empty() && self.delete.is_empty()
+    }
+}
+
+/// What has to change to get from `now` to `target`. Long-term memory is never rolled back (S5).
+pub fn plan(now: &[MemoryFile], target: &[MemoryFile], settings: &MemorySettings) -> Result<MemoryPlan> {
+    let long_term = globs(&settings.long_term)?;
+    let covered = |file: &&MemoryFile| !long_term.is_match(Path::new(&*file.path.to_lossy()));
+    let write = target.iter().filter(covered).filter(|file| !now.contains(file)).cloned().collect();
+    let gone = |file: &&MemoryFile| !target.iter().any(|kept| kept.path == file.path);
+    let delete = now.iter().filter(covered).filter(gone).map(|file| file.path.clone()).collect();
+    Ok(MemoryPlan { write, delete })
+}
+
+/// The files that belong to the loop's own state and are cleared after an error (L3).
+pub fn loop_state(now: &[MemoryFile], settings: &MemorySettings) -> Result<Vec<RepoPath>> {
+    let loop_state = globs(&settings.loop_state)?;
+    let matching = now.iter().filter(|file| loop_state.is_match(Path::new(&*file.path.to_lossy())));
+    Ok(matching.map(|file| file.path.clone()).collect())
+}
+
+/// Refuses a plan where something that was not captured (a link, a folder with something in it) stands in the place of
+/// a file or of one of its folders. Nothing is changed.
+pub fn check(root: &Path, plan: &MemoryPlan) -> Result<()> {
+    for path in plan.write.iter().map(|file| &file.path).chain(&plan.delete) {
+        let blocked = |path: &RepoPath| fs::symlink_metadata(on_disk(root, path)).is_ok_and(|found| !found.is_dir());
+        if let Some(file) = path.ancestors().find(|path| blocked(path) && !plan.delete.contains(path)) {
+            return Err(in_the_way(root, &file, "is not a folder any more"));
+        }
+    }
+    for file in &plan.write {
+        match fs::symlink_metadata(on_disk(root, &file.path)) {
+            Ok(found) if found.is_dir() => refuse_staying(root, &file.path, plan)?,
+            Ok(found) if !found.is_file() => return Err(in_the_way(root, &file.path, "is not a file any more")),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a folder that has to make way and holds something that the plan does not take away.
+fn refuse_staying(root: &Path, folder: &RepoPath, plan: &MemoryPlan) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot read {}", on_disk(root, folder).display()), error);
+    for entry in fs::read_dir(on_disk(root, folder)).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = folder.join(&entry.file_name().into_vec());
+        if entry.file_type().map_err(failed)?.is_dir() {
+            refuse_staying(root, &path, plan)?;
+        } else if !plan.delete.contains(&path) {
+            return Err(in_the_way(root, &path, "is where the checkpoint has a file"));
+        }
+    }
+    Ok(())
+}
+
+fn in_the_way(root: &Path, path: &RepoPath, why: &str) -> Error {
+    let message = format!("Rollback failed - conflicts: {} {why}", on_disk(root, path).display());
+    let reason = PathReason { path: path.clone(), reason: why.to_owned(), size: None };
+    Error::new(ErrorKind::Conflicts, message).paths(vec![reason]).hint("move it aside, then try again")
+}
+
+/// Carries a plan out. Each file is replaced as a whole; folders that become empty go.
+pub fn apply(root: &Path, plan: &MemoryPlan) -> Result<()> {
+    check(root, plan)?;
+    for path in &plan.delete {
+        let target = on_disk(root, path);
+        match fs::remove_file(&target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(format!("cannot remove {}", target.display()), error));
+            }
+            _ => {}
+        }
+        for folder in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
+            // One that holds something stays, and so do those above it.
+            if fs::remove_dir(on_disk(root, &folder)).is_err() {
+                break;
+            }
+        }
+    }
+    for file in &plan.write {
+        let target = on_disk(root, &file.path);
+        let failed = |error| Error::io(format!("cannot write {}", target.display()), error);
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+            reap(folder);
+        }
+        if target.is_dir() {
+            remove_empty(&target).map_err(failed)?;
+        }
+        write_atomic_mode(&target, &file.content, file.mode).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Removes a folder that holds nothing but folders.
+fn remove_empty(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        remove_empty(&entry?.path())?;
+    }
+    fs::remove_dir(folder)
+}
+
+fn on_disk(root: &Path, path: &RepoPath) -> PathBuf {
+    root.join(std::ffi::OsStr::from_bytes(path.as_bytes()))
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+        set.add(glob.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?);
+    }
+    set.build().map_err(|error| Error::new(ErrorKind::Config, error.to_string()))
+}

@@ -1,0 +1,35 @@
+//! The operations that commands share. Each takes a [`Context`] and answers with plain data; nothing here prints.
+//!
+//! - [`context`] says where we are: work tree, state directory, settings, clock, signals.
+//! - [`settle`] comes first in everything that writes: attempts whose supervisor was killed are recognised, references
+//!   without an event are taken in, a restore that was cut off is finished or reverted.
+//! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
+//! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
+//! - [`status`] and [`prune`] look and tidy up.
+
+pub mod attempt;
+pub mod checkpoint;
+pub mod clock;
+pub mod context;
+pub mod doctor;
+pub mod error;
+pub mod inspect;
+mod lost;
+pub mod manual_fix;
+mod memory;
+pub mod prune;
+pub mod restore;
+pub mod resume;
+pub mod retry;
+pub mod rollback;
+pub mod run;
+pub mod select;
+pub mod settle;
+mod state_rollback;
+pub mod status;
+pub mod undo;
+pub mod verify;
+
+pub use clock::Clock;
+pub use context::Context;
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,85 @@
+//! Removing checkpoints: the event first, then the references. A leftover reference is removed at the next start.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::git::WorktreeLock;
+use crate::git::exclusive::exclusive_bytes;
+use crate::git::refs::{delete_refs, ref_name};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{EventSource, Payload};
+use crate::model::state::State;
+use crate::policy::retention::{Limits, Reasoned, RetentionPlan, retain};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::{select, settle};
+
+/// What a prune did or would do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pruned {
+    /// Whether anything was removed.
+    pub changed: bool,
+    /// Kept, with reasons.
+    pub kept: Vec<Reasoned>,
+    /// Removed, with reasons.
+    pub removed: Vec<Reasoned>,
+    /// Bytes of content that only the removed ones held; git gives them back when it collects garbage.
+    pub freed_bytes: u64,
+}
+
+/// Plans and, unless it is a dry run, removes. One run's with `--run`, else every run's of this state directory.
+pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
+    if !context.dry_run() {
+        context.check_safe_mode("removing checkpoints")?;
+        settle::settle(context)?;
+    }
+    let named = context.naming().run_id.is_some();
+    let state = settle::load_settled(context)?;
+    let run = if named { Some(select::require(context, &state)?.key.clone()) } else { None };
+    let retention = &context.settings().retention;
+    let plan = retain(&state, run.as_ref(), limits, retention, context.clock.now());
+    let empties = plan.kept.is_empty() && !plan.removed.is_empty();
+    if empties && !(named && context.says_yes()) && !context.dry_run() {
+        let message = format!("this would remove all {} checkpoints", plan.removed.len());
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint("name the run and say so: --run ID --yes"));
+    }
+    if plan.removed.is_empty() || context.dry_run() {
+        let (kept, doomed) = split(&state, &plan);
+        let freed_bytes = freed(context, &kept, &doomed)?;
+        return Ok(Pruned { changed: false, kept: plan.kept, removed: plan.removed, freed_bytes });
+    }
+    // Decided again under the lock: what another process needs meanwhile is protected then.
+    let mut ledger = context.store().lock()?;
+    let plan = retain(ledger.state(), run.as_ref(), limits, retention, context.clock.now());
+    let (kept, doomed) = split(ledger.state(), &plan);
+    let ids = doomed.iter().map(|checkpoint| checkpoint.id.clone()).collect();
+    let event =
+        NewEvent { run: run.clone(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
+    ledger.append(context.clock.now(), vec![event])?;
+    write_views(&ledger, run.as_ref())?;
+    drop(ledger);
+    let freed_bytes = freed(context, &kept, &doomed)?;
+    let repo = context.repo()?;
+    let references: Vec<_> = doomed.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
+    delete_refs(repo, &WorktreeLock::acquire(repo, context.lock_timeout())?, &references)?;
+    Ok(Pruned { changed: true, kept: plan.kept, removed: plan.removed, freed_bytes })
+}
+
+/// The state's checkpoints: those that stay (of other runs as well), and those that go.
+fn split(state: &State, plan: &RetentionPlan) -> (Vec<Checkpoint>, Vec<Checkpoint>) {
+    let doomed: BTreeSet<&str> = plan.removed.iter().map(|reasoned| reasoned.id.as_str()).collect();
+    state.checkpoints.values().cloned().partition(|checkpoint| !doomed.contains(checkpoint.id.as_str()))
+}
+
+fn freed(context: &Context, kept: &[Checkpoint], doomed: &[Checkpoint]) -> Result<u64> {
+    if doomed.is_empty() {
+        return Ok(0);
+    }
+    let commits = |all: &[Checkpoint]| all.iter().map(|checkpoint| checkpoint.commit.clone()).collect::<Vec<_>>();
+    let bases = kept.iter().chain(doomed).filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+    Ok(exclusive_bytes(context.repo()?, &commits(doomed), &commits(kept), &bases)?)
+}

@@ -1,0 +1,334 @@
+//! Doing what was planned, so that a kill at any instant can be finished or reverted from the journal.
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::head::{commit_on_top, move_branch};
+use crate::git::index::{index_is, refresh_index, restore_index};
+use crate::git::journal::{
+    JOURNAL_VERSION, RestoreJournal, read_journal, reap_temp_files, remove_journal, write_journal,
+};
+use crate::git::restore::{Expect, Restored, execute};
+use crate::git::stored::load_checkpoint;
+use crate::git::verify::verify;
+use crate::git::{Repo, WorktreeLock};
+use crate::model::checkpoint::{CheckpointType, trigger};
+use crate::model::event::{EventSource, Payload};
+use crate::model::manifest::Head;
+use crate::model::operation::{HeadMove, Operation, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::super::checkpoint::{self, Request};
+use super::super::context::Context;
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::{memory, select};
+use super::head::HeadPlan;
+use super::plan::Planned;
+use super::{Restore, RestoreRequest};
+
+/// What the engine needs beside the file plan to finish a restore that was cut off.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CarryOut {
+    /// The run that the event is about.
+    pub run: Option<RunKey>,
+    /// The operation as the ledger will record it.
+    pub operation: Operation,
+    /// Whether the loop's own state files are cleared (L3).
+    pub clear_loop_state: bool,
+    /// Whether a commit with the checkpoint's tree came on top, which the index then follows.
+    #[serde(default)]
+    pub on_top: bool,
+}
+
+/// Safety checkpoint, journal, files, memory, HEAD, index, event.
+pub fn carry_out(context: &Context, request: &RestoreRequest, planned: Planned) -> Result<Restore> {
+    let repo = context.repo()?;
+    let mut ledger = context.store().lock()?;
+    let (key, created) = match &request.run {
+        Some(key) => (key.clone(), Vec::new()),
+        None => select::find_or_create(context, ledger.state(), "manual")?,
+    };
+    let now = context.clock.now();
+    ledger.append(now, created)?;
+    let safety = Request {
+        description: format!("Before {} to {}", request.kind.as_str(), planned.target.id),
+        trigger: trigger::SAFETY.to_owned(),
+        kind: CheckpointType::Operation,
+        ..Request::default()
+    };
+    let safety = checkpoint::record(context, &ledger, &key, &planned.prepared, safety)?;
+    ledger.append(now, vec![checkpoint::event(&safety)])?;
+    drop(ledger);
+
+    let head_before = planned.prepared.capture.head.clone();
+    let head_after = head_after(repo, &planned, &head_before, request)?;
+    let head = HeadMove {
+        before: head_before.commit.clone(),
+        after: head_after.as_ref().map_or_else(|| head_before.commit.clone(), |head| head.commit.clone()),
+    };
+    let mut result = planned.result(Some(safety.id.clone()), false);
+    result.head = head.clone();
+    let operation = Operation {
+        id: format!("op_{:04}", safety.seq),
+        kind: request.kind,
+        worktree: context.worktree_name(),
+        safety_checkpoint_id: safety.id.clone(),
+        checkpoint_id: planned.target.id.clone(),
+        scope: request.scope,
+        paths: request.paths.clone(),
+        head,
+        written: result.written.len() as u64,
+        deleted: result.deleted.len() as u64,
+        kept: result.kept.clone(),
+        reposition: request.reposition.clone(),
+        index_restored: planned.index,
+    };
+    let on_top = planned.head == HeadPlan::Revert && !request.restore_index;
+    let journal = RestoreJournal {
+        version: JOURNAL_VERSION,
+        operation_id: operation.id.clone(),
+        kind: request.kind.as_str().to_owned(),
+        safety_commit: safety.commit.clone(),
+        target_commit: planned.target.commit.clone(),
+        selection: request.paths.clone(),
+        plan: planned.files,
+        kept: result.kept.clone(),
+        head_before,
+        head_after,
+        restore_index: planned.index,
+        context: encode(&CarryOut { run: Some(key.clone()), operation, clear_loop_state: false, on_top })?,
+    };
+    let lock = &planned.prepared.lock;
+    write_journal(repo, lock, &journal)?;
+    let done = match step(context, lock, &journal, Expect::Captured) {
+        Ok(done) => done,
+        Err(error) => return Err(revert(context, lock, &journal, error)),
+    };
+    result.verified = done.verified;
+    result.kept.extend(done.restored.kept);
+    result.kept.sort();
+    result.kept.dedup();
+    if let Err(error) = settle_journal(context, lock, &journal) {
+        // Without its event the restore has not happened: nothing could take it back.
+        return Err(if is_recorded(&context.load()?.state, &journal) {
+            error
+        } else {
+            revert(context, lock, &journal, error)
+        });
+    }
+    let run = context.load()?.state.run(&key).cloned();
+    Ok(Restore { changed: true, result, run })
+}
+
+fn encode(carry_out: &CarryOut) -> Result<serde_json::Value> {
+    serde_json::to_value(carry_out).map_err(|error| Error::failed("cannot encode the restore's journal", error))
+}
+
+fn decode(journal: &RestoreJournal) -> Result<CarryOut> {
+    CarryOut::deserialize(&journal.context)
+        .map_err(|error| Error::new(ErrorKind::Corrupt, format!("the restore's journal is damaged: {error}")))
+}
+
+fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRequest) -> Result<Option<Head>> {
+    let commit = match &planned.head {
+        HeadPlan::Stay => return Ok(None),
+        HeadPlan::Move(to) => to.clone(),
+        HeadPlan::Revert => {
+            let message = format!("Revert to checkpoint {}\n", planned.target.id);
+            let tree = &planned.stored.tree;
+            let made = commit_on_top(repo, &planned.prepared.lock, tree, before.commit.as_ref(), &message)?;
+            tracing::debug!(commit = %made, kind = request.kind.as_str(), "the checkpoint's content as a commit on top");
+            Some(made)
+        }
+    };
+    Ok(Some(Head { commit, branch: before.branch.clone() }))
+}
+
+struct Done {
+    restored: Restored,
+    verified: bool,
+}
+
+/// Everything between the journal and the event. May be repeated after a cut.
+fn step(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, expect: Expect) -> Result<Done> {
+    let repo = context.repo()?;
+    let carry_out = decode(journal)?;
+    let scope = carry_out.operation.scope;
+    let restored = execute(repo, lock, &journal.plan, expect)?;
+    let differing = verify(repo, &journal.plan, &restored)?;
+    if !differing.is_empty() {
+        return Err(
+            Error::new(ErrorKind::Failed, "what was written does not read back as the checkpoint's").paths(differing)
+        );
+    }
+    let mut memory_kept = Vec::new();
+    if scope.covers_state() && journal.selection.is_empty() {
+        memory_kept = restore_memory(context, journal, carry_out.clear_loop_state)?;
+    }
+    if let Some(after) = &journal.head_after {
+        let now = repo.head()?;
+        if now != *after {
+            let message = format!("recover: {} to {}", journal.kind, carry_out.operation.checkpoint_id);
+            move_branch(repo, lock, &journal.head_before, after.commit.as_ref(), &message)?;
+        }
+    }
+    if journal.restore_index {
+        let mut stored = load_checkpoint(repo, &journal.target_commit)?;
+        if carry_out.on_top {
+            stored.index_tree = Some(stored.tree.clone());
+            stored.manifest.index_extras.clear();
+        }
+        restore_index(repo, lock, &stored, context.lock_timeout())?;
+    } else if context.has_git() && scope != Scope::State {
+        let touched: Vec<RepoPath> = restored.written.clone();
+        if let Err(error) = refresh_index(repo, lock, &touched, context.lock_timeout()) {
+            // Only stat data: git finds out by itself, a little slower.
+            tracing::debug!(%error, "the index was not refreshed");
+        }
+    }
+    let mut restored = restored;
+    restored.kept.extend(memory_kept);
+    Ok(Done { restored, verified: true })
+}
+
+/// Puts the working memory back. What the loop wrote since the safety checkpoint stays as it is and is returned.
+fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state: bool) -> Result<Vec<PathReason>> {
+    let repo = context.repo()?;
+    let now = memory::read(context)?;
+    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
+    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+    let mut plan = memory::plan(&now, &then, &context.settings().memory)?;
+    if clear_loop_state {
+        plan.clear(&memory::loop_state(&now, &context.settings().memory)?);
+    }
+    let kept = plan.leave_changed(&now, &[&before, &then]);
+    memory::apply(context.store().dir(), &plan)?;
+    Ok(kept)
+}
+
+/// Takes back what a failed restore has done so far. The journal stays only where that fails too.
+fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+    match take_back(context, lock, journal) {
+        Ok(left) if left.is_empty() => error,
+        Ok(left) => {
+            let mut partial = Error::new(ErrorKind::Partial, format!("{error}; not everything could be taken back"));
+            partial.hint = Some("recover undo, once what is in the way is gone".to_owned());
+            partial.paths(left)
+        }
+        Err(second) => {
+            tracing::error!(%second, "the restore could not be taken back");
+            Error::new(ErrorKind::CutOff, format!("{error}; taking it back failed: {second}"))
+                .hint("recover doctor --repair")
+        }
+    }
+}
+
+fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+    let repo = context.repo()?;
+    let inverse = journal.plan.invert();
+    let mut left = execute(repo, lock, &inverse, Expect::CutOff)?.kept;
+    let carry_out = decode(journal)?;
+    if carry_out.operation.scope.covers_state() && journal.selection.is_empty() {
+        let now = memory::read(context)?;
+        let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
+        let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+        let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
+        left.extend(plan.leave_changed(&now, &[&before, &then]));
+        memory::apply(context.store().dir(), &plan)?;
+    }
+    if let Some(after) = &journal.head_after
+        && repo.head()? == *after
+    {
+        let message = format!("recover: {} taken back", journal.kind);
+        move_branch(repo, lock, after, journal.head_before.commit.as_ref(), &message)?;
+    }
+    let safety = load_checkpoint(repo, &journal.safety_commit)?;
+    // Only an index that was put back already has to be: somebody may hold its lock, which is why it was not.
+    if journal.restore_index && !index_is(repo, &safety)? {
+        restore_index(repo, lock, &safety, context.lock_timeout())?;
+    }
+    reap_temp_files(repo, lock, &journal.plan)?;
+    remove_journal(repo, lock)?;
+    Ok(left)
+}
+
+/// The event, then the journal goes: from here on the restore is history.
+fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    let carry_out = decode(journal)?;
+    let mut ledger = context.store().lock()?;
+    if !is_recorded(ledger.state(), journal) {
+        let payload = Payload::Restored { operation: Box::new(carry_out.operation) };
+        let event = NewEvent { run: carry_out.run.clone(), source: EventSource::Recover, payload };
+        ledger.append(context.clock.now(), vec![event])?;
+        write_views(&ledger, carry_out.run.as_ref())?;
+    }
+    drop(ledger);
+    Ok(remove_journal(context.repo()?, lock)?)
+}
+
+/// Whether the restore's event is in the ledger.
+fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
+    state.worktrees.values().any(|worktree| worktree.last_operation.as_deref() == Some(journal.operation_id.as_str()))
+}
+
+/// Finishes a restore that a kill cut off, or takes it back where that is not possible. Returns what was done.
+pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
+    let repo = context.repo()?;
+    if read_journal(repo)?.is_none() {
+        return Ok(None);
+    }
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    // Read again under the lock: whoever held it may have been the one that was at it.
+    let Some(journal) = read_journal(repo)? else { return Ok(None) };
+    reap_temp_files(repo, &lock, &journal.plan)?;
+    match step(context, &lock, &journal, Expect::CutOff) {
+        Ok(_) => {
+            settle_journal(context, &lock, &journal)?;
+            Ok(Some(format!("finished {} {}", journal.kind, journal.operation_id)))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a restore that was cut off cannot be finished; it is taken back");
+            let left = take_back(context, &lock, &journal)?;
+            if !left.is_empty() {
+                return Err(
+                    Error::new(ErrorKind::Partial, "a cut-off restore could be taken back in part only").paths(left)
+                );
+            }
+            Ok(Some(format!("took back {} {}", journal.kind, journal.operation_id)))
+        }
+    }
+}
+
+/// Puts the working memory back as an operation of its own: nothing but the state directory is touched (L6).
+pub fn restore_state_only(
+    context: &Context,
+    lock: &WorktreeLock,
+    run: &RunKey,
+    operation: Operation,
+    commits: (&crate::model::snapshot::ObjectId, &crate::model::snapshot::ObjectId),
+) -> Result<RestoreJournal> {
+    let journal = RestoreJournal {
+        version: JOURNAL_VERSION,
+        operation_id: operation.id.clone(),
+        kind: operation.kind.as_str().to_owned(),
+        safety_commit: commits.0.clone(),
+        target_commit: commits.1.clone(),
+        selection: Vec::new(),
+        plan: crate::policy::restore_plan::RestorePlan::default(),
+        kept: Vec::new(),
+        head_before: Head::default(),
+        head_after: None,
+        restore_index: false,
+        context: encode(&CarryOut { run: Some(run.clone()), operation, clear_loop_state: true, on_top: false })?,
+    };
+    let repo = context.repo()?;
+    write_journal(repo, lock, &journal)?;
+    let kept = restore_memory(context, &journal, true).map_err(|error| revert(context, lock, &journal, error))?;
+    if !kept.is_empty() {
+        tracing::warn!(?kept, "written meanwhile: left as it is");
+    }
+    Ok(journal)
+}

@@ -1,0 +1,104 @@
+//! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
+
+use crate::git::Repo;
+use crate::git::head::{commits_between, on_remote_tracking, tree_of};
+use crate::model::manifest::{Head, Manifest};
+use crate::model::run::Run;
+use crate::model::snapshot::ObjectId;
+
+use super::super::error::{Error, ErrorKind, Result};
+use super::RestoreRequest;
+
+/// What to do about commits made since the checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commits {
+    /// Take the run's own off the branch, refuse where others are among them.
+    #[default]
+    Refuse,
+    /// Leave HEAD.
+    Keep,
+    /// Take all of them off the branch; they stay reachable from the safety checkpoint.
+    Drop,
+    /// Make one new commit with the checkpoint's content on top.
+    Revert,
+}
+
+/// What happens to HEAD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeadPlan {
+    /// Nothing.
+    Stay,
+    /// It goes to this commit (`None`: the branch has none again).
+    Move(Option<ObjectId>),
+    /// A new commit with the checkpoint's tree comes on top.
+    Revert,
+}
+
+/// Refuses while a merge, rebase or the like is in progress that the checkpoint did not have.
+pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
+    match &now.operation {
+        Some(operation) if target.operation.as_ref() != Some(operation) => {
+            let message = format!("a {operation} is in progress that the checkpoint did not have");
+            Err(Error::new(ErrorKind::OperationInProgress, message)
+                .hint(format!("finish it, or give it up: git {operation} --abort")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Decides what happens to HEAD.
+pub fn plan(repo: &Repo, run: Option<&Run>, now: &Head, target: &Head, request: &RestoreRequest) -> Result<HeadPlan> {
+    let commits = request.commits;
+    if commits == Commits::Revert {
+        return Ok(HeadPlan::Revert);
+    }
+    if commits == Commits::Keep || now == target {
+        return Ok(HeadPlan::Stay);
+    }
+    if now.branch != target.branch {
+        let name = |head: &Head| head.branch.clone().unwrap_or_else(|| "a detached HEAD".to_owned());
+        let message = format!("the checkpoint was taken on {}, now it is {}", name(target), name(now));
+        let back = target.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/"));
+        let hint = back.map_or_else(String::new, |branch| format!("git switch {branch}, or "));
+        return Err(
+            Error::new(ErrorKind::HeadMoved, message).hint(format!("{hint}--commits keep puts only the files back"))
+        );
+    }
+    if commits == Commits::Refuse
+        && let Some(current) = &now.commit
+    {
+        let since = commits_between(repo, target.commit.as_ref(), current)?;
+        let left_there = request
+            .undoes
+            .as_ref()
+            .is_some_and(|undone| undone.after.as_ref() == Some(current) && undone.before == target.commit);
+        let own = |commit: &&ObjectId| left_there || run.is_some_and(|run| run.own_commits.contains(*commit));
+        let foreign: Vec<_> = since.iter().filter(|commit| !own(commit)).collect();
+        if !foreign.is_empty() {
+            let message = format!(
+                "{} commit(s) since the checkpoint were not made by the run ({}…)",
+                foreign.len(),
+                foreign[0].short()
+            );
+            return Err(Error::new(ErrorKind::HeadMoved, message).hint(
+                "--commits keep leaves them and puts only the files back; drop takes them off the branch; \
+                 revert adds one commit on top",
+            ));
+        }
+        if on_remote_tracking(repo, &since)? {
+            return Err(Error::new(
+                ErrorKind::HeadMoved,
+                "commits since the checkpoint are on a remote-tracking branch",
+            )
+            .hint("--commits revert adds one commit on top; keep puts only the files back"));
+        }
+    }
+    Ok(HeadPlan::Move(target.commit.clone()))
+}
+
+/// Whether the index held nothing but HEAD's content, so that it may follow HEAD without anything staged being lost.
+pub fn index_is_clean(repo: &Repo, head: &Head, index_tree: Option<&ObjectId>, manifest: &Manifest) -> bool {
+    let staged_only = manifest.index_extras.iter().any(|extra| extra.stage > 0 || extra.intent_to_add);
+    let tree = head.commit.as_ref().and_then(|commit| tree_of(repo, commit).ok());
+    !staged_only && index_tree.is_some() && tree.as_ref() == index_tree
+}

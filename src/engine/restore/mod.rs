@@ -1,0 +1,131 @@
+//! Putting a checkpoint back: plan, safety checkpoint, journal, files, working memory, HEAD, index, event.
+//!
+//! Rollback, `checkpoint restore`, undo and redo are this one operation with different targets. Nothing is written
+//! before everything that can be refused has been refused, and nothing is overwritten that the safety checkpoint does
+//! not hold.
+
+mod carry_out;
+mod head;
+mod plan;
+
+use serde::Serialize;
+
+use crate::model::checkpoint::StorageType;
+use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::policy::restore_plan::Edits;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::{checkpoint, settle};
+
+pub use carry_out::{CarryOut, finish_cut_off, restore_state_only};
+pub use head::Commits;
+
+/// What is to be put back, and how.
+#[derive(Clone, Debug)]
+pub struct RestoreRequest {
+    /// Which command it is.
+    pub kind: OperationKind,
+    /// The run whose bookkeeping follows, where it does; else the run the event is about.
+    pub run: Option<RunKey>,
+    /// The checkpoint.
+    pub checkpoint_id: String,
+    /// What it covers.
+    pub scope: Scope,
+    /// Only these paths (globs); empty for all.
+    pub paths: Vec<String>,
+    /// What to do about commits made since.
+    pub commits: Commits,
+    /// What to do about hand edits.
+    pub edits: Edits,
+    /// Whether the captured index is put back too.
+    pub restore_index: bool,
+    /// How the run's bookkeeping follows.
+    pub reposition: Option<Reposition>,
+    /// Where the operation that is taken back found HEAD and left it: while it is still there, it may go back unasked.
+    pub undoes: Option<HeadMove>,
+}
+
+/// What a restore did, or would do.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestoreResult {
+    /// Whether all of it was done.
+    pub success: bool,
+    /// The iteration after which the checkpoint was taken.
+    pub restored_to_iteration: u32,
+    /// The checkpoint.
+    pub checkpoint_id: String,
+    /// How it is kept.
+    pub storage_type: StorageType,
+    /// What holds the state before; `None` in a plan and where nothing changed.
+    pub safety_checkpoint_id: Option<String>,
+    /// Paths written.
+    pub written: Vec<RepoPath>,
+    /// Paths deleted.
+    pub deleted: Vec<RepoPath>,
+    /// Paths left as they are, and why.
+    pub kept: Vec<PathReason>,
+    /// HEAD before and after.
+    pub head: HeadMove,
+    /// Whether what was written was read again and found to be the checkpoint's.
+    pub verified: bool,
+}
+
+/// A restore that was planned or done.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    /// Whether anything changed (or would).
+    pub changed: bool,
+    /// What.
+    pub result: RestoreResult,
+    /// The run afterwards.
+    pub run: Option<Run>,
+}
+
+/// Does it; with `--dry-run` only plans it.
+pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
+    restore_with(context, request.kind, |_| Ok(request.clone()))
+}
+
+/// Does what `request` makes of the state as it is once nobody else can change the work tree: two restores at once take
+/// place one after the other, and each is chosen and planned from what the other left.
+pub fn restore_with(
+    context: &Context,
+    kind: OperationKind,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    if !context.dry_run() {
+        context.check_safe_mode(kind.as_str())?;
+        settle::settle(context)?;
+    }
+    let lock = checkpoint::lock(context)?;
+    let state = settle::load_settled(context)?;
+    refuse_live_attempt(context, &state)?;
+    let request = request(&state)?;
+    let planned = plan::plan(context, lock, &state, &request)?;
+    let run = || request.run.as_ref().and_then(|key| state.run(key)).cloned();
+    let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)));
+    let changes = !planned.is_empty() || moves;
+    if context.dry_run() || !changes {
+        return Ok(Restore { changed: changes, result: planned.result(None, !context.dry_run()), run: run() });
+    }
+    carry_out::carry_out(context, &request, planned)
+}
+
+/// While an attempt of a live `recover run` is under way in this work tree, nothing is put back under it.
+fn refuse_live_attempt(context: &Context, state: &State) -> Result<()> {
+    let own = std::process::id();
+    let worktree = context.worktree_name();
+    for run in state.runs_of(&worktree) {
+        let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
+        if let Some(supervisor) = supervisor.filter(|id| id.pid != own && crate::process::is_alive(id)) {
+            let message = format!("an attempt of run {} is under way (pid {})", run.key, supervisor.pid);
+            return Err(Error::new(ErrorKind::Locked, message)
+                .hint(format!("wait for it, or stop it first: kill -INT {}", supervisor.pid)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Whether another attempt is allowed, waiting for it, and forgetting failures (L2, L4).
+
+use std::time::Duration;
+
+use crate::model::decision::{BudgetScope, Standing};
+use crate::model::event::Payload;
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::policy::budget::Account;
+use crate::policy::retry_status::{RetryStatus, retry_status};
+use crate::policy::settings::{RetrySettings, Settings};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::{attempt, select, settle};
+
+/// The settings with the run's own overrides.
+pub fn settings_of(context: &Context, run: &Run) -> Settings {
+    let mut settings = context.settings().clone();
+    if let Some(attempts) = run.spec.attempts {
+        settings.retry.override_attempts = Some(attempts);
+    }
+    settings
+}
+
+/// A run and how it stands.
+#[derive(Debug)]
+pub struct Retry {
+    /// The run; `None` where nothing has been recorded.
+    pub run: Option<Run>,
+    /// How it stands.
+    pub status: Option<RetryStatus>,
+    /// What is allowed.
+    pub standing: Standing,
+    /// The limit where no failure names its own.
+    pub max_attempts: u32,
+}
+
+/// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
+pub fn look(context: &Context) -> Result<Retry> {
+    let state = settle::load_settled(context)?;
+    of_state(context, &state)
+}
+
+fn of_state(context: &Context, state: &State) -> Result<Retry> {
+    let retry: &RetrySettings = &context.settings().retry;
+    let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
+    let Some(run) = select::find(context, state)? else {
+        return Ok(Retry { run: None, status: None, standing: Standing::Allowed, max_attempts });
+    };
+    let settings = settings_of(context, run);
+    let status = retry_status(state, run, &settings.retry, context.clock.now());
+    let standing = status.standing;
+    Ok(Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts })
+}
+
+/// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
+/// as it is.
+pub fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
+    let deadline = longest.map(|longest| context.clock.now().plus(longest));
+    loop {
+        let retry = look(context)?;
+        let Standing::Wait(until) = retry.standing else { return Ok(retry) };
+        sleep(context, until, deadline)?;
+    }
+}
+
+/// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after.
+pub fn sleep(
+    context: &Context,
+    until: crate::model::time::Timestamp,
+    deadline: Option<crate::model::time::Timestamp>,
+) -> Result<()> {
+    if let Some(deadline) = deadline.filter(|deadline| *deadline < until) {
+        interruptible(context, deadline)?;
+        let message = format!("gave up waiting: the next attempt is allowed at {until}");
+        return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint("wait longer, or use --wait without a limit"));
+    }
+    interruptible(context, until)
+}
+
+fn interruptible(context: &Context, until: crate::model::time::Timestamp) -> Result<()> {
+    let slept = context.clock.sleep_until(until, &context.interrupts);
+    slept.map_err(|signal| {
+        let message = format!("interrupted by {} while waiting; no attempt was used", signal.name());
+        Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+    })
+}
+
+/// Refuses an attempt that would be the last of a budget which another run's attempt, under way now, may still use up
+/// (exit 7): of two that want the last one, one gets it.
+pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &RetryStatus) -> Result<()> {
+    let subtask = run.default_subtask(run.current_iteration);
+    let session = attempt::session_of(context, run);
+    let account = Account { state, run, subtask: &subtask, session: &session };
+    let claimed = account.under_way_elsewhere(|live| live.supervisor.as_ref().is_some_and(crate::process::is_alive));
+    for budget in &status.budgets {
+        let others = match budget.scope {
+            BudgetScope::Task => claimed.task,
+            BudgetScope::Session => claimed.session,
+            _ => continue,
+        };
+        if others > 0 && budget.left <= others {
+            let scope = budget.scope.as_str();
+            let message = format!("the last attempt of the {scope} is under way in another run");
+            return Err(Error::new(ErrorKind::Exhausted, message).hint("recover resume, when it has passed"));
+        }
+    }
+    Ok(())
+}
+
+/// Forgets the run's failures and its cooldown.
+pub fn reset(context: &Context) -> Result<Retry> {
+    settle::settle(context)?;
+    let mut ledger = context.store().lock()?;
+    let key: RunKey = select::require(context, ledger.state())?.key.clone();
+    ledger.append(context.clock.now(), vec![NewEvent::about(&key, Payload::RetryReset {})])?;
+    write_views(&ledger, Some(&key))?;
+    of_state(context, ledger.state())
+}

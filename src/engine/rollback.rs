@@ -1,0 +1,122 @@
+//! Rollback (B10): one iteration, to a checkpoint, or full; the run's bookkeeping follows.
+
+use crate::model::operation::{OperationKind, Reposition, Scope};
+use crate::model::run::{Run, RunStatus};
+use crate::model::selector::Selector;
+use crate::model::state::State;
+use crate::policy::restore_plan::Edits;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::restore::{Commits, Restore, RestoreRequest, restore_with};
+use super::select;
+
+/// Where to go back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To before this iteration.
+    Iteration(u32),
+    /// To this checkpoint.
+    Checkpoint(Selector),
+    /// To before the run.
+    Full,
+}
+
+/// How.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is put back.
+    pub scope: Scope,
+    /// Only these paths (globs).
+    pub paths: Vec<String>,
+    /// What to do about commits.
+    pub commits: Commits,
+    /// What to do about hand edits.
+    pub edits: Edits,
+    /// Whether the captured index is put back too.
+    pub restore_index: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            scope: Scope::All,
+            paths: Vec::new(),
+            commits: Commits::Refuse,
+            edits: Edits::Refuse,
+            restore_index: false,
+        }
+    }
+}
+
+/// Rolls back.
+pub fn rollback(context: &Context, target: &Target, options: &Options) -> Result<Restore> {
+    restore_with(context, OperationKind::Rollback, |state| request(context, state, target, options))
+}
+
+fn request(context: &Context, state: &State, target: &Target, options: &Options) -> Result<RestoreRequest> {
+    let run = select::find(context, state)?;
+    let checkpoint = match target {
+        Target::Iteration(number) => before_iteration(state, run, *number)?,
+        Target::Checkpoint(selector) => select::checkpoint(context, state, selector)?,
+        Target::Full => select::checkpoint(context, state, &Selector::Initial)?,
+    };
+    // A checkpoint of another run may be put back; only the run it belongs to moves along.
+    let run = state.run(&checkpoint.run).filter(|_| run.is_none_or(|run| run.key == checkpoint.run)).or(run);
+    let own = run.is_some_and(|run| run.key == checkpoint.run);
+    // Part of the files, or the working memory alone, is no way back to an earlier iteration.
+    let whole = options.scope.covers_files() && options.paths.is_empty();
+    let reposition = run.filter(|_| own && whole).map(|run| reposition(run, target, checkpoint.after_iteration));
+    Ok(RestoreRequest {
+        kind: OperationKind::Rollback,
+        run: run.map(|run| run.key.clone()),
+        checkpoint_id: checkpoint.id.clone(),
+        scope: options.scope,
+        paths: options.paths.clone(),
+        commits: options.commits,
+        edits: options.edits,
+        restore_index: options.restore_index,
+        reposition,
+        undoes: None,
+    })
+}
+
+fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
+    match target {
+        Target::Full => Reposition { current_iteration: 1, status: RunStatus::Pending, clear_failure: true },
+        Target::Iteration(number) => {
+            Reposition { current_iteration: *number, status: RunStatus::Paused, clear_failure: false }
+        }
+        Target::Checkpoint(_) => Reposition {
+            current_iteration: after_iteration.saturating_add(1).min(run.current_iteration.max(1)).max(1),
+            status: RunStatus::Paused,
+            clear_failure: false,
+        },
+    }
+}
+
+/// The checkpoint before iteration `number`: after the iteration before it (the latest that did not fail, else the
+/// latest), or the initial one.
+fn before_iteration<'a>(
+    state: &'a State,
+    run: Option<&Run>,
+    number: u32,
+) -> Result<&'a crate::model::checkpoint::Checkpoint> {
+    let none = || {
+        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available before iteration {number}"))
+            .hint("recover checkpoint list, or start fresh: recover resume --restart")
+    };
+    let run = run.ok_or_else(none)?;
+    if number > run.current_iteration.max(1) {
+        return Err(none().hint(format!("the run is at iteration {}", run.current_iteration)));
+    }
+    let key = &run.key;
+    let wanted = number.saturating_sub(1);
+    if wanted == 0
+        && let Ok(initial) = state.select(&Selector::Initial, Some(key))
+    {
+        return Ok(initial);
+    }
+    // A skipped iteration may have left no good one: then the one before it is the way back.
+    (0..=wanted).rev().find_map(|after| state.select(&Selector::Iteration(after), Some(key)).ok()).ok_or_else(none)
+}

@@ -1,0 +1,278 @@
+//! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
+
+use crate::model::decision::{Action, Decision, Standing};
+use crate::model::event::Payload;
+use crate::model::failure::Cause;
+use crate::model::operation::{OperationKind, Scope};
+use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
+use crate::model::time::Timestamp;
+use crate::policy::restore_plan::Edits;
+use crate::policy::retry_status::retry_status;
+use crate::process::{Program, Show, Supervised};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::super::attempt::{self, Ended, Started, run_of};
+use super::super::context::Context;
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::restore::{Commits, RestoreRequest, restore};
+use super::super::{manual_fix, retry};
+use super::execute::{begin_of, execute};
+use super::{DriveOptions, Driven, Driving, Outcome};
+
+/// What follows an attempt.
+enum Next {
+    /// Another attempt, of this or of the next iteration.
+    GoOn,
+    /// The run stops here.
+    Stop(Outcome),
+}
+
+/// Drives a run from where it stands.
+pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Result<Driven> {
+    let key = &driving.key;
+    let mut driver = Driver { context, key, options, escalated: false, interrupted: None, child_exit_code: None };
+    let outcome = driver.run()?;
+    driver.finish(outcome)
+}
+
+struct Driver<'a> {
+    context: &'a Context,
+    key: &'a RunKey,
+    options: &'a DriveOptions,
+    /// An iteration was given up for a person to look at.
+    escalated: bool,
+    interrupted: Option<i32>,
+    child_exit_code: Option<i32>,
+}
+
+impl Driver<'_> {
+    fn run(&mut self) -> Result<Outcome> {
+        loop {
+            let run = self.load()?;
+            if let Some(outcome) = self.is_done(&run)? {
+                return Ok(outcome);
+            }
+            if let Some(outcome) = self.wait(&run)? {
+                return Ok(outcome);
+            }
+            let Some((before, started)) = self.claim()? else { continue };
+            let executed = execute(self.context, self.key, &before, &started, self.options);
+            let executed = match executed {
+                Ok(executed) => executed,
+                Err(error) => return Err(self.abandon(&started, error)),
+            };
+            self.interrupted = executed.interrupted;
+            self.child_exit_code = executed.child_exit_code;
+            let ended = attempt::end(self.context, self.key, &started, executed.ending)?;
+            match self.follow(&ended, &started)? {
+                Next::GoOn => {}
+                Next::Stop(outcome) => return Ok(outcome),
+            }
+        }
+    }
+
+    fn load(&self) -> Result<Run> {
+        run_of(&self.context.load()?.state, self.key)
+    }
+
+    /// Whether no iteration is left, or the goal is reached.
+    fn is_done(&mut self, run: &Run) -> Result<Option<Outcome>> {
+        let ended = if self.escalated { Outcome::Escalated } else { Outcome::Complete };
+        let between = run.failure.is_none() && run.current_iteration > 1;
+        if between && let Some(until) = &run.spec.until {
+            let reached = self.passes(until)?;
+            if self.interrupted.is_some() {
+                return Ok(Some(Outcome::Cancelled));
+            }
+            if reached {
+                return Ok(Some(ended));
+            }
+        }
+        let Some(total) = run.spec.iterations_total else { return Ok(None) };
+        if run.current_iteration <= total {
+            return Ok(None);
+        }
+        Ok(Some(if run.spec.until.is_some() && !self.escalated { Outcome::Failed } else { ended }))
+    }
+
+    fn passes(&mut self, command: &str) -> Result<bool> {
+        let shell = self.context.settings().runner.shell.clone();
+        let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
+        let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, self.context.worktree()) };
+        let exit = supervised
+            .run(&self.context.interrupts, |_| Ok(()))
+            .map_err(|error| Error::io(format!("cannot run --until '{command}'"), error))?;
+        self.interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+        Ok(exit.exit_code == Some(0))
+    }
+
+    /// Waits for the earliest time, or says that the run stops here.
+    fn wait(&mut self, run: &Run) -> Result<Option<Outcome>> {
+        let state = self.context.load()?.state;
+        let settings = retry::settings_of(self.context, run);
+        match retry_status(&state, run, &settings.retry, self.context.clock.now()).standing {
+            Standing::Allowed => Ok(None),
+            Standing::Exhausted => Ok(Some(Outcome::Failed)),
+            Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
+            Standing::Wait(until) => self.wait_until(run, until),
+        }
+    }
+
+    fn wait_until(&mut self, run: &Run, until: Timestamp) -> Result<Option<Outcome>> {
+        let outcome = if run.parked.is_some() { Outcome::Parked } else { Outcome::Paused };
+        if self.options.no_wait {
+            return Ok(Some(outcome));
+        }
+        tracing::info!(%until, "waiting for the next attempt");
+        let deadline = self.options.longest_wait.map(|longest| self.context.clock.now().plus(longest));
+        match retry::sleep(self.context, until, deadline) {
+            Ok(()) => Ok(None),
+            Err(Error { kind: ErrorKind::Interrupted(code), .. }) => {
+                self.interrupted = Some(code);
+                Ok(Some(outcome))
+            }
+            Err(error) => {
+                self.stand(RunStatus::Paused)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Claims the next attempt under the ledger's lock: of two that want the last one, exactly one gets it. `None` when
+    /// it is not allowed any more.
+    fn claim(&self) -> Result<Option<(Run, Started)>> {
+        let mut ledger = self.context.store().lock()?;
+        let before = run_of(ledger.state(), self.key)?;
+        let settings = retry::settings_of(self.context, &before);
+        let status = retry_status(ledger.state(), &before, &settings.retry, self.context.clock.now());
+        if status.standing != Standing::Allowed {
+            return Ok(None);
+        }
+        if before.granted == 0 {
+            retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
+        }
+        let started = attempt::begin(self.context, &mut ledger, self.key, &begin_of(&before))?;
+        write_views(&ledger, Some(self.key))?;
+        Ok(Some((before, started)))
+    }
+
+    /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
+    fn abandon(&self, started: &Started, error: Error) -> Error {
+        let evidence = crate::model::failure::FailureEvidence { cancelled: true, ..Default::default() };
+        let mut failure = crate::policy::classify::classify(&evidence, None, &[], self.context.clock.now());
+        failure.message = error.to_string();
+        let ending = attempt::Ending { failure: Some(failure), ..attempt::Ending::default() };
+        if let Err(second) = attempt::end(self.context, self.key, started, ending) {
+            tracing::error!(%second, "the attempt's end was not recorded");
+        }
+        error
+    }
+
+    fn follow(&mut self, ended: &Ended, started: &Started) -> Result<Next> {
+        if self.interrupted.is_some() {
+            return Ok(Next::Stop(Outcome::Cancelled));
+        }
+        let Some(decision) = &ended.decision else { return Ok(Next::GoOn) };
+        if ended.failure.as_ref().is_some_and(|failure| failure.cause == Cause::Cancelled) {
+            return Ok(Next::Stop(Outcome::Cancelled));
+        }
+        tracing::info!(actions = ?decision.actions, reason = %decision.reason, "decided");
+        if ended.run.spec.on_failure == OnFailure::Stop {
+            return Ok(Next::Stop(Outcome::Failed));
+        }
+        if decision.has(Action::Skip) {
+            self.skip(started.iteration, &decision.reason)?;
+            self.escalated |= decision.has(Action::Escalate);
+            return Ok(Next::GoOn);
+        }
+        if decision.has(Action::ManualFix) && !decision.has(Action::Escalate) {
+            manual_fix::open(self.context, self.key)?;
+            return Ok(Next::Stop(Outcome::Paused));
+        }
+        if decision.has(Action::Escalate) {
+            return Ok(Next::Stop(Outcome::Escalated));
+        }
+        if !decision.leads_to_attempt() {
+            return Ok(Next::Stop(Outcome::Failed));
+        }
+        if decision.has(Action::Rollback) {
+            self.roll_back(&ended.run, decision)?;
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn skip(&self, iteration: u32, reason: &str) -> Result<()> {
+        let payload =
+            Payload::IterationChanged { iteration, status: IterationStatus::Skipped, reason: Some(reason.to_owned()) };
+        self.append(vec![payload])
+    }
+
+    /// Puts the files of the way back in place. Hand edits made meanwhile stay, and so does HEAD where moving it is
+    /// not the run's to do.
+    fn roll_back(&self, run: &Run, decision: &Decision) -> Result<()> {
+        let state = self.context.load()?.state;
+        let cause = run.failure.as_ref().map(|failure| failure.cause);
+        let Some(target) = super::super::resume::way_back(&state, self.key, cause) else { return Ok(()) };
+        let mut request = RestoreRequest {
+            kind: OperationKind::Rollback,
+            run: Some(self.key.clone()),
+            checkpoint_id: target.id.clone(),
+            scope: Scope::All,
+            paths: Vec::new(),
+            commits: Commits::Refuse,
+            edits: Edits::Keep,
+            restore_index: false,
+            reposition: None,
+            undoes: None,
+        };
+        tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
+        match restore(self.context, &request) {
+            Err(error) if error.kind == ErrorKind::HeadMoved => {
+                tracing::warn!(%error, "HEAD stays; only the files go back");
+                request.commits = Commits::Keep;
+                restore(self.context, &request).map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
+
+    fn append(&self, payloads: Vec<Payload>) -> Result<()> {
+        let mut ledger = self.context.store().lock()?;
+        let events = payloads.into_iter().map(|payload| NewEvent::about(self.key, payload)).collect();
+        ledger.append(self.context.clock.now(), events)?;
+        Ok(write_views(&ledger, Some(self.key))?)
+    }
+
+    fn stand(&self, status: RunStatus) -> Result<()> {
+        if self.load()?.status == status {
+            return Ok(());
+        }
+        let reason = format!("the run stopped: {}", status.as_str());
+        self.append(vec![Payload::RunStatusChanged { status, reason }])
+    }
+
+    fn finish(&self, outcome: Outcome) -> Result<Driven> {
+        let status = match outcome {
+            Outcome::Complete => RunStatus::Complete,
+            Outcome::Failed => RunStatus::Failed,
+            Outcome::Paused => RunStatus::Paused,
+            Outcome::Parked => RunStatus::Parked,
+            Outcome::Escalated => RunStatus::Escalated,
+            Outcome::Cancelled => RunStatus::Cancelled,
+        };
+        self.stand(status)?;
+        let state = self.context.load()?.state;
+        let run = run_of(&state, self.key)?;
+        let settings = retry::settings_of(self.context, &run);
+        let standing = retry_status(&state, &run, &settings.retry, self.context.clock.now()).standing;
+        Ok(Driven {
+            outcome,
+            decision: run.decision.clone(),
+            run,
+            standing,
+            interrupted: self.interrupted,
+            child_exit_code: self.child_exit_code,
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! One attempt: prompt, environment, command, feedback loops, verdict.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::agent;
+use crate::durable::write_atomic;
+use crate::model::event::Payload;
+use crate::model::run::{ProcessId, Run, RunKey};
+use crate::policy::classify::{classify, guess_stage};
+use crate::policy::prompt::{PromptParts, prompt};
+use crate::process::{Program, Supervised, own_id};
+use crate::store::NewEvent;
+
+use super::super::attempt::{Begin, Ending, Started};
+use super::super::context::Context;
+use super::super::error::{Error, Result};
+use super::feedback::{LoopSetting, evidence_of, identity, loops_of, run_loops};
+use super::{DriveOptions, millis};
+
+/// What was executed.
+pub struct Executed {
+    /// For the record.
+    pub ending: Ending,
+    /// Exit code of the signal that interrupted it.
+    pub interrupted: Option<i32>,
+    /// Exit code of the child.
+    pub child_exit_code: Option<i32>,
+}
+
+/// What an attempt of `run` is begun with.
+pub fn begin_of(run: &Run) -> Begin {
+    Begin { approach: run.spec.approach.clone(), iteration: None, subtask: None, supervisor: Some(own_id()) }
+}
+
+/// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
+pub fn prompt_of(before: &Run, subtask: &str) -> Option<String> {
+    let strategy = before.resumed_with.or_else(|| before.decision.as_ref().and_then(|decision| decision.strategy));
+    prompt(&PromptParts {
+        run: before,
+        subtask,
+        strategy,
+        error_context: before.next_error_context,
+        instructions: before.next_instructions.as_deref(),
+    })
+}
+
+/// Runs the command and the loops of an attempt that was begun. `before` is the run as it stood before.
+pub fn execute(
+    context: &Context,
+    key: &RunKey,
+    before: &Run,
+    started: &Started,
+    options: &DriveOptions,
+) -> Result<Executed> {
+    let folder = attempt_dir(context, key, started)?;
+    let log = folder.join("output.log");
+    let text = prompt_of(before, &started.subtask);
+    let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
+    supervised.log = Some(log.clone());
+    let exit = supervised
+        .run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
+        .map_err(|error| Error::io(format!("cannot run {}", before.spec.command.join(" ")), error))?;
+    let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+    if exit.leaked {
+        tracing::warn!("processes of the attempt outlived it and were ended");
+    }
+    if let Some(error) = &exit.log_error {
+        tracing::warn!(%error, log = %log.display(), "the attempt's log is incomplete");
+    }
+
+    let child_exit_code = exit.exit_code;
+    let mut ending = Ending {
+        duration_ms: millis(exit.duration),
+        exit_code: exit.exit_code,
+        signal: exit.signal.clone(),
+        timed_out: exit.timed_out,
+        log_path: Some(log.to_string_lossy().into_owned()),
+        ..Ending::default()
+    };
+    let command = before.spec.command.join(" ");
+    let deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    let mut evidence = evidence_of(exit, guess_stage(&command), Some(command.clone()), deadline);
+    evidence.agent.clone_from(&before.spec.agent);
+    let kind = agent::detect(Some(&command), before.spec.agent.as_deref(), &evidence.stdout);
+    let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
+    ending.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
+
+    let says_error = record.as_ref().is_some_and(|record| record.final_error.is_some() && !record.is_success);
+    let ended_well = evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error;
+    if !ended_well {
+        let rules = &context.settings().rules;
+        ending.failure = Some(classify(&evidence, record.as_ref(), rules, context.clock.now()));
+        return Ok(Executed { ending, interrupted, child_exit_code });
+    }
+    let env = identity(before, started.iteration, Some(started.attempt));
+    let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder };
+    let report = run_loops(context, &loops_of(context, before), &setting)?;
+    let interrupted = report.interrupted;
+    if let Some(code) = interrupted {
+        let cancelled = crate::model::failure::FailureEvidence {
+            cancelled: true,
+            signal: Some(if code == 130 { "SIGINT".to_owned() } else { "SIGTERM".to_owned() }),
+            ..crate::model::failure::FailureEvidence::default()
+        };
+        ending.failure = Some(classify(&cancelled, None, &[], context.clock.now()));
+    } else if let Some((feedback, evidence)) = report.first_failure {
+        let mut failure = classify(&evidence, None, &context.settings().rules, context.clock.now());
+        failure.message = format!("{}: {}", feedback.name, failure.message);
+        ending.failure = Some(failure);
+        ending.in_feedback_loop = true;
+    }
+    ending.feedback_results = report.results;
+    Ok(Executed { ending, interrupted, child_exit_code })
+}
+
+fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    let event = NewEvent::about(key, Payload::ChildStarted { child: child.clone() });
+    Ok(ledger.append(context.clock.now(), vec![event])?)
+}
+
+/// The folder of an attempt's prompt, context and logs.
+fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<PathBuf> {
+    let lane = if key.phase == "-" && key.lane == "-" { String::new() } else { format!("{}_{}_", key.phase, key.lane) };
+    let lane: String = lane.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let name = format!("{lane}iteration-{}-attempt-{}", started.iteration, started.attempt);
+    let folder = context.store().run_dir(key).join(name);
+    fs::create_dir_all(&folder).map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    Ok(folder)
+}
+
+fn supervised(
+    context: &Context,
+    before: &Run,
+    started: &Started,
+    folder: &Path,
+    prompt: Option<&str>,
+    options: &DriveOptions,
+) -> Result<Supervised> {
+    let argv = before.spec.command.iter().map(std::ffi::OsString::from).collect();
+    let mut supervised = Supervised::new(Program::Argv(argv), context.worktree());
+    supervised.env_set = identity(before, started.iteration, Some(started.attempt));
+    let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
+    let mut remove = Vec::new();
+    match prompt {
+        Some(text) => {
+            let path = folder.join("prompt.md");
+            write(&path, text.as_bytes())?;
+            set("RECOVER_PROMPT_FILE", &path.to_string_lossy());
+        }
+        None => remove.push("RECOVER_PROMPT_FILE"),
+    }
+    match failure_context(before, &started.subtask) {
+        Some(json) => {
+            let path = folder.join("failure-context.json");
+            write(&path, json.to_string().as_bytes())?;
+            set("RECOVER_FAILURE_CONTEXT", &path.to_string_lossy());
+        }
+        None => remove.push("RECOVER_FAILURE_CONTEXT"),
+    }
+    match before.agent_session.as_deref().filter(|_| !before.fresh_session) {
+        Some(session) => set("RECOVER_AGENT_SESSION", session),
+        None => remove.push("RECOVER_AGENT_SESSION"),
+    }
+    supervised.env_remove = remove.into_iter().map(Into::into).collect();
+    supervised.stdin = prompt.map(|text| text.as_bytes().to_vec());
+    supervised.deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    supervised.grace = context.settings().runner.grace;
+    supervised.show = options.show;
+    supervised.log_limit = context.settings().run.log_limit;
+    Ok(supervised)
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<()> {
+    write_atomic(path, content).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+}
+
+/// What the child can read about earlier attempts; absent at a first one.
+fn failure_context(before: &Run, subtask: &str) -> Option<serde_json::Value> {
+    let earlier: Vec<_> = before
+        .attempts()
+        .filter(|(_, attempt)| attempt.subtask == subtask && attempt.failure.is_some())
+        .map(|(iteration, attempt)| {
+            serde_json::json!({
+                "iteration": iteration.number,
+                "attempt": attempt.number,
+                "approach": attempt.approach,
+                "started_at": attempt.started_at,
+                "failure": attempt.failure,
+                "feedback_results": attempt.feedback_results,
+                "log_path": attempt.log_path,
+            })
+        })
+        .collect();
+    if earlier.is_empty() && before.failure.is_none() {
+        return None;
+    }
+    Some(serde_json::json!({
+        "schema_version": 1,
+        "run_id": before.key.run_id,
+        "failure": before.failure,
+        "decision": before.decision,
+        "attempts": earlier,
+    }))
+}

@@ -1,0 +1,155 @@
+//! Running the feedback loops: each in its own process group, with its own deadline and log.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::model::failure::{FailureEvidence, LoopKind};
+use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
+use crate::model::run::Run;
+use crate::policy::summary::summarize;
+use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
+
+use super::super::context::Context;
+use super::super::error::{Error, ErrorKind, Result};
+
+/// What the loops said.
+#[derive(Debug, Default)]
+pub struct LoopReport {
+    /// By name.
+    pub results: FeedbackResults,
+    /// The evidence of the first loop that failed.
+    pub first_failure: Option<(FeedbackLoop, FailureEvidence)>,
+    /// Exit code of the signal that interrupted them.
+    pub interrupted: Option<i32>,
+}
+
+impl LoopReport {
+    /// Whether every loop passed.
+    pub fn passed(&self) -> bool {
+        self.results.values().all(|result| result.passed) && self.interrupted.is_none()
+    }
+}
+
+/// The loops of a run: the configured ones and those it was given, the latter winning where names meet.
+pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
+    let mut loops: Vec<FeedbackLoop> = context.settings().feedback.clone();
+    for own in &run.spec.feedback {
+        match loops.iter_mut().find(|known| known.name == own.name) {
+            Some(known) => *known = own.clone(),
+            None => loops.push(own.clone()),
+        }
+    }
+    loops
+}
+
+/// What every command of a run gets to know: whose it is, and where the run stands.
+pub fn identity(run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = vec![
+        ("RECOVER_RUN_ID".into(), run.key.run_id.clone().into()),
+        ("RECOVER_ITERATION".into(), iteration.to_string().into()),
+        ("RECOVER_SESSION".into(), run.session.clone().into()),
+    ];
+    variables.extend(attempt.map(|number| ("RECOVER_ATTEMPT".into(), number.to_string().into())));
+    variables
+}
+
+/// Around which loops run.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopSetting<'a> {
+    /// Their variables (see [`identity`]).
+    pub env: &'a [(OsString, OsString)],
+    /// Where their output is shown.
+    pub show: Show,
+    /// Where their logs are.
+    pub log_dir: &'a Path,
+}
+
+/// Runs all of them, also after one has failed: a person wants to see them all.
+pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSetting<'_>) -> Result<LoopReport> {
+    let mut report = LoopReport::default();
+    for feedback in loops {
+        let exit = run_one(context, feedback, setting)?;
+        if let Some(signal) = exit.cancelled {
+            report.interrupted = Some(signal.exit_code());
+            return Ok(report);
+        }
+        let passed = exit.exit_code == Some(0) && !exit.timed_out && exit.spawn_error.is_none();
+        let (exit_code, duration) = (exit.exit_code, exit.duration);
+        let evidence = evidence_of(exit, Some(feedback.kind), Some(feedback.command.clone()), deadline_of(feedback));
+        let mut output = evidence.stdout.clone();
+        output.extend_from_slice(&evidence.stderr);
+        let (summary, passed_count, failed_count) = summarize(&output, exit_code);
+        let result = FeedbackResult {
+            passed,
+            exit_code,
+            duration,
+            summary: if evidence.timed_out { "timed out".to_owned() } else { summary },
+            passed_count,
+            failed_count,
+        };
+        report.results.insert(feedback.name.clone(), result);
+        if !passed && report.first_failure.is_none() {
+            report.first_failure = Some((feedback.clone(), evidence));
+        }
+    }
+    Ok(report)
+}
+
+fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
+    feedback.timeout_ms.map(Duration::from_millis)
+}
+
+fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>) -> Result<Exit> {
+    let shell = context.settings().runner.shell.clone();
+    let program = Program::Argv(vec![shell.into(), "-c".into(), feedback.command.clone().into()]);
+    let name: String = feedback.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let supervised = Supervised {
+        deadline: deadline_of(feedback),
+        grace: context.settings().runner.grace,
+        // A loop's output is not the answer of the command that runs it.
+        show: if setting.show == Show::Passthrough { Show::Stderr } else { setting.show },
+        env_set: setting.env.to_vec(),
+        log: Some(setting.log_dir.join(format!("{name}.log"))),
+        log_limit: context.settings().run.log_limit,
+        ..Supervised::new(program, context.worktree())
+    };
+    supervised
+        .run(&context.interrupts, |_| Ok(()))
+        .map_err(|error| Error::io(format!("cannot run the feedback loop '{}'", feedback.name), error))
+}
+
+/// What a classification is made from, of a command that ended.
+pub fn evidence_of(
+    exit: Exit,
+    stage: Option<LoopKind>,
+    command: Option<String>,
+    deadline: Option<Duration>,
+) -> FailureEvidence {
+    let spawn_error = exit.spawn_error.map(|error| match error.kind {
+        SpawnErrorKind::NotFound => format!("{}: not found", error.message),
+        SpawnErrorKind::PermissionDenied => format!("{}: Permission denied", error.message),
+        SpawnErrorKind::Other => error.message,
+    });
+    FailureEvidence {
+        stage,
+        command,
+        agent: None,
+        exit_code: exit.exit_code,
+        signal: exit.signal,
+        timed_out: exit.timed_out,
+        cancelled: exit.cancelled.is_some(),
+        spawn_error,
+        duration: Some(exit.duration),
+        deadline,
+        message: None,
+        stdout: exit.stdout.into_bytes(),
+        stderr: exit.stderr.into_bytes(),
+    }
+}
+
+/// For errors about a loop that nobody configured.
+pub fn no_loops() -> Error {
+    Error::new(ErrorKind::Usage, "no feedback loops are configured")
+        .hint("add [[feedback]] to .ultraplan/recover.toml, or give --feedback NAME=CMD to recover run")
+}

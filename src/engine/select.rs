@@ -1,0 +1,124 @@
+//! Which run a command works on.
+
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::Payload;
+use crate::model::run::{Run, RunKey, RunSpec};
+use crate::model::selector::Selector;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::store::NewEvent;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+
+/// The run that is named, else the only open one of this work tree; the latest one where none is open.
+pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+    let naming = context.naming();
+    if let Some(id) = &naming.run_id {
+        return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
+    }
+    let worktree = context.worktree_name();
+    let fits = |run: &&Run| {
+        naming.phase.as_ref().is_none_or(|phase| run.key.phase == *phase)
+            && naming.lane.as_ref().is_none_or(|lane| run.key.lane == *lane)
+            && naming.task.as_ref().is_none_or(|task| run.task_id.as_ref() == Some(task))
+    };
+    let here: Vec<&Run> = state.runs_of(&worktree).filter(fits).collect();
+    let open: Vec<&Run> = here.iter().copied().filter(|run| !run.status.has_ended()).collect();
+    match open.as_slice() {
+        [] => Ok(here.last().copied()),
+        [run] => Ok(Some(run)),
+        several => Err(ambiguous(several)),
+    }
+}
+
+/// Like [`find`], and an error where there is none.
+pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
+    find(context, state)?.ok_or_else(|| {
+        let known = if state.runs.is_empty() { "nothing has been recorded yet" } else { "none of this work tree" };
+        Error::new(ErrorKind::RunNotFound, format!("no run: {known}")).hint("recover run -- CMD")
+    })
+}
+
+/// The run of that id; several lanes may share one.
+pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&str>) -> Result<&'a Run> {
+    if phase.is_some() || lane.is_some() {
+        let key = RunKey::new(id, phase, lane);
+        if let Some(run) = state.run(&key) {
+            return Ok(run);
+        }
+    }
+    let fitting: Vec<&Run> = state
+        .runs
+        .iter()
+        .filter(|run| run.key.run_id == id)
+        .filter(|run| phase.is_none_or(|phase| run.key.phase == phase) && lane.is_none_or(|lane| run.key.lane == lane))
+        .collect();
+    match fitting.as_slice() {
+        [run] => Ok(run),
+        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint("recover log")),
+        several => {
+            let plain = RunKey::new(id, phase, lane);
+            several.iter().find(|run| run.key == plain).copied().ok_or_else(|| ambiguous(several))
+        }
+    }
+}
+
+fn ambiguous(runs: &[&Run]) -> Error {
+    let list: Vec<String> = runs.iter().map(|run| format!("{} [{}]", run.key, run.status.as_str())).collect();
+    Error::new(ErrorKind::Ambiguous, format!("several runs are open here: {}", list.join(", ")))
+        .hint(format!("choose one: --run {}", runs.last().map_or("ID", |run| run.key.run_id.as_str())))
+}
+
+/// The checkpoint that a selector names, seen from the run that a command works on.
+pub fn checkpoint<'a>(context: &Context, state: &'a State, selector: &Selector) -> Result<&'a Checkpoint> {
+    let by_itself = matches!(selector, Selector::Id(_) | Selector::Seq(_));
+    let run = if by_itself { None } else { Some(require_for_checkpoint(context, state)?) };
+    Ok(state.select(selector, run.map(|run| &run.key))?)
+}
+
+fn require_for_checkpoint<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
+    find(context, state)?
+        .ok_or_else(|| Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"))
+}
+
+/// The run for a command that records something, with the events that make it where there is none yet. `prefix` names
+/// a new run (`manual`, `run`).
+pub fn find_or_create(context: &Context, state: &State, prefix: &str) -> Result<(RunKey, Vec<NewEvent>)> {
+    let naming = context.naming();
+    match find(context, state) {
+        Ok(Some(run)) if naming.run_id.is_some() || !run.status.has_ended() => {
+            return Ok((run.key.clone(), Vec::new()));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind == ErrorKind::RunNotFound => {}
+        Err(error) => return Err(error),
+    }
+    let id = naming.run_id.clone().unwrap_or_else(|| new_run_id(prefix, context.clock.now(), state));
+    let key = RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
+    let created = created(context, &key, RunSpec::default());
+    Ok((key, vec![created]))
+}
+
+/// The event that makes a run.
+pub fn created(context: &Context, key: &RunKey, spec: RunSpec) -> NewEvent {
+    NewEvent::about(
+        key,
+        Payload::RunCreated {
+            task_id: context.naming().task.clone(),
+            session: context.session(&key.run_id),
+            worktree: context.worktree_name(),
+            spec: Box::new(spec),
+        },
+    )
+}
+
+/// `<prefix>-<date>-<time>`, with a number where that is taken.
+pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> String {
+    let base = format!("{prefix}-{}", now.datetime().format("%Y%m%d-%H%M%S"));
+    let taken = |id: &str| state.runs.iter().any(|run| run.key.run_id == id);
+    if !taken(&base) {
+        return base;
+    }
+    (2..u32::MAX).map(|number| format!("{base}-{number}")).find(|id| !taken(id)).unwrap_or(base)
+}

@@ -1,0 +1,186 @@
+//! What comes before everything else: what a kill left half-done is finished, what it left unsaid is recorded.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::git::WorktreeLock;
+use crate::git::journal::read_journal;
+use crate::git::refs::{delete_refs, list_refs};
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::event::Payload;
+use crate::model::failure::{Cause, CauseDetail, Failure, FailureEvidence, FailureType, SuggestedAction};
+use crate::model::run::{Run, RunSpec};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::process::{end_children_of, end_group, is_alive};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::attempt::{self, Ending, Started};
+use super::checkpoint::record_of;
+use super::context::Context;
+use super::error::Result;
+use super::{lost, restore, run};
+
+/// How long processes of a lost attempt may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
+pub fn load_settled(context: &Context) -> Result<State> {
+    let mut state = context.load()?.state;
+    lost::assume_crashed(context, &mut state);
+    Ok(state)
+}
+
+/// Whether a restore was cut off in this work tree and still waits to be finished.
+pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
+    if !context.has_git() && !context.store().exists() {
+        return Ok(None);
+    }
+    let journal = read_journal(context.repo()?)?;
+    Ok(journal.map(|journal| format!("{} {}", journal.kind, journal.operation_id)))
+}
+
+/// For commands that write. Finishes a restore that was cut off, takes in checkpoints whose event was never written,
+/// and records attempts whose supervisor was killed. Returns what was done, for people.
+pub fn settle(context: &Context) -> Result<Vec<String>> {
+    let mut done = Vec::new();
+    if context.has_git() || context.store().exists() {
+        context.store().load_for_writing()?;
+        done.extend(restore::finish_cut_off(context)?);
+        done.extend(adopt(context)?);
+        done.extend(record_lost(context)?);
+    }
+    for what in &done {
+        tracing::info!("{what}");
+    }
+    Ok(done)
+}
+
+/// Checkpoints with a reference and without an event: the kill came between the two. A reference of a checkpoint that
+/// was pruned is a leftover and goes.
+fn adopt(context: &Context) -> Result<Vec<String>> {
+    let repo = context.repo()?;
+    let (refs, _unreadable) = list_refs(repo)?;
+    let state = context.load()?.state;
+    let known: BTreeSet<&str> = state.checkpoints.values().map(|checkpoint| checkpoint.id.as_str()).collect();
+    let mut done = Vec::new();
+    for reference in refs {
+        let id = reference.name.rsplit('/').next().unwrap_or_default();
+        if state.pruned.contains(id) {
+            let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+            delete_refs(repo, &lock, std::slice::from_ref(&reference.name))?;
+            done.push(format!("removed the leftover reference of {id}"));
+        } else if !known.contains(id) {
+            let Ok(stored) = load_checkpoint(repo, &reference.commit) else { continue };
+            if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {
+                done.extend(adopt_one(context, found)?);
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Several state directories may share one repository: each takes in its own work trees' checkpoints only.
+fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
+    checkpoint.state_dir == context.store().dir().to_string_lossy()
+}
+
+fn adopt_one(context: &Context, mut found: Checkpoint) -> Result<Option<String>> {
+    let mut ledger = context.store().lock()?;
+    if ledger.state().checkpoint(&found.id).is_some() {
+        return Ok(None);
+    }
+    if ledger.state().checkpoints.contains_key(&found.seq) {
+        // Another one was recorded between the kill and now.
+        found.seq = ledger.state().last_checkpoint_seq + 1;
+    }
+    let now = context.clock.now();
+    let mut events = Vec::new();
+    if ledger.state().run(&found.run).is_none() {
+        events.push(NewEvent::about(
+            &found.run,
+            Payload::RunCreated {
+                task_id: found.task_id.clone(),
+                session: found.run.run_id.clone(),
+                worktree: found.worktree.clone(),
+                spec: Box::new(RunSpec::default()),
+            },
+        ));
+    }
+    let (id, key) = (found.id.clone(), found.run.clone());
+    events.push(NewEvent::about(&key, Payload::CheckpointCreated { checkpoint: Box::new(found), adopted: true }));
+    ledger.append(now, events)?;
+    write_views(&ledger, Some(&key))?;
+    Ok(Some(format!("took in checkpoint {id}, whose event was never written")))
+}
+
+/// Attempts of this work tree whose supervisor was killed: what is left of their processes is ended, what they left in
+/// the work tree is kept in a checkpoint, and they count as crashed.
+fn record_lost(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let worktree = context.worktree_name();
+    let mut done = Vec::new();
+    for run in state.runs_of(&worktree).filter(|run| is_lost(run)) {
+        let Some(live) = &run.live else { continue };
+        let failed = |error| super::error::Error::io("cannot look for the lost attempt's processes", error);
+        if let Some(child) = &live.child {
+            let ended = end_group(child, GRACE).map_err(failed)?;
+            tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
+        }
+        // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
+        if let Some(supervisor) = &live.supervisor {
+            let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+            tracing::debug!(?ended, "other processes of a lost attempt");
+        }
+        let recorded = run.iterations.get(&live.iteration).and_then(|i| i.attempts.last());
+        let Some(recorded) = recorded else { continue };
+        let started = Started {
+            run: run.clone(),
+            iteration: live.iteration,
+            attempt: live.attempt,
+            subtask: recorded.subtask.clone(),
+            at: recorded.started_at,
+        };
+        let log_path = recorded.log_path.clone();
+        let ending = Ending {
+            failure: Some(crash(context.clock.now())),
+            duration_ms: run::millis(context.clock.now().since(recorded.started_at)),
+            log_path,
+            trigger: Some(trigger::CRASH),
+            headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
+            ..Ending::default()
+        };
+        attempt::end(context, &run.key, &started, ending)?;
+        done.push(format!(
+            "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
+            live.attempt, live.iteration, run.key
+        ));
+    }
+    Ok(done)
+}
+
+/// Whether a run's attempt was supervised by a `recover` that is gone.
+pub fn is_lost(run: &Run) -> bool {
+    run.live.as_ref().and_then(|live| live.supervisor.as_ref()).is_some_and(|supervisor| !is_alive(supervisor))
+}
+
+/// The failure of an attempt whose `recover` was killed.
+pub fn crash(at: Timestamp) -> Failure {
+    let evidence = FailureEvidence {
+        signal: Some("SIGKILL".to_owned()),
+        message: Some("recover was killed in the middle of the attempt".to_owned()),
+        ..FailureEvidence::default()
+    };
+    let mut failure = crate::policy::classify::classify(&evidence, None, &[], at);
+    failure.kind = FailureType::Crash;
+    failure.cause = Cause::Crashed;
+    failure.severity = FailureType::Crash.severity();
+    failure.detail = Some(CauseDetail::SupervisorLost);
+    failure.message = String::from("recover was killed in the middle of the attempt");
+    failure.retryable = true;
+    failure.recoverable = true;
+    failure.suggested_action = SuggestedAction::RetryIteration;
+    failure
+}

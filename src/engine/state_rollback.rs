@@ -1,0 +1,62 @@
+//! The automatic reaction to an error: the working memory goes back, source code never (L3, L6).
+
+use crate::git::journal::remove_journal;
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::event::Payload;
+use crate::model::operation::{HeadMove, Operation, OperationKind, Scope};
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::store::{Exclusive, NewEvent};
+
+use super::checkpoint::Prepared;
+use super::context::Context;
+use super::error::Result;
+use super::memory;
+use super::restore::restore_state_only;
+
+/// The checkpoint to go back to: the run's latest one that did not fail.
+pub fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
+    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety() && checkpoint.verdict != Verdict::Failed)
+}
+
+/// Puts the working memory back and clears the loop's own state files. `safety` is the checkpoint that holds what there
+/// was, without which nothing is overwritten. Returns whether a rollback took place.
+pub fn react(
+    context: &Context,
+    ledger: &mut Exclusive,
+    key: &RunKey,
+    target: Option<&Checkpoint>,
+    safety: Option<(&Checkpoint, &Prepared)>,
+) -> Result<bool> {
+    let Some((safety, prepared)) = safety else { return Ok(false) };
+    let settings = &context.settings().memory;
+    let source = target.unwrap_or(safety);
+    let repo = context.repo()?;
+    let then = load_checkpoint(repo, &source.commit)?.memory(repo)?;
+    let mut plan = memory::plan(&prepared.memory, &then, settings)?;
+    plan.clear(&memory::loop_state(&prepared.memory, settings)?);
+    if !plan.is_empty() {
+        let operation = Operation {
+            id: format!("op_state_{:04}", safety.seq),
+            kind: OperationKind::Restore,
+            worktree: context.worktree_name(),
+            safety_checkpoint_id: safety.id.clone(),
+            checkpoint_id: source.id.clone(),
+            scope: Scope::State,
+            paths: Vec::new(),
+            head: HeadMove { before: safety.base_commit.clone(), after: safety.base_commit.clone() },
+            written: plan.write.len() as u64,
+            deleted: plan.delete.len() as u64,
+            kept: Vec::new(),
+            reposition: None,
+            index_restored: false,
+        };
+        let commits = (&safety.commit, &source.commit);
+        restore_state_only(context, &prepared.lock, key, operation.clone(), commits)?;
+        let event = NewEvent::about(key, Payload::Restored { operation: Box::new(operation) });
+        ledger.append(context.clock.now(), vec![event])?;
+        remove_journal(repo, &prepared.lock)?;
+    }
+    Ok(target.is_some())
+}

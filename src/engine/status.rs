@@ -1,0 +1,60 @@
+//! Where a run stands and how to go on (B1, B5, B7).
+
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::Run;
+use crate::policy::options::{ResumeOption, manual_steps, resume_options};
+
+use super::context::Context;
+use super::error::Result;
+use super::retry::{self, Retry};
+use super::{select, settle};
+
+/// Everything a person wants to know first.
+#[derive(Debug)]
+pub struct Status {
+    /// The run.
+    pub run: Run,
+    /// Ways on; empty where the failure is not recoverable.
+    pub options: Vec<ResumeOption>,
+    /// What to do by hand; empty where it is recoverable.
+    pub manual_steps: Vec<String>,
+    /// The open manual fix.
+    pub manual_fix: Option<ManualFixSession>,
+    /// A restore that was cut off.
+    pub unfinished_operation: Option<String>,
+    /// How many checkpoints the run has.
+    pub checkpoint_count: usize,
+    /// The latest one that is no safety checkpoint.
+    pub latest: Option<String>,
+    /// The last good one.
+    pub last_good: Option<String>,
+    /// Its budgets.
+    pub retry: Retry,
+}
+
+/// Looks at the run that a command works on.
+pub fn status(context: &Context) -> Result<Status> {
+    status_of(context, None)
+}
+
+/// Looks at a run that is named by its id.
+pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
+    let state = settle::load_settled(context)?;
+    let run = match run_id {
+        Some(id) => select::named(&state, id, None, None)?.clone(),
+        None => select::require(context, &state)?.clone(),
+    };
+    let good = state.last_good(&run.key).map(|checkpoint| checkpoint.id.clone());
+    let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
+    Ok(Status {
+        options: resume_options(&run, good.is_some()),
+        manual_steps: unrecoverable.map(manual_steps).unwrap_or_default(),
+        manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
+        unfinished_operation: settle::unfinished_operation(context)?,
+        checkpoint_count: state.checkpoints_of(&run.key).count(),
+        latest: state.checkpoints_of(&run.key).rfind(|c| !c.is_safety()).map(|c| c.id.clone()),
+        last_good: good,
+        retry: retry::look(context)?,
+        run,
+    })
+}

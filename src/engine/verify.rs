@@ -1,0 +1,50 @@
+//! Whether checkpoints can be restored in full.
+
+use serde::Serialize;
+
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::selector::Selector;
+
+use super::context::Context;
+use super::error::Result;
+use super::{select, settle};
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct VerifyReport {
+    /// How many checkpoints were read.
+    pub checked: usize,
+    /// What is missing or damaged.
+    pub problems: Vec<VerifyProblem>,
+}
+
+/// Something missing or damaged.
+#[derive(Debug, Serialize)]
+pub struct VerifyProblem {
+    /// The checkpoint.
+    pub checkpoint_id: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Reads every object of the named checkpoints; of all without any name.
+pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport> {
+    let state = settle::load_settled(context)?;
+    let chosen: Vec<&Checkpoint> = if selectors.is_empty() {
+        state.checkpoints.values().collect()
+    } else {
+        selectors.iter().map(|selector| select::checkpoint(context, &state, selector)).collect::<Result<_>>()?
+    };
+    let mut problems = Vec::new();
+    if !chosen.is_empty() {
+        let repo = context.repo()?;
+        for checkpoint in &chosen {
+            let found = load_checkpoint(repo, &checkpoint.commit).and_then(|stored| stored.verify(repo));
+            let messages = found.unwrap_or_else(|error| vec![error.to_string()]);
+            let named = |message| VerifyProblem { checkpoint_id: checkpoint.id.clone(), message };
+            problems.extend(messages.into_iter().map(named));
+        }
+    }
+    Ok(VerifyReport { checked: chosen.len(), problems })
+}
