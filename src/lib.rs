@@ -17,6 +17,7 @@
 //! `tests/layering.rs` reads the sources and holds these rules.
 
 pub mod agent;
+pub mod cli;
 pub mod config;
 pub mod durable;
 pub mod engine;

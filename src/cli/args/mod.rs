@@ -1,0 +1,230 @@
+//! The clap tree: one doc-commented struct a command. Completions and man pages are made from it.
+
+#![expect(missing_docs, reason = "doc comments here are help texts; flattened groups and subcommands have their own")]
+#![expect(clippy::doc_markdown, reason = "help texts are plain text: a terminal shows backticks as they are")]
+#![expect(clippy::struct_excessive_bools, reason = "flags are what a command line is made of")]
+
+mod attempt;
+mod checkpoint;
+mod inspect;
+mod manual_fix;
+mod restore;
+mod run;
+mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use attempt::{AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs};
+pub use checkpoint::{
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs, ShowArgs,
+    UnpinArgs, VerifyArgs,
+};
+pub use inspect::{
+    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, RetryStatusArgs, StatusArgs,
+};
+pub use manual_fix::{ManualFixArgs, ManualFixCommand};
+pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
+pub use run::{OnFailureArg, ResumeArgs, RunArgs};
+pub use values::{Wait, duration};
+
+/// The flight recorder and undo button for unattended coding runs.
+///
+/// Takes checkpoints of the work tree, understands why an attempt failed, keeps the retry budget and the cooldown,
+/// rolls back without losing a byte, hands over to a person, and takes the run up again.
+#[derive(Debug, Parser)]
+#[command(
+    name = "recover",
+    version,
+    max_term_width = 100,
+    subcommand_required = false,
+    disable_help_subcommand = true,
+    after_help = AFTER_HELP
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: GlobalArgs,
+
+    /// Same as `recover resume`, with its flags (for shell hooks and the lane contract)
+    #[arg(long)]
+    pub resume: bool,
+
+    /// Same as `recover rollback`, with its flags (for shell hooks and the lane contract)
+    #[arg(long, conflicts_with = "resume")]
+    pub rollback: bool,
+
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 done in part; 4 not found; 5 attempt failed, retry allowed;
+6 wait; 7 budget exhausted; 8 a person is needed; 9 gave up waiting; 10 no state or repository; 11 locked; 12 corrupt;
+13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 feedback loops failed;
+130/143 interrupted.";
+
+/// Flags that every command takes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// Act as if started in DIR
+    #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
+
+    /// The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here
+    #[arg(long, value_name = "ID", global = true)]
+    pub run: Option<String>,
+
+    /// The run's phase
+    #[arg(long, value_name = "P", global = true)]
+    pub phase: Option<String>,
+
+    /// The run's lane
+    #[arg(long, value_name = "L", global = true)]
+    pub lane: Option<String>,
+
+    /// The task that the run works on
+    #[arg(long, value_name = "T", global = true)]
+    pub task: Option<String>,
+
+    /// Print one JSON document on stdout and nothing else there
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Answer yes to every question
+    #[arg(short = 'y', long, global = true)]
+    pub yes: bool,
+
+    /// Never ask; what would need an answer is refused (13)
+    #[arg(long, global = true)]
+    pub no_input: bool,
+
+    /// Show what would be done and change nothing
+    #[arg(long, global = true)]
+    pub dry_run: bool,
+
+    /// Only errors on stderr
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// More detail on stderr; repeat for more (also RECOVER_LOG)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
+    /// When to use colour (also `NO_COLOR`)
+    #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
+
+    /// The state directory; default `.ultraplan/state` of the project root
+    #[arg(long, value_name = "DIR", global = true, env = "RECOVER_STATE_DIR", hide_env_values = true,
+          value_hint = clap::ValueHint::DirPath)]
+    pub state_dir: Option<PathBuf>,
+
+    /// How long to wait for another process's lock before giving up with exit 11
+    #[arg(long, value_name = "DUR", global = true, value_parser = duration, default_value = "5s")]
+    pub lock_timeout: Duration,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Run(RunArgs),
+    Resume(ResumeArgs),
+    Rollback(RollbackArgs),
+    /// Take back the last rollback, restore or undo of this work tree
+    Undo(UndoArgs),
+    /// Do again what `undo` took back
+    Redo(UndoArgs),
+    /// Create, list, inspect, compare, restore, pin and prune checkpoints
+    Checkpoint(CheckpointArgs),
+    /// Hand over to a person: fix, verify, continue
+    ManualFix(ManualFixArgs),
+    /// Whether and when another attempt is allowed
+    RetryStatus(RetryStatusArgs),
+    /// Record attempts of a loop that runs its own commands
+    Attempt(AttemptArgs),
+    /// Say why something failed, from its evidence; touches no state
+    Classify(ClassifyArgs),
+    /// Where the run stands and how to go on
+    Status(StatusArgs),
+    /// What has happened
+    Log(LogArgs),
+    Init(InitArgs),
+    /// Show the configuration
+    Config(ConfigArgs),
+    /// Find problems of the state directory and of cut-off operations, and mend them
+    Doctor(DoctorArgs),
+    /// Print a shell's completion script
+    Completions(CompletionsArgs),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(ManArgs),
+}
+
+/// Flags before which a value follows, so that `--resume` can be told from a value.
+pub const VALUE_FLAGS: [&str; 8] =
+    ["-C", "--run", "--phase", "--lane", "--task", "--color", "--state-dir", "--lock-timeout"];
+
+/// Turns the top-level `--resume` and `--rollback` into the subcommands that they are the same as (cli.md, C4, C5).
+pub fn expand_aliases(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let mut at = 1;
+    while at < args.len() {
+        let text = args[at].to_string_lossy().into_owned();
+        match text.as_str() {
+            "--resume" | "--rollback" => {
+                // Before every other flag: what stood before it may be the subcommand's own.
+                args.remove(at);
+                args.insert(1, OsString::from(&text[2..]));
+                break;
+            }
+            flag if VALUE_FLAGS.contains(&flag) => at += 2,
+            flag if flag.starts_with('-') && flag != "--" => at += 1,
+            // A subcommand or its arguments: from here on the words are its own.
+            _ => break,
+        }
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn expanded(line: &str) -> String {
+        let args = expand_aliases(line.split(' ').map(OsString::from));
+        args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn top_level_flags_are_the_subcommands() {
+        assert_eq!(expanded("recover --resume --wait"), "recover resume --wait");
+        assert_eq!(
+            expanded("recover -C d --run --resume --rollback --full"),
+            "recover rollback -C d --run --resume --full"
+        );
+        assert_eq!(expanded("recover --json --rollback --to good"), "recover rollback --json --to good");
+        assert_eq!(expanded("recover run -- agent --resume"), "recover run -- agent --resume");
+        assert_eq!(expanded("recover status"), "recover status");
+    }
+}

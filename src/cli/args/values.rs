@@ -1,0 +1,45 @@
+//! Values as users write them.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::model::time::parse_duration;
+
+/// Reads `90`, `90s`, `10m`, `2h`, `7d`, `500ms`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Reads `100`, `100KiB`, `50MiB`, `10MB`.
+pub fn size(text: &str) -> Result<u64, String> {
+    crate::config::parse_size(text).map_err(|error| error.to_string())
+}
+
+/// `--wait` alone, or with the longest time to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// As long as it takes.
+    Forever,
+    /// At most so long, then exit 9.
+    AtMost(Duration),
+}
+
+impl FromStr for Wait {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() { Ok(Self::Forever) } else { duration(text).map(Self::AtMost) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_read() {
+        assert_eq!("".parse(), Ok(Wait::Forever));
+        assert_eq!("2s".parse(), Ok(Wait::AtMost(Duration::from_secs(2))));
+        assert!("soon".parse::<Wait>().is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! `attempt …` and `classify`.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::agent;
+use crate::engine::attempt::{Begin, Ending, finish, start};
+use crate::engine::{Context, Error, ErrorKind, Result, settle};
+use crate::model::agent_record::AgentRecord;
+use crate::model::decision::Decision;
+use crate::model::failure::{Failure, FailureEvidence, LoopKind};
+use crate::policy::classify::{classify as judge, guess_stage};
+use crate::store::views::attempt_history;
+
+use super::super::args::{
+    AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs, EvidenceArgs,
+};
+use super::super::exit::ExitCode;
+use super::super::render;
+use super::super::ui::{Reply, Ui, escape};
+
+/// Dispatches.
+pub fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {
+    match &args.command {
+        AttemptCommand::Start(args) => begin(context, args),
+        AttemptCommand::Pass(args) => pass(context, args),
+        AttemptCommand::Fail(args) => fail(context, args),
+        AttemptCommand::List => list(context, ui),
+    }
+}
+
+fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
+    let request = Begin {
+        approach: args.approach.clone(),
+        iteration: args.iteration,
+        subtask: args.subtask.clone(),
+        supervisor: None,
+    };
+    let started = start(context, &request)?;
+    let text = format!("Attempt {} of iteration {} of run {}.\n", started.attempt, started.iteration, started.run.key);
+    let document = json!({
+        "run": render::run(&started.run),
+        "iteration": started.iteration,
+        "attempt": started.attempt,
+        "subtask": started.subtask,
+        "started_at": started.at,
+    });
+    Ok(Reply::new(document, text))
+}
+
+fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
+    let (headline, approach) = (args.message.clone(), args.approach.clone());
+    let ended = finish(context, |_| Ending { approach, headline, ..Ending::default() })?;
+    let id = ended.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
+    let text = match (&id, &ended.checkpoint_error) {
+        _ if context.dry_run() => "Would record a pass and take a good checkpoint.\n".to_owned(),
+        (Some(id), _) => format!("Passed: {id} is the last good checkpoint.\n"),
+        (None, error) => format!("Passed, without a checkpoint: {}\n", error.as_deref().unwrap_or_default()),
+    };
+    let exit = if id.is_some() || context.dry_run() { ExitCode::Done } else { ExitCode::Partial };
+    let document = json!({"run": render::run(&ended.run), "checkpoint_id": id, "checkpoint": ended.checkpoint});
+    Ok(Reply::new(document, text).exit(exit))
+}
+
+fn fail(context: &Context, args: &AttemptFailArgs) -> Result<Reply> {
+    let evidence = evidence(&args.evidence)?;
+    let record = record(&args.evidence, &evidence);
+    let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
+    let ended = finish(context, |_| Ending {
+        in_feedback_loop: evidence.stage.is_some_and(|stage| stage != LoopKind::Agent),
+        failure: Some(failure),
+        duration_ms: evidence.duration.map_or(0, crate::engine::run::millis),
+        exit_code: evidence.exit_code,
+        signal: evidence.signal.clone(),
+        timed_out: evidence.timed_out,
+        approach: args.approach.clone(),
+        agent_session: record.and_then(|record| record.session_id),
+        plan: args.plan,
+        keep_state: args.no_rollback,
+        ..Ending::default()
+    })?;
+    let exit = match &ended.decision {
+        Some(decision) if args.check => ExitCode::of_failed(decision.standing(context.clock.now())),
+        _ => ExitCode::Done,
+    };
+    let text = failed_text(ended.failure.as_ref(), ended.decision.as_ref());
+    let document = json!({
+        "run": render::run(&ended.run),
+        "failure": ended.failure,
+        "decision": ended.decision,
+        "result": ended.result,
+        "checkpoint_id": ended.checkpoint.map(|checkpoint| checkpoint.id),
+    });
+    Ok(Reply::new(document, text).exit(exit))
+}
+
+fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String {
+    let mut text = String::new();
+    if let Some(failure) = failure {
+        let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
+        text.push_str(&format!("{kind} ({cause}): {}\n", escape(&failure.message)));
+    }
+    if let Some(decision) = decision {
+        text.push_str(&format!("Decision: {} ({})\n", render::actions(decision), decision.reason));
+    }
+    text
+}
+
+fn list(context: &Context, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let history = attempt_history(&settle::load_settled(context)?);
+    let text = render::attempts_text(ui, &history);
+    Ok(Reply::new(json!(history), text))
+}
+
+/// `recover classify`.
+pub fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
+    let mut evidence = evidence(&args.evidence)?;
+    if let Some(path) = &args.stdout {
+        evidence.stdout = read(path)?;
+    }
+    evidence.command.clone_from(&args.command);
+    evidence.deadline = args.deadline;
+    if evidence.stage.is_none() {
+        evidence.stage = args.command.as_deref().and_then(guess_stage);
+    }
+    let record = record(&args.evidence, &evidence);
+    let mut failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
+    if !args.explain {
+        failure.rejected.clear();
+    }
+    let again = if failure.retryable { ", may pass when tried again" } else { "" };
+    let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
+    let mut text = format!("{kind} ({cause}{again}): {}\n", escape(&failure.message));
+    for (what, all) in [("because", &failure.evidence), ("not", &failure.rejected)] {
+        for evidence in all {
+            let line = evidence.line.map(|line| format!(" line {line}")).unwrap_or_default();
+            text.push_str(&format!("  {what} {}{line}: {}\n", evidence.rule, escape(&evidence.text)));
+        }
+    }
+    Ok(Reply::new(json!(failure), text))
+}
+
+/// What the agent's program recorded, where it is one.
+fn record(args: &EvidenceArgs, evidence: &FailureEvidence) -> Option<AgentRecord> {
+    let kind = agent::detect(evidence.command.as_deref(), args.agent.as_deref(), &evidence.stdout)?;
+    Some(agent::read(kind, &evidence.stdout, &evidence.stderr))
+}
+
+fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
+    Ok(FailureEvidence {
+        stage: args.stage.map(Into::into),
+        agent: args.agent.clone(),
+        exit_code: args.exit_code,
+        signal: args.signal.as_deref().map(signal_name).transpose()?,
+        timed_out: args.timed_out,
+        duration: args.duration,
+        message: args.message.clone(),
+        stdout: args.log.as_deref().map(read).transpose()?.unwrap_or_default(),
+        stderr: args.stderr.as_deref().map(read).transpose()?.unwrap_or_default(),
+        ..FailureEvidence::default()
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let failed =
+        |error: std::io::Error| Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display()));
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        return std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes).map_err(failed);
+    }
+    std::fs::read(path).map_err(failed)
+}
+
+/// `SIGKILL`, `KILL` and `9` are the same.
+fn signal_name(text: &str) -> Result<String> {
+    const NAMES: [(&str, u32); 15] = [
+        ("SIGHUP", 1),
+        ("SIGINT", 2),
+        ("SIGQUIT", 3),
+        ("SIGILL", 4),
+        ("SIGTRAP", 5),
+        ("SIGABRT", 6),
+        ("SIGBUS", 7),
+        ("SIGFPE", 8),
+        ("SIGKILL", 9),
+        ("SIGUSR1", 10),
+        ("SIGSEGV", 11),
+        ("SIGUSR2", 12),
+        ("SIGPIPE", 13),
+        ("SIGALRM", 14),
+        ("SIGTERM", 15),
+    ];
+    let upper = text.to_ascii_uppercase();
+    let number = upper.parse::<u32>().ok();
+    let known = NAMES.iter().find(|(name, value)| {
+        *name == upper || name.strip_prefix("SIG") == Some(upper.as_str()) || number == Some(*value)
+    });
+    match known {
+        Some((name, _)) => Ok((*name).to_owned()),
+        None if upper.starts_with("SIG") => Ok(upper),
+        None => Err(Error::new(ErrorKind::Usage, format!("'{text}' is no signal (write SIGKILL, KILL or 9)"))),
+    }
+}

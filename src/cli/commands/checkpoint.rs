@@ -1,0 +1,194 @@
+//! `checkpoint …`.
+
+use serde_json::{Value, json};
+
+use crate::engine::checkpoint::{Request, create as take, pin as set_pin, preview};
+use crate::engine::inspect::{diff as compare, patch_since_previous, show as look};
+use crate::engine::prune::prune as remove;
+use crate::engine::restore::{Commits, RestoreRequest, restore_with as put_back};
+use crate::engine::verify::verify as check;
+use crate::engine::{Context, Result, select, settle};
+use crate::model::checkpoint::{Checkpoint, LaneFields};
+use crate::model::operation::{OperationKind, Scope};
+use crate::model::selector::Selector;
+use crate::model::state::State;
+use crate::policy::retention::Limits;
+
+use super::super::args::{
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ListArgs, PruneArgs, RestoreArgs, ShowArgs,
+};
+use super::super::exit::ExitCode;
+use super::super::render;
+use super::super::ui::{Reply, Ui, escape};
+use super::restore::{commits, edits, reply};
+
+/// Dispatches.
+pub fn execute(context: &Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
+    match &args.command {
+        CheckpointCommand::Create(args) => create(context, args),
+        CheckpointCommand::List(args) => list(context, args, ui),
+        CheckpointCommand::Show(args) => show(context, args),
+        CheckpointCommand::Diff(args) => diff(context, args),
+        CheckpointCommand::Restore(args) => restore(context, args),
+        CheckpointCommand::Prune(args) => prune(context, args, ui),
+        CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone()),
+        CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None),
+        CheckpointCommand::Verify(args) => verify(context, &args.selectors),
+    }
+}
+
+fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
+    if context.dry_run() {
+        let totals = preview(context)?;
+        let text = format!("Would capture {} files ({} bytes).\n", totals.files, totals.bytes);
+        return Ok(Reply::new(json!({"changed": false, "checkpoint": null, "plan": {"captured": totals}}), text));
+    }
+    let request = Request {
+        description: args.message.clone().unwrap_or_default(),
+        trigger: args.trigger.clone().unwrap_or_default(),
+        kind: args.kind.map(Into::into).unwrap_or_default(),
+        after_iteration: args.iteration,
+        lane_fields: LaneFields {
+            stage: args.stage.clone(),
+            status: args.status.clone(),
+            base_branch: args.base_branch.clone(),
+            notes: args.notes.clone(),
+            test_command: args.test_command.clone(),
+            exit_code: args.exit_code,
+            head_sha: args.head_sha.clone(),
+            commit_shas: args.commit_sha.clone(),
+            target_branch: args.target_branch.clone(),
+        },
+        pinned: args.pin,
+        ..Request::default()
+    };
+    let (changed, checkpoint) = take(context, request, args.if_changed)?;
+    let text = if changed {
+        let skipped = match checkpoint.skipped.len() {
+            0 => String::new(),
+            count => format!(", {count} paths left out: recover checkpoint show {}", checkpoint.id),
+        };
+        let totals = checkpoint.captured;
+        format!("{} ({} files, {} bytes{skipped})\n", checkpoint.id, totals.files, totals.bytes)
+    } else {
+        format!("Nothing has changed since {}.\n", checkpoint.id)
+    };
+    let exit = if checkpoint.partial && changed { ExitCode::Partial } else { ExitCode::Done };
+    Ok(Reply::new(json!({"changed": changed, "checkpoint": checkpoint}), text).exit(exit))
+}
+
+fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let state = settle::load_settled(context)?;
+    let run = if args.all_runs { None } else { select::find(context, &state)? };
+    let wanted = |checkpoint: &&Checkpoint| args.all_runs || run.is_some_and(|run| run.key == checkpoint.run);
+    let mut all: Vec<&Checkpoint> = state.checkpoints.values().filter(wanted).collect();
+    if let Some(limit) = args.limit {
+        all.drain(..all.len().saturating_sub(limit));
+    }
+    let text = render::checkpoints_table(ui, &all, context.clock.now());
+    Ok(Reply::new(json!({"checkpoints": all}), text))
+}
+
+fn show(context: &Context, args: &ShowArgs) -> Result<Reply> {
+    context.require_something()?;
+    let state = settle::load_settled(context)?;
+    let checkpoint = select::checkpoint(context, &state, &args.selector)?;
+    let mut text = render::checkpoint_text(checkpoint, context.clock.now());
+    let mut document = json!({"checkpoint": checkpoint, "files": look(context, checkpoint)?});
+    if args.patch {
+        let patch = String::from_utf8_lossy(&patch_since_previous(context, &state, checkpoint)?).into_owned();
+        text = format!("{text}\n{patch}");
+        document["patch"] = json!(patch);
+    }
+    Ok(Reply::new(document, text))
+}
+
+fn diff(context: &Context, args: &DiffArgs) -> Result<Reply> {
+    context.require_something()?;
+    let state = settle::load_settled(context)?;
+    let from = select::checkpoint(context, &state, &args.from)?;
+    let to = args.to.as_ref().map(|selector| select::checkpoint(context, &state, selector)).transpose()?;
+    let difference = compare(context, from, to, &args.path, args.patch)?;
+    let mut document = json!({
+        "from": from.id,
+        "to": to.map(|to| to.id.clone()),
+        "changes": difference.changes,
+        "memory_updates": difference.memory_updates,
+    });
+    if let Some(patch) = &difference.patch {
+        let patch = String::from_utf8_lossy(patch).into_owned();
+        document["patch"] = json!(patch);
+        return Ok(Reply::new(document, patch));
+    }
+    let mut text = String::new();
+    for change in &difference.changes {
+        let lines = match (change.added, change.deleted) {
+            (Some(added), Some(deleted)) => format!(" (+{added}, -{deleted})"),
+            _ => String::new(),
+        };
+        text.push_str(&format!("{:<9} {}{lines}\n", change.kind.as_str(), escape(&change.path.to_lossy())));
+    }
+    if difference.changes.is_empty() {
+        text.push_str("No differences.\n");
+    }
+    Ok(Reply::new(document, text))
+}
+
+fn restore(context: &Context, args: &RestoreArgs) -> Result<Reply> {
+    context.require_something()?;
+    let request = |state: &State| {
+        let checkpoint = select::checkpoint(context, state, &args.selector)?;
+        Ok(RestoreRequest {
+            kind: OperationKind::Restore,
+            run: Some(checkpoint.run.clone()),
+            checkpoint_id: checkpoint.id.clone(),
+            scope: Scope::All,
+            paths: args.path.clone(),
+            commits: commits(args.commits, Commits::Keep),
+            edits: edits(args.edits),
+            restore_index: args.restore_index,
+            reposition: None,
+            undoes: None,
+        })
+    };
+    reply(context, &put_back(context, OperationKind::Restore, request)?)
+}
+
+fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Reply> {
+    context.require_something()?;
+    let checkpoint = set_pin(context, selector, pinned, note)?;
+    let word = if pinned { "Pinned" } else { "Unpinned" };
+    let text = format!("{word} {}.\n", checkpoint.id);
+    Ok(Reply::new(json!({"checkpoint": checkpoint}), text))
+}
+
+fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let limits = Limits {
+        keep_last: args.keep_last,
+        keep_within: args.keep_within,
+        keep_hourly: args.keep_hourly,
+        keep_daily: args.keep_daily,
+        keep_weekly: args.keep_weekly,
+        max_age: args.max_age,
+        max_total_size: args.max_total_size,
+        drop_failed: args.drop_failed,
+        drop_passed: args.drop_passed,
+    };
+    let pruned = remove(context, &limits)?;
+    let text = render::prune_text(ui, &pruned, context.dry_run());
+    Ok(Reply::new(json!(pruned), text))
+}
+
+fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
+    context.require_something()?;
+    let report = check(context, selectors)?;
+    let mut text = format!("{} checkpoints checked, {} problems.\n", report.checked, report.problems.len());
+    for problem in &report.problems {
+        text.push_str(&format!("{}: {}\n", problem.checkpoint_id, problem.message));
+    }
+    let exit = if report.problems.is_empty() { ExitCode::Done } else { ExitCode::Corrupt };
+    let document: Value = json!({"checked": report.checked, "problems": report.problems});
+    Ok(Reply::new(document, text).exit(exit))
+}

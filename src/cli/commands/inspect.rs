@@ -1,0 +1,166 @@
+//! Commands that look: `retry-status`, `status`, `log`, `init`, `config`, `doctor`, `completions`.
+
+use serde_json::{Value, json};
+
+use crate::config;
+use crate::durable::write_atomic;
+use crate::engine::doctor::{NEWER_LEDGER, doctor as examine};
+use crate::engine::status::status as look;
+use crate::engine::{Context, Error, ErrorKind, Result, retry, select};
+use crate::model::run::RunKey;
+
+use super::super::args::{CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, RetryStatusArgs, Wait};
+use super::super::exit::ExitCode;
+use super::super::generate;
+use super::super::render;
+use super::super::ui::{Reply, Ui, escape};
+
+/// `recover retry-status`.
+pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
+    let retry = match args.wait {
+        _ if args.reset && !context.dry_run() => retry::reset(context)?,
+        Some(Wait::Forever) => retry::wait(context, None)?,
+        Some(Wait::AtMost(longest)) => retry::wait(context, Some(longest))?,
+        None => retry::look(context)?,
+    };
+    let now = context.clock.now();
+    let asked = args.check || args.wait.is_some();
+    let exit = if asked { ExitCode::of_standing(retry.standing) } else { ExitCode::Done };
+    Ok(Reply::new(render::retry(&retry, now), render::retry_text(&retry, now)).exit(exit))
+}
+
+/// `recover status`.
+pub fn status(context: &Context, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let status = look(context)?;
+    let now = context.clock.now();
+    let text = render::status_text(ui, &status, now);
+    let key = Some(&status.run.key);
+    let document = json!({
+        "run": render::run(&status.run),
+        "failure": status.run.failure,
+        "options": status.options,
+        "manual_steps": status.manual_steps,
+        "manual_fix": status.manual_fix,
+        "unfinished_operation": status.unfinished_operation,
+        "checkpoints": {
+            "count": status.checkpoint_count,
+            "latest": status.latest,
+            "last_good": status.last_good,
+        },
+        "retry": render::retry(&status.retry, now),
+        "iterations": render::iterations(&status.run),
+        "resume_hint": context.hint_command(key, &["resume"]),
+        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
+    });
+    Ok(Reply::new(document, text))
+}
+
+/// `recover log`.
+pub fn log(context: &Context, args: &LogArgs) -> Result<Reply> {
+    context.require_something()?;
+    let mut events = context.store().read_lines(0)?;
+    let naming = context.naming();
+    if let Some(id) = &naming.run_id {
+        let (phase, lane) = (naming.phase.as_deref(), naming.lane.as_deref());
+        let of_run = |run: &RunKey| {
+            run.run_id == *id
+                && phase.is_none_or(|phase| run.phase == phase)
+                && lane.is_none_or(|lane| run.lane == lane)
+        };
+        events.retain(|(event, _)| event.run.as_ref().is_some_and(of_run));
+        if events.is_empty() {
+            // An error where there is no such run: every run begins with an event.
+            select::named(&context.load()?.state, id, phase, lane)?;
+        }
+    }
+    if let Some(limit) = args.limit {
+        events.drain(..events.len().saturating_sub(limit));
+    }
+    let mut text = String::new();
+    let mut documents = Vec::with_capacity(events.len());
+    for (event, line) in &events {
+        let value: Value = serde_json::from_str(line)
+            .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
+        let kind = value["type"].as_str().unwrap_or_default();
+        let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
+        text.push_str(&format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&run)));
+        documents.push(value);
+    }
+    if documents.is_empty() {
+        text.push_str("Nothing has been recorded.\n");
+    }
+    Ok(Reply::new(json!({"events": documents}), text))
+}
+
+/// `recover init`.
+pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
+    let path = context.worktree().join(".ultraplan").join("recover.toml");
+    if path.exists() && !args.force {
+        return Err(Error::new(ErrorKind::AlreadyExists, format!("{} is there already", path.display()))
+            .hint("recover init --force"));
+    }
+    if !context.dry_run() {
+        let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        write_atomic(&path, config::template().as_bytes()).map_err(failed)?;
+    }
+    let verb = if context.dry_run() { "Would write" } else { "Wrote" };
+    let text = format!("{verb} {}\n", path.display());
+    Ok(Reply::new(json!({"changed": !context.dry_run(), "path": path.to_string_lossy()}), text))
+}
+
+/// `recover config`.
+pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
+    let mut text = String::new();
+    let mut values = serde_json::Map::new();
+    let mut origins = serde_json::Map::new();
+    for entry in context.config().origins() {
+        let origin = entry.origin.to_string();
+        let comment = if args.origins { format!("  # {origin}") } else { String::new() };
+        text.push_str(&format!("{} = {}{comment}\n", entry.key, entry.toml));
+        origins.insert(entry.key.clone(), json!(origin));
+        values.insert(entry.key, entry.value);
+    }
+    let mut document = json!({"path": context.config().file.to_string_lossy(), "config": values});
+    if args.origins {
+        document["origins"] = Value::Object(origins);
+    }
+    Reply::new(document, text)
+}
+
+/// `recover doctor`.
+pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
+    context.require_something()?;
+    let report = examine(context, args.repair && !context.dry_run())?;
+    let mut text = String::new();
+    for problem in &report.problems {
+        text.push_str(&format!("{}: {}\n", problem.code, escape(&problem.message)));
+    }
+    for repaired in &report.repaired {
+        text.push_str(&format!("repaired: {}\n", escape(repaired)));
+    }
+    if report.problems.is_empty() && report.repaired.is_empty() {
+        text.push_str("No problems.\n");
+    }
+    let exit = match report.problems.as_slice() {
+        [] => ExitCode::Done,
+        problems if problems.iter().any(|problem| problem.code == NEWER_LEDGER) => ExitCode::Newer,
+        _ => ExitCode::Corrupt,
+    };
+    Ok(Reply::new(json!({"problems": report.problems, "repaired": report.repaired}), text).exit(exit))
+}
+
+/// `recover completions`.
+pub fn completions(args: &CompletionsArgs) -> Reply {
+    let script = String::from_utf8_lossy(&generate::completions(args.shell)).into_owned();
+    Reply::new(json!({"script": script}), script)
+}
+
+/// `recover man`.
+pub fn man(args: &ManArgs) -> Result<Reply> {
+    generate::man_pages(&args.folder)?;
+    Ok(Reply::new(json!({"path": args.folder}), ""))
+}

@@ -1,0 +1,94 @@
+//! `manual-fix …`.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::engine::manual_fix::{Fix, abort, resume_with_fix, start, status, verify};
+use crate::engine::run::DriveOptions;
+use crate::engine::{Context, Result};
+use crate::model::manual_fix::ManualFixStatus;
+use crate::process::Show;
+
+use super::super::args::{ManualFixArgs, ManualFixCommand, Wait};
+use super::super::exit::ExitCode;
+use super::super::render;
+use super::super::ui::{Reply, Ui, escape};
+use super::run::{driven_document, driven_text};
+
+/// Dispatches.
+pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let show = if ui.quiet { Show::Nothing } else { Show::Stderr };
+    match &args.command {
+        ManualFixCommand::Start => Ok(reply(context, &start(context)?)),
+        ManualFixCommand::Status => Ok(reply(context, &status(context)?)),
+        ManualFixCommand::Verify => {
+            let fix = verify(context, show)?;
+            let exit = if fix.session.verified { ExitCode::Done } else { ExitCode::VerificationFailed };
+            Ok(reply(context, &fix).exit(exit))
+        }
+        ManualFixCommand::Continue { wait, prepare_only } => go_on(context, *wait, *prepare_only, show, ui),
+        ManualFixCommand::Abort => Ok(reply(context, &abort(context)?)),
+    }
+}
+
+fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Show, ui: &Ui) -> Result<Reply> {
+    let longest: Option<Duration> = match wait {
+        Some(Wait::AtMost(longest)) => Some(longest),
+        Some(Wait::Forever) | None => None,
+    };
+    let options = DriveOptions { no_wait: false, show, longest_wait: longest };
+    let continued = resume_with_fix(context, &options, prepare_only)?;
+    let mut answer = reply(context, &continued.fix);
+    match &continued.driven {
+        Some(driven) => {
+            if let Value::Object(fields) = driven_document(context, driven) {
+                answer.document.extend(fields);
+            }
+            answer.text.push_str(&driven_text(context, driven, ui));
+            answer.exit = ExitCode::of_driven(driven);
+        }
+        None => {
+            answer.document.insert("outcome".to_owned(), Value::Null);
+        }
+    }
+    Ok(answer)
+}
+
+fn reply(context: &Context, fix: &Fix) -> Reply {
+    let session = &fix.session;
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    if let Some(issue) = &session.issue {
+        let _ = writeln!(text, "Issue: {}", escape(&issue.message));
+    }
+    for change in &session.detected_changes {
+        let lines = match (change.added, change.deleted) {
+            (Some(added), Some(deleted)) => format!(" (+{added}, -{deleted} lines)"),
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "  {} {}{lines}", change.kind.as_str(), escape(&change.path.to_lossy()));
+    }
+    for (name, result) in &session.verification_results {
+        let mark = if result.passed { "passed" } else { "FAILED" };
+        let seconds = result.duration.as_secs_f64();
+        let _ = writeln!(text, "  {mark} {name}: {} ({seconds:.1}s)", escape(&result.summary));
+    }
+    let key = Some(&fix.run.key);
+    let next = match session.status {
+        ManualFixStatus::Active if session.verified => {
+            format!("Verified. Go on: {}", context.hint_command(key, &["manual-fix", "continue"]))
+        }
+        ManualFixStatus::Active => {
+            let tried = !session.verification_results.is_empty();
+            let said = if tried { "Verification failed. Try again" } else { "Fix it in your editor, then" };
+            format!("{said}: {}", context.hint_command(key, &["manual-fix", "verify"]))
+        }
+        ManualFixStatus::Completed => "The run goes on with the fix.".to_owned(),
+        ManualFixStatus::Aborted => "Given up; files stay as they are.".to_owned(),
+    };
+    let _ = writeln!(text, "{next}");
+    Reply::new(json!({"session": session, "run": render::run(&fix.run)}), text)
+}

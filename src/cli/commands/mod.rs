@@ -1,0 +1,102 @@
+//! One short file a command: arguments to an engine request, the engine's answer to a document and text.
+
+mod attempt;
+mod checkpoint;
+mod inspect;
+mod manual_fix;
+mod restore;
+mod run;
+
+use crate::engine::{Context, Result};
+
+use super::args::{AttemptCommand, CheckpointCommand, Command, ManualFixCommand};
+use super::ui::{Reply, Ui};
+
+pub use inspect::status;
+
+/// The command's name in documents.
+pub fn name(command: &Command) -> &'static str {
+    match command {
+        Command::Run(_) => "run",
+        Command::Resume(_) => "resume",
+        Command::Rollback(_) => "rollback",
+        Command::Undo(_) => "undo",
+        Command::Redo(_) => "redo",
+        Command::Checkpoint(args) => match &args.command {
+            CheckpointCommand::Create(_) => "checkpoint create",
+            CheckpointCommand::List(_) => "checkpoint list",
+            CheckpointCommand::Show(_) => "checkpoint show",
+            CheckpointCommand::Diff(_) => "checkpoint diff",
+            CheckpointCommand::Restore(_) => "checkpoint restore",
+            CheckpointCommand::Prune(_) => "checkpoint prune",
+            CheckpointCommand::Pin(_) => "checkpoint pin",
+            CheckpointCommand::Unpin(_) => "checkpoint unpin",
+            CheckpointCommand::Verify(_) => "checkpoint verify",
+        },
+        Command::ManualFix(args) => match &args.command {
+            ManualFixCommand::Start => "manual-fix start",
+            ManualFixCommand::Status => "manual-fix status",
+            ManualFixCommand::Verify => "manual-fix verify",
+            ManualFixCommand::Continue { .. } => "manual-fix continue",
+            ManualFixCommand::Abort => "manual-fix abort",
+        },
+        Command::RetryStatus(_) => "retry-status",
+        Command::Attempt(args) => match &args.command {
+            AttemptCommand::Start(_) => "attempt start",
+            AttemptCommand::Pass(_) => "attempt pass",
+            AttemptCommand::Fail(_) => "attempt fail",
+            AttemptCommand::List => "attempt list",
+        },
+        Command::Classify(_) => "classify",
+        Command::Status(_) => "status",
+        Command::Log(_) => "log",
+        Command::Init(_) => "init",
+        Command::Config(_) => "config",
+        Command::Doctor(_) => "doctor",
+        Command::Completions(_) => "completions",
+        Command::Man(_) => "man",
+    }
+}
+
+/// Whether a command runs children or waits, so that signals are its own to handle.
+pub fn supervises(command: &Command) -> bool {
+    match command {
+        Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) => true,
+        Command::ManualFix(args) => {
+            matches!(args.command, ManualFixCommand::Verify | ManualFixCommand::Continue { .. })
+        }
+        _ => false,
+    }
+}
+
+/// Runs a command that works anywhere, without looking at work tree or state; `None` for the others.
+pub fn without_context(command: &Command) -> Option<Result<Reply>> {
+    match command {
+        Command::Completions(args) => Some(Ok(inspect::completions(args))),
+        Command::Man(args) => Some(inspect::man(args)),
+        _ => None,
+    }
+}
+
+/// Runs a command.
+pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
+    match command {
+        Command::Run(args) => run::run(context, args, ui),
+        Command::Resume(args) => run::resume(context, args, ui),
+        Command::Rollback(args) => restore::rollback(context, args),
+        Command::Undo(args) => restore::undo(context, args),
+        Command::Redo(args) => restore::redo(context, args),
+        Command::Checkpoint(args) => checkpoint::execute(context, args, ui),
+        Command::ManualFix(args) => manual_fix::execute(context, args, ui),
+        Command::RetryStatus(args) => inspect::retry_status(context, args),
+        Command::Attempt(args) => attempt::execute(context, args, ui),
+        Command::Classify(args) => attempt::classify(context, args),
+        Command::Status(_) => status(context, ui),
+        Command::Log(args) => inspect::log(context, args),
+        Command::Init(args) => inspect::init(context, args),
+        Command::Config(args) => Ok(inspect::config(context, args)),
+        Command::Doctor(args) => inspect::doctor(context, args),
+        Command::Completions(args) => Ok(inspect::completions(args)),
+        Command::Man(args) => inspect::man(args),
+    }
+}

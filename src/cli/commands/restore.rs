@@ -1,0 +1,78 @@
+//! `rollback`, `undo`, `redo`.
+
+use serde_json::Value;
+
+use crate::engine::restore::{Commits, Restore};
+use crate::engine::rollback::{Options, Target, rollback as roll_back};
+use crate::engine::undo::{redo as do_again, undo as take_back};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::policy::restore_plan::Edits;
+
+use super::super::args::{CommitsArg, EditsArg, RollbackArgs, UndoArgs};
+use super::super::render;
+use super::super::ui::Reply;
+
+/// `--commits` for the engine.
+pub fn commits(arg: Option<CommitsArg>, default: Commits) -> Commits {
+    match arg {
+        None => default,
+        Some(CommitsArg::Refuse) => Commits::Refuse,
+        Some(CommitsArg::Keep) => Commits::Keep,
+        Some(CommitsArg::Drop) => Commits::Drop,
+        Some(CommitsArg::Revert) => Commits::Revert,
+    }
+}
+
+/// `--edits` for the engine.
+pub fn edits(arg: EditsArg) -> Edits {
+    match arg {
+        EditsArg::Refuse => Edits::Refuse,
+        EditsArg::Keep => Edits::Keep,
+        EditsArg::Discard => Edits::Discard,
+    }
+}
+
+/// The answer of anything that puts files back.
+pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
+    let key = restore.run.as_ref().map(|run| &run.key);
+    let lane = render::lane(context, key, &[context.hint_command(key, &["resume"])])?;
+    let text = render::restore_text(restore, context.dry_run()) + &lane.prompt;
+    let mut document = render::restore(context, restore);
+    document.insert("current_stage".to_owned(), lane.stage.into());
+    document.insert("checkpoint_path".to_owned(), lane.path.into());
+    Ok(Reply::new(Value::Object(document), text))
+}
+
+/// `recover rollback`.
+pub fn rollback(context: &Context, args: &RollbackArgs) -> Result<Reply> {
+    context.require_something()?;
+    let target = match (args.iteration, &args.to, args.full) {
+        (Some(number), _, _) => Target::Iteration(number),
+        (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
+        (None, None, true) => Target::Full,
+        (None, None, false) => {
+            return Err(Error::new(ErrorKind::Usage, "where to? --to SELECTOR, --iteration N or --full")
+                .hint("recover rollback --to good --dry-run shows what would happen"));
+        }
+    };
+    let options = Options {
+        scope: args.scope.into(),
+        paths: args.path.clone(),
+        commits: commits(args.commits, Commits::Refuse),
+        edits: edits(args.edits),
+        restore_index: args.restore_index,
+    };
+    reply(context, &roll_back(context, &target, &options)?)
+}
+
+/// `recover undo`.
+pub fn undo(context: &Context, args: &UndoArgs) -> Result<Reply> {
+    context.require_something()?;
+    reply(context, &take_back(context, commits(args.commits, Commits::Refuse), edits(args.edits))?)
+}
+
+/// `recover redo`.
+pub fn redo(context: &Context, args: &UndoArgs) -> Result<Reply> {
+    context.require_something()?;
+    reply(context, &do_again(context, commits(args.commits, Commits::Refuse), edits(args.edits))?)
+}

@@ -1,0 +1,262 @@
+//! `run` and `resume`.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::engine::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
+use crate::engine::run::{DriveOptions, Driven, Outcome, run as start_run};
+use crate::engine::status::status_of;
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::decision::Standing;
+use crate::model::feedback::FeedbackLoop;
+use crate::model::run::{RunSpec, RunStatus};
+use crate::policy::classify::guess_loop;
+use crate::process::Show;
+
+use super::super::args::{ResumeArgs, RunArgs, Wait};
+use super::super::exit::ExitCode;
+use super::super::render;
+use super::super::resume_screen::{self, Choice};
+use super::super::ui::{Reply, Ui};
+
+/// `recover run`.
+pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
+    let spec = spec(context, args)?;
+    if context.dry_run() {
+        let totals = crate::engine::checkpoint::preview(context)?;
+        let text = format!(
+            "Would take a checkpoint of {} files ({} bytes) and supervise: {}\n",
+            totals.files,
+            totals.bytes,
+            spec.command.join(" ")
+        );
+        return Ok(Reply::new(json!({"changed": false, "plan": {"captured": totals, "spec": spec}}), text));
+    }
+    let show = if args.passthrough { Show::Passthrough } else { show(ui) };
+    let driven = start_run(context, spec, &DriveOptions { no_wait: args.no_wait, show, longest_wait: None })?;
+    let exit = match driven.child_exit_code.filter(|_| args.passthrough) {
+        Some(code) => ExitCode::other(code),
+        None => ExitCode::of_driven(&driven),
+    };
+    let text = if args.passthrough { String::new() } else { driven_text(context, &driven, ui) };
+    Ok(Reply::new(driven_document(context, &driven), text).exit(exit))
+}
+
+/// Where a child's output goes: our stdout belongs to the document with `--json`.
+fn show(ui: &Ui) -> Show {
+    match (ui.json, ui.quiet) {
+        (_, true) => Show::Nothing,
+        (true, false) => Show::Stderr,
+        (false, false) => Show::Live,
+    }
+}
+
+fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
+    let settings = context.settings();
+    let mut feedback: Vec<FeedbackLoop> = Vec::new();
+    for (name, command) in &args.feedback {
+        if feedback.iter().any(|known| known.name == *name) {
+            return Err(Error::new(ErrorKind::Usage, format!("--feedback {name} is given twice")));
+        }
+        let kind = guess_loop(name, command);
+        feedback.push(FeedbackLoop { name: name.clone(), command: command.clone(), kind, timeout_ms: None });
+    }
+    let iterations_total = match (args.iterations, &args.until) {
+        (Some(number), _) => Some(number),
+        (None, Some(_)) => None,
+        (None, None) => Some(1),
+    };
+    Ok(RunSpec {
+        command: args.command.clone(),
+        iterations_total,
+        prompt: prompt(args)?,
+        until: args.until.clone(),
+        feedback,
+        timeout_ms: args.timeout.or(settings.runner.timeout).map(crate::engine::run::millis),
+        attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
+        agent: args.agent.clone().or_else(|| settings.runner.agent.name().map(str::to_owned)),
+        on_failure: args.on_failure.map_or(settings.run.on_failure, Into::into),
+        approach: args.approach.clone(),
+    })
+}
+
+fn prompt(args: &RunArgs) -> Result<Option<String>> {
+    match (&args.prompt, &args.prompt_file) {
+        (Some(text), _) => Ok(Some(text.clone())),
+        (None, Some(path)) => read_text(path).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// A file's text, or stdin's for `-`.
+fn read_text(path: &Path) -> Result<String> {
+    let failed =
+        |error: std::io::Error| Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display()));
+    if path == Path::new("-") {
+        let mut text = String::new();
+        return std::io::stdin().read_to_string(&mut text).map(|_| text).map_err(failed);
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+/// The document of a run.
+pub fn driven_document(context: &Context, driven: &Driven) -> Value {
+    let (retry_after, wait_ms) = render::wait_fields(driven.standing, context.clock.now());
+    let key = Some(&driven.run.key);
+    json!({
+        "run": render::run(&driven.run),
+        "outcome": driven.outcome,
+        "iterations": render::iterations(&driven.run),
+        "decision": driven.decision,
+        "retry_after": retry_after,
+        "wait_ms": wait_ms,
+        "resume_hint": context.hint_command(key, &["resume"]),
+        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
+    })
+}
+
+/// A run for people: how it ended, its attempts, the ways on.
+pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
+    let outcome = match driven.outcome {
+        Outcome::Complete => "complete",
+        Outcome::Failed => "failed",
+        Outcome::Paused => "paused",
+        Outcome::Parked => "parked",
+        Outcome::Escalated => "escalated: a person is needed",
+        Outcome::Cancelled => "cancelled",
+    };
+    let mut text = format!("\nRun {} {outcome}.\n{}", driven.run.key, render::iterations_text(ui, &driven.run));
+    if let Some(decision) = &driven.decision {
+        text.push_str(&format!("Decision: {}\n", decision.reason));
+    }
+    if let Standing::Wait(until) = driven.standing {
+        text.push_str(&format!("Next attempt: {} ({until}).\n", render::when(until, context.clock.now())));
+    }
+    if driven.outcome != Outcome::Complete {
+        let key = Some(&driven.run.key);
+        text.push_str(&format!("Go on:     {}\n", context.hint_command(key, &["resume"])));
+        text.push_str(&format!("Look:      {}\n", context.hint_command(key, &["status"])));
+        text.push_str(&format!("Take back: {}\n", context.hint_command(key, &["rollback", "--to", "good"])));
+    }
+    text
+}
+
+/// `recover resume`.
+pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let instructions = match args.instructions.as_deref() {
+        Some("-") => Some(read_text(Path::new("-"))?),
+        Some(text) => Some(text.to_owned()),
+        None => None,
+    };
+    let asks = ui.interactive && args.strategy.is_none() && !args.restart && !args.prepare_only;
+    let choice = if asks { ask(context, args)? } else { None };
+    let instructions = instructions.or_else(|| choice.as_ref().and_then(|choice| choice.instructions.clone()));
+    let request = ResumeRequest {
+        run_id: args.run_id.clone(),
+        strategy: args.strategy.or(choice.map(|choice| choice.strategy)),
+        from_iteration: args.from_iteration,
+        no_error_context: args.no_error_context,
+        instructions,
+        restart: args.restart,
+        prepare_only: args.prepare_only,
+        wait: args.wait.map(longest),
+        command: args.command.clone(),
+    };
+    let options = DriveOptions { no_wait: false, show: show(ui), longest_wait: args.wait.and_then(longest) };
+    let resumed = resume_run(context, &request, &options)?;
+    let exit = match &resumed.driven {
+        Some(driven) => ExitCode::of_driven(driven),
+        None if context.dry_run() || resumed.run.status == RunStatus::Complete => ExitCode::Done,
+        None => ExitCode::of_standing(resumed.standing),
+    };
+    let next = [context.hint_command(Some(&resumed.run.key), &["resume"])];
+    let lane = render::lane(context, Some(&resumed.run.key), &next)?;
+    let text = resumed_text(context, &resumed, ui) + &lane.prompt;
+    Ok(Reply::new(document(context, &resumed, &lane), text).exit(exit))
+}
+
+/// The resume screen, for a run that stands at a failure (B7).
+fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<Choice>> {
+    match status_of(context, args.run_id.as_deref()) {
+        Ok(status) => resume_screen::ask(&status),
+        // Whatever is wrong, the resume itself says it.
+        Err(_) => Ok(None),
+    }
+}
+
+fn longest(wait: Wait) -> Option<Duration> {
+    match wait {
+        Wait::Forever => None,
+        Wait::AtMost(longest) => Some(longest),
+    }
+}
+
+fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
+    if let Some(driven) = &resumed.driven {
+        return Some(driven.outcome);
+    }
+    if resumed.run.status == RunStatus::Complete {
+        return Some(Outcome::Complete);
+    }
+    match resumed.standing {
+        Standing::Allowed => None,
+        Standing::Wait(_) if resumed.run.parked.is_some() => Some(Outcome::Parked),
+        Standing::Wait(_) => Some(Outcome::Paused),
+        Standing::Exhausted => Some(Outcome::Failed),
+        Standing::NeedsPerson if resumed.changed => Some(Outcome::Paused),
+        Standing::NeedsPerson => Some(Outcome::Escalated),
+    }
+}
+
+fn document(context: &Context, resumed: &Resumed, lane: &render::Lane) -> Value {
+    let (retry_after, wait_ms) = render::wait_fields(resumed.standing, context.clock.now());
+    let key = Some(&resumed.run.key);
+    json!({
+        "changed": resumed.changed && !context.dry_run(),
+        "run": render::run(&resumed.run),
+        "strategy": resumed.strategy,
+        "prompt": resumed.prompt,
+        "executed": resumed.executed,
+        "validation": resumed.validation,
+        "outcome": outcome_of(resumed),
+        "iterations": render::iterations(&resumed.run),
+        "decision": resumed.run.decision,
+        "retry_after": retry_after,
+        "wait_ms": wait_ms,
+        "next_actions": next_actions(context, resumed),
+        "current_stage": lane.stage,
+        "checkpoint_path": lane.path,
+        "resume_hint": context.hint_command(key, &["resume"]),
+        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
+    })
+}
+
+fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
+    let key = Some(&resumed.run.key);
+    if let Some(driven) = &resumed.driven {
+        return driven_text(context, driven, ui);
+    }
+    if resumed.run.status == RunStatus::Complete {
+        return format!("Run {} is complete: nothing to do.\n", resumed.run.key);
+    }
+    let mut text = match resumed.standing {
+        Standing::Allowed => return resumed.prompt.clone().unwrap_or_default(),
+        Standing::Wait(until) => {
+            format!("Not yet: the next attempt is allowed {} ({until}).\n", render::when(until, context.clock.now()))
+        }
+        Standing::Exhausted => "No attempt is left. An explicit --strategy grants one more.\n".to_owned(),
+        Standing::NeedsPerson => "A person is needed.\n".to_owned(),
+    };
+    if let Some(decision) = &resumed.run.decision {
+        text.push_str(&format!("Decision: {}\n", decision.reason));
+    }
+    for action in next_actions(context, resumed) {
+        text.push_str(&format!("Next: {action}\n"));
+    }
+    text.push_str(&format!("Take back: {}\n", context.hint_command(key, &["rollback", "--full"])));
+    text
+}

@@ -1,0 +1,202 @@
+//! Completions and man pages, made from the clap tree.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+
+use crate::engine::{Error, Result};
+
+use super::args::Cli;
+use super::exit::ExitCode;
+
+/// What `recover` reads from the environment.
+const ENVIRONMENT: [(&str, &str); 8] = [
+    ("RECOVER_RUN_ID", "The run to work on, as --run names it."),
+    ("RECOVER_SESSION", "The session whose budget the run shares; without it a run is a session of its own."),
+    ("RECOVER_STATE_DIR", "The state directory, as --state-dir names it."),
+    ("RECOVER_MAX_ATTEMPTS, RECOVER_COOLDOWN, RECOVER_TIMEOUT", "Override the configured limits."),
+    ("RECOVER_SAFE_MODE", "Overrides the configured safe mode."),
+    ("RECOVER_LOG", "What is logged on stderr, such as debug; as -v, with the filters of the tracing library."),
+    ("NO_COLOR", "No colour, whatever the terminal."),
+    ("HOME", "The home folder, which is never rolled back as a whole."),
+];
+
+/// What `recover` keeps where.
+const FILES: [(&str, &str); 4] = [
+    (".ultraplan/recover.toml", "The configuration; recover init writes it with every key and its default."),
+    (".ultraplan/state/events.jsonl", "The ledger: everything that has happened, one event a line."),
+    (".ultraplan/state/recovery.json", "The error count and the cooldown, for loops that read files."),
+    ("refs/recover/", "The checkpoints: ordinary commits in the repository's own object store."),
+];
+
+/// The clap tree.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// A shell's completion script.
+pub fn completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "recover", &mut script);
+    script
+}
+
+/// Writes the man pages into `folder`, one a command.
+pub fn man_pages(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    let mut root = command();
+    root.build();
+    pages(&root, None, folder)
+}
+
+/// The page of `command`, and those below it.
+fn pages(command: &clap::Command, parent: Option<&clap::Command>, folder: &Path) -> Result<()> {
+    let file = folder.join(format!("{}.1", file_name(command)));
+    let failed = |error| Error::io(format!("cannot write {}", file.display()), error);
+    let text = page(command, parent).map_err(failed)?;
+    fs::write(&file, text).map_err(failed)?;
+    shown(command).try_for_each(|sub| pages(sub, Some(command), folder))
+}
+
+fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<Vec<u8>> {
+    // Global flags are described once, on recover(1).
+    let own = command.clone().display_name(words(command)).mut_args(|arg| {
+        let hide = arg.is_hide_set() || (parent.is_some() && (arg.is_global_set() || arg.get_id() == "help"));
+        arg.hide(hide)
+    });
+    let has_options = own.get_arguments().any(|arg| !arg.is_hide_set());
+    let man = Man::new(own)
+        .title(file_name(command).to_uppercase())
+        .date("")
+        .source(format!("recover {}", env!("CARGO_PKG_VERSION")))
+        .manual("recover");
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    synopsis(command).to_writer(&mut text)?;
+    man.render_description_section(&mut text)?;
+    subcommands(command).to_writer(&mut text)?;
+    if has_options {
+        man.render_options_section(&mut text)?;
+    }
+    if parent.is_none() {
+        listed("EXIT STATUS", ExitCode::DOCUMENTED.map(|(code, meaning)| (code.number().to_string(), meaning)))
+            .to_writer(&mut text)?;
+        listed("ENVIRONMENT", ENVIRONMENT).to_writer(&mut text)?;
+        listed("FILES", FILES).to_writer(&mut text)?;
+    }
+    see_also(command, parent).to_writer(&mut text)?;
+    Ok(text)
+}
+
+fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command.get_subcommands().filter(|sub| !sub.is_hide_set())
+}
+
+/// `recover checkpoint create`.
+fn words(command: &clap::Command) -> String {
+    command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned()
+}
+
+/// `recover-checkpoint-create`.
+fn file_name(command: &clap::Command) -> String {
+    words(command).replace(' ', "-")
+}
+
+fn synopsis(command: &clap::Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    for (number, line) in usage.trim_start_matches("Usage:").lines().enumerate() {
+        if number > 0 {
+            roff.control("br", []);
+        }
+        let name = words(command);
+        let rest = line.trim().strip_prefix(&name).unwrap_or(line).to_owned();
+        roff.text([bold(name), roman(rest)]);
+    }
+    roff
+}
+
+fn subcommands(command: &clap::Command) -> Roff {
+    let mut roff = Roff::new();
+    if shown(command).next().is_none() {
+        return roff;
+    }
+    roff.control("SH", ["COMMANDS"]);
+    for sub in shown(command) {
+        roff.control("TP", []);
+        roff.text([bold(words(sub))]);
+        roff.text([roman(sub.get_about().map(ToString::to_string).unwrap_or_default())]);
+    }
+    roff
+}
+
+fn listed<T: Into<String>>(title: &str, entries: impl IntoIterator<Item = (T, &'static str)>) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", [title]);
+    for (term, meaning) in entries {
+        roff.control("TP", []);
+        roff.text([bold(term)]);
+        roff.text([roman(meaning)]);
+    }
+    roff
+}
+
+fn see_also(command: &clap::Command, parent: Option<&clap::Command>) -> Roff {
+    let above = parent.map(file_name);
+    let root = above.clone().filter(|name| name != "recover").map(|_| "recover".to_owned());
+    let beside = parent.filter(|parent| parent.get_bin_name() != Some("recover")).into_iter().flat_map(shown);
+    let others = beside.filter(|sub| sub.get_name() != command.get_name());
+    let names = root.into_iter().chain(above).chain(others.chain(shown(command)).map(file_name));
+    let mut line: Vec<Inline> = Vec::new();
+    for name in names {
+        if !line.is_empty() {
+            line.push(roman(", "));
+        }
+        line.push(italic(name));
+        line.push(roman("(1)"));
+    }
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text(line);
+    roff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shown_command_has_a_page_with_its_sections() {
+        let folder = tempfile::tempdir().unwrap();
+        man_pages(folder.path()).unwrap();
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        let create = read("recover-checkpoint-create.1");
+        for part in [".TH RECOVER-CHECKPOINT-CREATE 1", "recover checkpoint create", ".SH SYNOPSIS", ".SH \"SEE ALSO\""]
+        {
+            assert!(create.contains(part), "{part}\n{create}");
+        }
+        assert!(!create.contains("state\\-dir"), "global flags are described once\n{create}");
+        let root = read("recover.1");
+        for part in [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", "lock\\-timeout"] {
+            assert!(root.contains(part), "{part}\n{root}");
+        }
+        assert!(!folder.path().join("recover-man.1").exists());
+    }
+
+    #[test]
+    fn the_short_list_of_exit_codes_names_each() {
+        let help = command().render_help().to_string();
+        let codes = help.split("Exit codes:").nth(1).unwrap();
+        let named: Vec<&str> = codes.split(|c: char| !c.is_ascii_digit()).collect();
+        for (code, _) in ExitCode::DOCUMENTED {
+            assert!(named.contains(&code.number().to_string().as_str()), "{code:?} is missing\n{codes}");
+        }
+    }
+}

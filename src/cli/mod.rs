@@ -1,0 +1,142 @@
+//! The command line: arguments in, one answer out.
+
+pub mod args;
+mod commands;
+mod exit;
+mod generate;
+mod hints;
+mod render;
+mod resume_screen;
+mod ui;
+mod usage;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode as ProcessExitCode;
+
+use clap::Parser;
+use serde_json::json;
+
+use crate::engine::context::{Naming, Setup};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::process::Interrupts;
+
+use args::{Cli, Command, GlobalArgs, expand_aliases};
+use exit::ExitCode;
+use ui::{Reply, Ui};
+
+pub use generate::command;
+
+/// Parses the arguments, runs the command, prints its answer.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
+    let args = expand_aliases(args);
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => return ProcessExitCode::from(usage::answer(&args, &error).number()),
+    };
+    start_tracing(&cli.global);
+    let ui = Ui::new(&cli.global);
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| dispatch(&cli, &ui)));
+    let exit = caught.unwrap_or_else(|_| {
+        tracing::error!("this is a bug in recover; what it says above helps to find it");
+        ExitCode::Bug
+    });
+    ProcessExitCode::from(exit.number())
+}
+
+fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
+    let Some(command) = &cli.command else {
+        return bare(cli, ui);
+    };
+    let name = commands::name(command);
+    let reply = commands::without_context(command).unwrap_or_else(|| {
+        let context = context(&cli.global, Some(command))?;
+        commands::execute(command, &context, ui).map_err(|error| hints::complete(&context, error))
+    });
+    match reply {
+        Ok(reply) => ui.answer(name, &reply),
+        Err(error) => ui.error(name, &error),
+    }
+}
+
+/// `recover` alone: where the run stands, or how to begin.
+fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
+    let status = context(&cli.global, None).and_then(|context| {
+        let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
+        looked.map_err(|error| hints::complete(&context, error))
+    });
+    match status {
+        Ok(Some(reply)) => ui.answer("status", &reply),
+        Err(error) if error.kind != ErrorKind::RunNotFound => ui.error("status", &error),
+        _ => {
+            let text = "Nothing has been recorded here yet. To begin:\n\n  \
+                        recover run --feedback test='make test' -- CMD   supervise a command\n  \
+                        recover checkpoint create                        keep the work tree as it is\n  \
+                        recover init                                     write a commented configuration\n  \
+                        recover --help                                   everything else\n";
+            ui.answer("recover", &Reply::new(json!({"run": null}), text))
+        }
+    }
+}
+
+fn start_tracing(global: &GlobalArgs) {
+    use tracing_subscriber::EnvFilter;
+    let default = match (global.quiet, global.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "info",
+        (false, 2) => "debug",
+        (false, _) => "trace",
+    };
+    let filter =
+        EnvFilter::try_from_env("RECOVER_LOG").unwrap_or_else(|_| EnvFilter::new(format!("recover={default}")));
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .with_ansi(false)
+        // It would be told on stderr, which may be what fails.
+        .log_internal_errors(false);
+    // A second start in one process (tests) keeps the first subscriber.
+    let _ = subscriber.try_init();
+}
+
+fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
+    let failed = |error| Error::io("cannot find the current folder", error);
+    let start = std::env::current_dir().map_err(failed)?;
+    let cwd = match &global.directory {
+        Some(directory) => start.join(directory),
+        None => start,
+    };
+    let cwd = std::fs::canonicalize(&cwd)
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("-C {}: {error}", cwd.display())))?;
+    if !cwd.is_dir() {
+        return Err(Error::new(ErrorKind::Usage, format!("-C {}: not a folder", cwd.display())));
+    }
+    let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let setup = Setup {
+        cwd,
+        home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+        state_dir: global.state_dir.clone(),
+        naming: Naming {
+            run_id: global.run.clone().or_else(|| env("RECOVER_RUN_ID")),
+            phase: global.phase.clone(),
+            lane: global.lane.clone(),
+            task: global.task.clone(),
+            session: env("RECOVER_SESSION"),
+        },
+        lock_timeout: global.lock_timeout,
+        dry_run: global.dry_run,
+        yes: global.yes,
+        settings_only: command.is_some_and(|command| matches!(command, Command::Classify(_) | Command::Config(_))),
+        ignore_config: matches!(command, Some(Command::Init(_))),
+        env,
+    };
+    let interrupts = if command.is_some_and(commands::supervises) {
+        Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))?
+    } else {
+        Interrupts::disconnected()
+    };
+    Context::new(setup, interrupts)
+}

@@ -1,0 +1,101 @@
+//! The JSON of things that several commands answer with.
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::Context;
+use crate::engine::restore::Restore;
+use crate::engine::retry::Retry;
+use crate::model::decision::Standing;
+use crate::model::run::Run;
+use crate::model::time::Timestamp;
+
+/// `run`.
+pub fn run(run: &Run) -> Value {
+    json!({
+        "run_id": run.key.run_id,
+        "phase": run.key.phase,
+        "lane": run.key.lane,
+        "task_id": run.task_id,
+        "status": run.status.as_str(),
+        "current_iteration": run.shown_iteration(),
+        "iterations_total": run.spec.iterations_total,
+    })
+}
+
+/// `iterations`.
+pub fn iterations(run: &Run) -> Value {
+    let all = run.iterations.values().map(|iteration| {
+        let attempts: Vec<Value> = iteration
+            .attempts
+            .iter()
+            .map(|attempt| {
+                json!({
+                    "number": attempt.number,
+                    "outcome": attempt.outcome,
+                    "approach": attempt.approach,
+                    "exit_code": attempt.exit_code,
+                    "signal": attempt.signal,
+                    "timed_out": attempt.timed_out,
+                    "started_at": attempt.started_at,
+                    "duration_ms": attempt.duration_ms,
+                    "log_path": attempt.log_path,
+                    "checkpoint_id": attempt.checkpoint_id,
+                    "failure": attempt.failure,
+                    "conditions": attempt.conditions,
+                    "feedback_results": attempt.feedback_results,
+                })
+            })
+            .collect();
+        json!({
+            "number": iteration.number,
+            "status": iteration.status.as_str(),
+            "reason": iteration.reason,
+            "attempts": attempts,
+        })
+    });
+    all.collect()
+}
+
+/// `retry_after` and `wait_ms` of a standing.
+pub fn wait_fields(standing: Standing, now: Timestamp) -> (Option<Timestamp>, u64) {
+    match standing {
+        Standing::Wait(until) => (Some(until), u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX)),
+        _ => (None, 0),
+    }
+}
+
+/// The document of `retry-status`.
+pub fn retry(retry: &Retry, now: Timestamp) -> Value {
+    let (retry_after, wait_ms) = wait_fields(retry.standing, now);
+    let status = retry.status.as_ref();
+    let run = retry.run.as_ref();
+    json!({
+        "can_retry": retry.standing == Standing::Allowed,
+        "retry_after": retry_after,
+        "wait_ms": wait_ms,
+        "error_count": run.map_or(0, |run| run.error_count),
+        "max_attempts": status.map_or(Some(retry.max_attempts), |status| status.max_attempts),
+        "attempts_left": status.map_or(Some(retry.max_attempts), |status| status.attempts_left),
+        "is_recovering": run.is_some_and(|run| run.error_count > 0 || run.parked.is_some()),
+        "last_error": run.and_then(|run| run.last_error.clone()),
+        "last_error_at": run.and_then(|run| run.last_error_at),
+        "cooldown_until": run.and_then(|run| run.cooldown_until),
+        "parked": run.and_then(|run| run.parked.clone()),
+        "budgets": status.map(|status| status.budgets.clone()).unwrap_or_default(),
+        "decision": status.and_then(|status| status.decision.clone()),
+        "run": run.map(self::run),
+    })
+}
+
+/// The document of a rollback, restore, undo or redo.
+pub fn restore(context: &Context, restore: &Restore) -> Map<String, Value> {
+    let key = restore.run.as_ref().map(|run| &run.key);
+    let mut document = Map::new();
+    document.insert("changed".to_owned(), json!(restore.changed && !context.dry_run()));
+    let name = if context.dry_run() { "plan" } else { "result" };
+    document.insert(name.to_owned(), json!(restore.result));
+    document.insert("run".to_owned(), restore.run.as_ref().map_or(Value::Null, run));
+    document.insert("resume_hint".to_owned(), json!(context.hint_command(key, &["resume"])));
+    document.insert("rollback_hint".to_owned(), json!(context.hint_command(None, &["undo"])));
+    document
+}

@@ -1,0 +1,12 @@
+//! Documents and tables made from the model.
+
+mod documents;
+mod lane;
+mod tables;
+
+pub use documents::{iterations, restore, retry, run, wait_fields};
+pub use lane::{Lane, lane};
+pub use tables::{
+    actions, attempts_text, checkpoint_text, checkpoints_table, iterations_text, prune_text, restore_text, retry_text,
+    status_text, when,
+};

@@ -1,0 +1,305 @@
+//! Tables and text for people.
+
+use std::fmt::Write;
+
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+
+use crate::engine::prune::Pruned;
+use crate::engine::restore::Restore;
+use crate::engine::retry::Retry;
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::decision::{Decision, Standing};
+use crate::model::run::{AttemptOutcome, Run};
+use crate::model::time::Timestamp;
+
+use super::super::ui::{Ui, escape};
+
+/// "3 minutes ago", "in 4 seconds".
+pub fn when(at: Timestamp, now: Timestamp) -> String {
+    let (span, before) = if now >= at { (now.since(at), true) } else { (at.since(now), false) };
+    let seconds = span.as_secs();
+    let (count, unit) = match seconds {
+        0 => return "now".to_owned(),
+        1..60 => (seconds, "second"),
+        60..3600 => (seconds / 60, "minute"),
+        3600..86_400 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    if before { format!("{count} {unit}{plural} ago") } else { format!("in {count} {unit}{plural}") }
+}
+
+fn table(ui: &Ui, header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    match ui.width {
+        Some(width) => table.set_width(width),
+        // Piped output is cut by whoever reads it.
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
+    if ui.color {
+        table.enforce_styling().set_header(header.iter().map(|name| Cell::new(name).add_attribute(Attribute::Bold)));
+    } else {
+        table.force_no_tty().set_header(header);
+    }
+    table
+}
+
+/// A table as text without trailing blanks.
+fn finish(table: &Table) -> String {
+    let lines: Vec<String> = table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n") + "\n"
+}
+
+fn verdict_cell(ui: &Ui, verdict: Verdict) -> Cell {
+    let (text, color) = match verdict {
+        Verdict::Passed => ("passed", Color::Green),
+        Verdict::Failed => ("failed", Color::Red),
+        Verdict::Unverified => ("unverified", Color::Reset),
+    };
+    if ui.color { Cell::new(text).fg(color) } else { Cell::new(text) }
+}
+
+/// Checkpoints, oldest first.
+pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], now: Timestamp) -> String {
+    if checkpoints.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    let mut table = table(ui, &["SEQ", "ID", "ITERATION", "VERDICT", "TRIGGER", "CREATED", "DESCRIPTION"]);
+    for checkpoint in checkpoints {
+        let pin = if checkpoint.pinned { " (pinned)" } else { "" };
+        table.add_row([
+            Cell::new(format!("@{}", checkpoint.seq)),
+            Cell::new(&checkpoint.id),
+            Cell::new(checkpoint.after_iteration),
+            verdict_cell(ui, checkpoint.verdict),
+            Cell::new(escape(&checkpoint.trigger)),
+            Cell::new(when(checkpoint.created_at, now)),
+            Cell::new(format!("{}{pin}", escape(&checkpoint.description))),
+        ]);
+    }
+    finish(&table)
+}
+
+/// One checkpoint.
+pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<12}{value}");
+    };
+    line("id", checkpoint.id.clone());
+    line("run", checkpoint.run.to_string());
+    line("created", format!("{} ({})", checkpoint.created_at, when(checkpoint.created_at, now)));
+    line("description", escape(&checkpoint.description));
+    line("iteration", format!("after {}", checkpoint.after_iteration));
+    line("verdict", checkpoint.verdict.as_str().to_owned());
+    line("trigger", escape(&checkpoint.trigger));
+    line("commit", checkpoint.commit.to_string());
+    if let Some(base) = &checkpoint.base_commit {
+        let on = checkpoint.head_ref.as_deref().unwrap_or("detached");
+        line("base", format!("{base} ({on})"));
+    }
+    line("captured", format!("{} files, {} bytes", checkpoint.captured.files, checkpoint.captured.bytes));
+    let changes = checkpoint.changes;
+    line("changes", format!("{} modified, {} created, {} deleted", changes.modified, changes.created, changes.deleted));
+    if checkpoint.pinned {
+        line("pinned", checkpoint.pin_note.clone().unwrap_or_else(|| "yes".to_owned()));
+    }
+    for skipped in &checkpoint.skipped {
+        line("skipped", format!("{}: {}", escape(&skipped.path.to_lossy()), skipped.reason));
+    }
+    for (name, result) in &checkpoint.feedback_results {
+        line(
+            &format!("loop {name}"),
+            format!("{} ({})", if result.passed { "passed" } else { "failed" }, result.summary),
+        );
+    }
+    text
+}
+
+/// What a restore did or would do.
+pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
+    let result = &restore.result;
+    if !restore.changed {
+        return "Nothing to do: the work tree is as the checkpoint has it.\n".to_owned();
+    }
+    let (write, delete) = if dry_run { ("would write", "would delete") } else { ("wrote", "deleted") };
+    let mut text = String::new();
+    let mut list = |what: &str, paths: Vec<String>| {
+        for path in paths.iter().take(40) {
+            let _ = writeln!(text, "{what} {}", escape(path));
+        }
+        if paths.len() > 40 {
+            let _ = writeln!(text, "{what} … and {} more", paths.len() - 40);
+        }
+    };
+    list(write, result.written.iter().map(ToString::to_string).collect());
+    list(delete, result.deleted.iter().map(ToString::to_string).collect());
+    list("kept", result.kept.iter().map(|kept| format!("{} ({})", kept.path, kept.reason)).collect());
+    if result.head.before != result.head.after {
+        let name = |commit: &Option<crate::model::snapshot::ObjectId>| {
+            commit.as_ref().map_or_else(|| "(none)".to_owned(), |commit| commit.short().to_owned())
+        };
+        let verb = if dry_run { "HEAD would move" } else { "HEAD moved" };
+        let _ = writeln!(text, "{verb} from {} to {}", name(&result.head.before), name(&result.head.after));
+    }
+    match &result.safety_checkpoint_id {
+        Some(safety) => {
+            let _ = writeln!(
+                text,
+                "Restored {} and verified it. Before it: {safety} (recover undo).",
+                result.checkpoint_id
+            );
+        }
+        None => {
+            let _ = writeln!(text, "Nothing was changed (dry run); target {}.", result.checkpoint_id);
+        }
+    }
+    text
+}
+
+/// `retry-status`.
+pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
+    let mut text = match retry.standing {
+        Standing::Allowed => "An attempt is allowed now.\n".to_owned(),
+        Standing::Wait(until) => format!("Wait: the next attempt is allowed at {until} ({}).\n", when(until, now)),
+        Standing::Exhausted => "No attempt is left.\n".to_owned(),
+        Standing::NeedsPerson => "A person is needed.\n".to_owned(),
+    };
+    if let Some(status) = &retry.status {
+        for budget in &status.budgets {
+            let _ = writeln!(text, "{:<10}{} of {} attempts used", budget.scope.as_str(), budget.used, budget.limit);
+        }
+        if let Some(decision) = &status.decision {
+            let _ = writeln!(text, "decision  {} ({})", actions(decision), escape(&decision.reason));
+        }
+    }
+    if let Some(error) = retry.run.as_ref().and_then(|run| run.last_error.as_ref()) {
+        let _ = writeln!(text, "last error {}", escape(error));
+    }
+    text
+}
+
+/// The iterations of a run, a line an attempt.
+pub fn iterations_text(ui: &Ui, run: &Run) -> String {
+    let mut table = table(ui, &["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"]);
+    for (iteration, attempt) in run.attempts() {
+        let result = match attempt.outcome {
+            Some(AttemptOutcome::Passed) => "passed",
+            Some(AttemptOutcome::Failed) => "failed",
+            Some(AttemptOutcome::Cancelled) => "cancelled",
+            None => "under way",
+        };
+        table.add_row([
+            iteration.number.to_string(),
+            iteration.status.as_str().to_owned(),
+            attempt.number.to_string(),
+            result.to_owned(),
+            attempt.checkpoint_id.clone().unwrap_or_default(),
+            attempt.failure.as_ref().map(|failure| escape(&failure.message)).unwrap_or_default(),
+        ]);
+    }
+    finish(&table)
+}
+
+/// The history of all subtasks.
+pub fn attempts_text(ui: &Ui, history: &crate::store::views::AttemptHistory) -> String {
+    if history.subtasks.is_empty() {
+        return "No attempts.\n".to_owned();
+    }
+    let mut table = table(ui, &["SUBTASK", "STATUS", "SESSION", "STARTED", "APPROACH", "RESULT"]);
+    for (id, subtask) in &history.subtasks {
+        for attempt in &subtask.attempts {
+            let result = if attempt.success { "passed".to_owned() } else { attempt.error.clone().unwrap_or_default() };
+            table.add_row([
+                escape(id),
+                subtask.status.to_owned(),
+                attempt.session.to_string(),
+                attempt.timestamp.to_string(),
+                escape(&attempt.approach),
+                escape(&result),
+            ]);
+        }
+    }
+    let mut text = finish(&table);
+    for stuck in &history.stuck_subtasks {
+        let _ = writeln!(text, "stuck: {} ({})", escape(&stuck.subtask_id), escape(&stuck.reason));
+    }
+    text
+}
+
+/// Where a run stands (B1).
+pub fn status_text(ui: &Ui, status: &crate::engine::status::Status, now: Timestamp) -> String {
+    let mut text = String::new();
+    let run = &status.run;
+    let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    let _ = writeln!(
+        text,
+        "Run {}: {}, iteration {}{total}, begun {}",
+        run.key,
+        run.status.as_str(),
+        run.shown_iteration(),
+        when(run.created_at, now)
+    );
+    if let Some(unfinished) = &status.unfinished_operation {
+        let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
+    }
+    if let Some(failure) = &run.failure {
+        let _ = writeln!(text, "\nFailure");
+        let _ = writeln!(text, "  type       {} ({})", failure.kind.as_str(), failure.cause.as_str());
+        if let Some(number) = failure.iteration {
+            let _ = writeln!(text, "  iteration  {number}, attempt {}", failure.attempt.unwrap_or(1));
+        }
+        if let Some(at) = failure.at {
+            let _ = writeln!(text, "  time       {at} ({})", when(at, now));
+        }
+        let _ = writeln!(text, "  error      {}", escape(&failure.message));
+    }
+    if let Some(decision) = &run.decision {
+        let _ = writeln!(text, "  decision   {}: {}", actions(decision), escape(&decision.reason));
+    }
+    if !status.options.is_empty() {
+        let _ = writeln!(text, "\nWays on");
+        for option in &status.options {
+            let mark = if option.recommended { "*" } else { " " };
+            let reason = option.reason.as_ref().map(|reason| format!(" (not now: {reason})")).unwrap_or_default();
+            let _ = writeln!(text, " {mark} {:<22}{}{reason}", option.strategy.as_str(), option.description);
+        }
+    }
+    for (number, step) in status.manual_steps.iter().enumerate() {
+        if number == 0 {
+            let _ = writeln!(text, "\nManual steps");
+        }
+        let _ = writeln!(text, "  {}. {step}", number + 1);
+    }
+    let latest = status.latest.as_deref().unwrap_or("none");
+    let good = status.last_good.as_deref().unwrap_or("none");
+    let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
+    text.push_str(&retry_text(&status.retry, now));
+    if !run.iterations.is_empty() {
+        let _ = write!(text, "\n{}", iterations_text(ui, run));
+    }
+    text
+}
+
+/// The actions of a decision as words.
+pub fn actions(decision: &Decision) -> String {
+    let words: Vec<&str> = decision.actions.iter().map(|action| action.as_str()).collect();
+    words.join(", ")
+}
+
+/// What a prune did or would do, a line a checkpoint.
+pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
+    let mut table = table(ui, &["CHECKPOINT", "", "REASONS"]);
+    let removed = if dry_run { "would remove" } else { "removed" };
+    for (what, all) in [("kept", &pruned.kept), (removed, &pruned.removed)] {
+        for reasoned in all {
+            table.add_row([reasoned.id.clone(), what.to_owned(), reasoned.reasons.join(", ")]);
+        }
+    }
+    if pruned.kept.is_empty() && pruned.removed.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    finish(&table)
+}

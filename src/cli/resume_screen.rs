@@ -1,0 +1,166 @@
+//! The resume screen (B7): what failed, the ways on with the recommended one marked, additional instructions, cancel.
+//!
+//! Questions go to stderr, so that stdout stays the answer's; nothing is asked unless both ends are a terminal.
+
+use std::io::{self, BufRead, Write};
+
+use crate::engine::status::Status;
+use crate::engine::{Error, ErrorKind, Result};
+use crate::model::decision::Strategy;
+
+use super::ui::escape;
+
+/// What a person chose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// More for the prompt.
+    pub instructions: Option<String>,
+}
+
+/// Shows the screen and reads the answers; `None` where there is nothing to choose.
+pub fn ask(status: &Status) -> Result<Option<Choice>> {
+    let stdin = io::stdin();
+    choose(status, &mut stdin.lock(), &mut io::stderr())
+}
+
+fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) -> Result<Option<Choice>> {
+    let failed = |error| Error::io("cannot talk to the terminal", error);
+    let Some(failure) = status.run.failure.as_ref().filter(|_| !status.options.is_empty()) else { return Ok(None) };
+    show(status, failure, output).map_err(failed)?;
+
+    let recommended = status.options.iter().position(|option| option.recommended);
+    let default = recommended.map(|at| format!(" [{}]", at + 1)).unwrap_or_default();
+    let chosen = loop {
+        write!(output, "Choose 1-{}, or c to cancel{default}: ", status.options.len()).map_err(failed)?;
+        let Some(answer) = line(input, output).map_err(failed)? else { return Err(cancelled()) };
+        let number = match (answer.as_str(), recommended) {
+            ("c" | "q" | "cancel", _) => return Err(cancelled()),
+            ("", Some(at)) => at + 1,
+            (text, _) => text.parse().unwrap_or(0),
+        };
+        match number.checked_sub(1).and_then(|at| status.options.get(at)) {
+            Some(option) if option.available => break option.strategy,
+            Some(option) => {
+                let reason = option.reason.as_deref().unwrap_or("not available");
+                writeln!(output, "That is not possible now: {reason}.").map_err(failed)?;
+            }
+            None => writeln!(output, "Please answer with a number or c.").map_err(failed)?,
+        }
+    };
+    let takes_text = !matches!(chosen, Strategy::ManualThenContinue);
+    let mut instructions = None;
+    if takes_text {
+        write!(output, "Additional instructions (optional): ").map_err(failed)?;
+        instructions = line(input, output).map_err(failed)?.filter(|text| !text.is_empty());
+    }
+    let mut same = vec!["recover", "resume", "--strategy", chosen.as_str()];
+    if let Some(text) = &instructions {
+        same.extend(["--instructions", text]);
+    }
+    let same = shlex::try_join(same.iter().copied()).unwrap_or_else(|_| same.join(" "));
+    writeln!(output, "Same as: {same}").map_err(failed)?;
+    Ok(Some(Choice { strategy: chosen, instructions }))
+}
+
+fn show(status: &Status, failure: &crate::model::failure::Failure, output: &mut impl Write) -> io::Result<()> {
+    writeln!(output, "Run failed: {}\n", status.run.key)?;
+    writeln!(output, "  Type:      {} ({})", failure.kind.as_str(), failure.cause.as_str())?;
+    if let Some(iteration) = failure.iteration {
+        writeln!(output, "  Iteration: {iteration}")?;
+    }
+    if let Some(at) = failure.at {
+        writeln!(output, "  Time:      {at}")?;
+    }
+    writeln!(output, "  Error:     {}\n", escape(&failure.message))?;
+    for (number, option) in status.options.iter().enumerate() {
+        let mark = match (option.recommended, &option.reason) {
+            (true, _) => " (recommended)".to_owned(),
+            (false, Some(reason)) => format!(" (not now: {reason})"),
+            (false, None) => String::new(),
+        };
+        writeln!(output, "  {}. {}{mark}\n     {}", number + 1, option.label, option.description)?;
+    }
+    writeln!(output)
+}
+
+/// A line without its end; `None` at the end of the input.
+fn line(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Option<String>> {
+    output.flush()?;
+    let mut text = String::new();
+    if input.read_line(&mut text)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(text.trim().to_owned()))
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::retry::Retry;
+    use crate::model::decision::Standing;
+    use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+    use crate::model::failure::FailureEvidence;
+    use crate::model::run::{RunKey, RunSpec};
+    use crate::model::state::State;
+    use crate::model::time::Timestamp;
+    use crate::policy::classify::classify;
+    use crate::policy::options::resume_options;
+
+    fn failed() -> Status {
+        let (key, at) = (RunKey::new("r", None, None), Timestamp::from_millis(0));
+        let (task_id, session, worktree) = (None, "r".to_owned(), "/w".to_owned());
+        let spec = Box::new(RunSpec { iterations_total: Some(2), ..RunSpec::default() });
+        let payload = Payload::RunCreated { task_id, session, worktree, spec };
+        let mut state = State::default();
+        let (schema, source) = (EVENT_SCHEMA, EventSource::Recover);
+        state.apply(&Event { seq: 1, at, schema, run: Some(key.clone()), source, payload });
+        let mut run = state.run(&key).cloned().unwrap();
+        let evidence = FailureEvidence { exit_code: Some(1), ..FailureEvidence::default() };
+        let failure = classify(&evidence, None, &[], at);
+        run.failure = Some(crate::model::failure::Failure { iteration: Some(1), ..failure });
+        Status {
+            options: resume_options(&run, false),
+            manual_steps: Vec::new(),
+            manual_fix: None,
+            unfinished_operation: None,
+            checkpoint_count: 0,
+            latest: None,
+            last_good: None,
+            retry: Retry { run: None, status: None, standing: Standing::Allowed, max_attempts: 3 },
+            run,
+        }
+    }
+
+    fn answer(text: &str) -> (Result<Option<Choice>>, String) {
+        let mut shown = Vec::new();
+        let choice = choose(&failed(), &mut text.as_bytes(), &mut shown);
+        (choice, String::from_utf8(shown).unwrap())
+    }
+
+    /// B7: details, options with the recommended one marked, instructions, cancel.
+    #[test]
+    fn the_screen_takes_a_number_and_instructions() {
+        let (choice, shown) = answer("\nuse another library\n");
+        let choice = choice.unwrap().unwrap();
+        assert_eq!(choice.strategy, Strategy::RetryWithContext);
+        assert_eq!(choice.instructions.as_deref(), Some("use another library"));
+        assert!(shown.contains("(recommended)") && shown.contains("Iteration"), "{shown}");
+        assert!(shown.contains("Same as: recover resume --strategy retry_with_context --instructions"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_not_possible_is_asked_again_and_cancel_changes_nothing() {
+        let (choice, shown) = answer("2\nseven\n3\n\n");
+        assert_eq!(choice.unwrap().unwrap().strategy, Strategy::RetrySame);
+        assert!(shown.contains("No checkpoint available") && shown.contains("Please answer"), "{shown}");
+        for text in ["c\n", ""] {
+            assert_eq!(answer(text).0.unwrap_err().kind, ErrorKind::Interrupted(130), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Output: one answer on stdout (a document with `--json`, else text), everything else on stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::Error;
+
+use super::args::{ColorChoice, GlobalArgs};
+use super::exit::{ExitCode, code};
+
+/// The version of the documents: fields may be added, never renamed or removed without raising it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a command answers.
+#[derive(Debug)]
+pub struct Reply {
+    /// The document's fields, `schema_version` and `command` aside.
+    pub document: Map<String, Value>,
+    /// The text for people.
+    pub text: String,
+    /// What the process ends with.
+    pub exit: ExitCode,
+}
+
+impl Reply {
+    /// An answer made of fields (an object) and text.
+    pub fn new(document: Value, text: impl Into<String>) -> Self {
+        let document = match document {
+            Value::Object(map) => map,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        Self { document, text: text.into(), exit: ExitCode::Done }
+    }
+
+    /// With this exit code.
+    #[must_use]
+    pub fn exit(mut self, exit: ExitCode) -> Self {
+        self.exit = exit;
+        self
+    }
+}
+
+/// How to talk.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "flags are what a command line is made of")]
+pub struct Ui {
+    /// One JSON document on stdout.
+    pub json: bool,
+    /// Only errors on stderr.
+    pub quiet: bool,
+    /// Colour on stdout.
+    pub color: bool,
+    /// Columns of the terminal; `None` where stdout is not one.
+    pub width: Option<u16>,
+    /// Whether somebody is there to answer a question.
+    pub interactive: bool,
+}
+
+impl Ui {
+    /// Reads flags, `NO_COLOR` and the terminal.
+    pub fn new(global: &GlobalArgs) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let wanted = match global.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => {
+                terminal
+                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                    && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            }
+        };
+        let asked = !global.json && !global.no_input && !global.yes;
+        let interactive = asked && io::stdin().is_terminal() && io::stderr().is_terminal();
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| terminal);
+        let width = size.map(|size| if size.ws_col == 0 { 80 } else { size.ws_col });
+        Self { json: global.json, quiet: global.quiet, color: wanted && !global.json, width, interactive }
+    }
+
+    /// Prints the answer of `command` and says what to end with: the reply's own code, unless the answer was lost. A
+    /// closed pipe ends quietly.
+    pub fn answer(&self, command: &str, reply: &Reply) -> ExitCode {
+        let written = if self.json {
+            let mut document = Map::new();
+            document.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
+            document.insert("command".to_owned(), json!(command));
+            document.extend(reply.document.clone());
+            write_json(&Value::Object(document))
+        } else if reply.text.is_empty() {
+            Ok(())
+        } else {
+            let mut out = io::stdout().lock();
+            let end = if reply.text.ends_with('\n') { "" } else { "\n" };
+            write!(out, "{}{end}", reply.text).and_then(|()| out.flush())
+        };
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                tracing::error!(%error, "what was asked was done, but the answer could not be written");
+                if reply.exit == ExitCode::Done { ExitCode::Failed } else { reply.exit }
+            }
+            _ => reply.exit,
+        }
+    }
+
+    /// Prints an error: on stderr for people, as a document with `--json`.
+    pub fn error(&self, command: &str, error: &Error) -> ExitCode {
+        let exit = ExitCode::from(error.kind);
+        if self.json {
+            let mut body = json!({
+                "code": code(error.kind),
+                "exit_code": exit.number(),
+                "message": error.message,
+                "hint": error.hint,
+            });
+            if !error.paths.is_empty() {
+                body["paths"] = json!(error.paths);
+            }
+            let document = json!({"schema_version": SCHEMA_VERSION, "command": command, "error": body});
+            if let Err(problem) = write_json(&document)
+                && problem.kind() != io::ErrorKind::BrokenPipe
+            {
+                tracing::error!(error = %problem, "the answer could not be written");
+            }
+        }
+        let mut text = format!("error: {}\n", escape_lines(&error.message));
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            text.push_str(&format!("caused by: {}\n", escape_lines(&cause.to_string())));
+            source = cause.source();
+        }
+        for reason in error.paths.iter().take(20) {
+            text.push_str(&format!("  {}: {}\n", escape(&reason.path.to_lossy()), escape(&reason.reason)));
+        }
+        if error.paths.len() > 20 {
+            text.push_str(&format!("  … and {} more\n", error.paths.len() - 20));
+        }
+        if let Some(hint) = &error.hint {
+            text.push_str(&format!("hint: {}\n", escape_lines(hint)));
+        }
+        // With stderr closed there is nobody left to tell.
+        let _ = io::stderr().write_all(text.as_bytes());
+        exit
+    }
+}
+
+/// Control characters as escapes, so that a path or a message can neither steer the terminal nor feign a line.
+pub fn escape(text: &str) -> String {
+    escape_but(text, &[])
+}
+
+/// The same for a text of several lines.
+pub fn escape_lines(text: &str) -> String {
+    escape_but(text, &['\n', '\t'])
+}
+
+fn escape_but(text: &str, plain: &[char]) -> String {
+    // Marks that turn the direction of text around can hide what a line says.
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if (c.is_control() && !plain.contains(&c)) || turns(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Prints a document. A closed pipe is the caller's to ignore.
+pub fn write_json(document: &Value) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, document)?;
+    writeln!(out)?;
+    out.flush()
+}

@@ -1,0 +1,7 @@
+//! Start and exit code; everything else is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    recover::cli::main(std::env::args_os())
+}

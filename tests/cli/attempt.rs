@@ -1,0 +1,210 @@
+//! `recover attempt`: loops that run their own commands.
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::live::NOW;
+use crate::run::quick;
+
+const FAIL: [&str; 8] = ["attempt", "fail", "--loop", "test", "--exit-code", "1", "--message", "assert 1 == 2"];
+
+fn failing(extra: &[&'static str]) -> Vec<&'static str> {
+    [&FAIL[..], extra].concat()
+}
+
+/// L1, L2, L5: `recovery.json` has exactly its keys; the events have theirs.
+#[test]
+fn a_failure_is_counted_and_told() {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", NOW);
+    let failed = env.json(0, &failing(&["--phase", "build", "--plan", "4"]));
+    assert_eq!(failed["failure"]["cause"], "VERIFICATION_FAILED");
+    assert_eq!(failed["failure"]["type"], "feedback_failure");
+    let result = &failed["result"];
+    assert_eq!((&result["success"], &result["can_retry"]), (&true.into(), &true.into()));
+    assert_eq!(result["retry_after"], "2026-03-01T12:00:05.000Z");
+    assert_eq!(result["action"], "no_checkpoint", "there was none before it");
+    let keys: Vec<_> = result.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(keys, ["success", "can_retry", "retry_after", "action", "error"]);
+    assert!(failed["checkpoint_id"].is_string());
+
+    let view = env.state_json("recovery.json");
+    let expected = json!({"isRecovering": true, "lastErrorAt": NOW, "errorCount": 1, "lastError": failed["failure"]["message"],
+        "cooldownUntil": "2026-03-01T12:00:05.000Z"});
+    assert_eq!(view, expected);
+
+    let event = &env.events("rollback_initiated")[0];
+    assert_eq!(event["source"], "recovery");
+    let payload = json!({"error": failed["failure"]["message"], "phase": "build", "plan": 4, "retryAfter": "2026-03-01T12:00:05.000Z"});
+    assert_eq!(event["payload"], payload);
+
+    env.json(6, &failing(&["--phase", "build", "--plan", "4", "--check"]));
+    let last = env.json(8, &failing(&["--phase", "build", "--plan", "4", "--check"]));
+    assert_eq!(last["result"]["action"], "max_retries_exceeded");
+    assert_eq!((&last["result"]["success"], &last["result"]["can_retry"]), (&false.into(), &false.into()));
+    assert_eq!(last["decision"]["actions"], json!(["skip", "escalate"]));
+    let event = &env.events("ralph_loop_failed")[0];
+    assert_eq!(event["source"], "recovery");
+    let payload = json!({"error": last["failure"]["message"], "phase": "build", "plan": 4, "reason": "max_retries"});
+    assert_eq!(event["payload"], payload);
+}
+
+/// L3, L6: the working memory goes back to the last checkpoint, the loop's own state is cleared, sources stay.
+#[test]
+fn the_working_memory_goes_back_and_sources_stay() {
+    let env = quick();
+    env.write(
+        ".ultraplan/recover.toml",
+        "[memory]\nloop_state = [\"ralph.json\"]\nlong_term = [\"lessons/**\"]\n[cooldown]\nduration = \"10ms\"\n",
+    );
+    env.write(".ultraplan/state/notes.md", "before\n");
+    env.write(".ultraplan/state/lessons/a.md", "one\n");
+    env.json(0, &["checkpoint", "create"]);
+    env.json(0, &["attempt", "start"]);
+    env.write(".ultraplan/state/notes.md", "after\n");
+    env.write(".ultraplan/state/new.md", "new\n");
+    env.write(".ultraplan/state/ralph.json", "{}\n");
+    env.write(".ultraplan/state/lessons/a.md", "two\n");
+    env.write("a.txt", "work\n");
+    let failed = env.json(0, &FAIL);
+    assert_eq!(failed["result"]["action"], "rolled_back", "{failed}");
+    assert_eq!(env.read(".ultraplan/state/notes.md"), "before\n");
+    assert!(!env.exists(".ultraplan/state/new.md") && !env.exists(".ultraplan/state/ralph.json"));
+    assert_eq!(env.read(".ultraplan/state/lessons/a.md"), "two\n", "long-term memory is never rolled back");
+    assert_eq!(env.read("a.txt"), "work\n");
+    assert_eq!(env.state_json("recovery.json")["errorCount"], 1, "the bookkeeping is not rolled back");
+    env.json(0, &["undo"]);
+    assert_eq!(env.read(".ultraplan/state/notes.md"), "after\n", "and it can be undone");
+
+    env.write(".ultraplan/state/notes.md", "kept\n");
+    let failed = env.json(0, &failing(&["--no-rollback"]));
+    assert_eq!(failed["result"]["action"], "cooldown_set");
+    assert_eq!(env.read(".ultraplan/state/notes.md"), "kept\n");
+}
+
+/// L2: `[rollback] on_error = false` leaves the working memory alone.
+#[test]
+fn rollback_on_error_can_be_switched_off() {
+    let env = quick();
+    env.write(".ultraplan/recover.toml", "[rollback]\non_error = false\n");
+    env.write(".ultraplan/state/notes.md", "before\n");
+    env.json(0, &["checkpoint", "create"]);
+    env.write(".ultraplan/state/notes.md", "after\n");
+    assert_eq!(env.json(0, &FAIL)["result"]["action"], "cooldown_set");
+    assert_eq!(env.read(".ultraplan/state/notes.md"), "after\n");
+}
+
+/// L4, A4: success clears the count and takes a good checkpoint.
+#[test]
+fn a_pass_clears_the_count() {
+    let env = quick();
+    env.json(0, &FAIL);
+    env.json(0, &FAIL);
+    env.write("a.txt", "good\n");
+    let passed = env.json(0, &["attempt", "pass", "-m", "Green again"]);
+    assert_eq!(passed["checkpoint"]["verdict"], "passed");
+    assert_eq!(passed["checkpoint"]["description"], "Green again");
+    let view = env.state_json("recovery.json");
+    assert_eq!(
+        view,
+        json!({"isRecovering": false, "lastErrorAt": null, "errorCount": 0, "lastError": null, "cooldownUntil": null})
+    );
+    let status = env.json(0, &["retry-status", "--check"]);
+    assert_eq!((&status["can_retry"], &status["error_count"]), (&true.into(), &0.into()));
+    assert_eq!(env.json(0, &["status"])["checkpoints"]["last_good"], passed["checkpoint_id"]);
+    env.write("a.txt", "bad\n");
+    env.json(0, &["rollback", "--to", "good", "--edits", "discard"]);
+    assert_eq!(env.read("a.txt"), "good\n");
+}
+
+/// A3, A5: approach, session, time and error of every attempt, over restarts.
+#[test]
+fn the_history_tells_every_attempt() {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", NOW);
+    let start = |approach: &str, session: &str| {
+        let args = ["attempt", "start", "--subtask", "subtask-001", "--approach", approach];
+        env.recover_with(&[("RECOVER_SESSION", session)], &args).expect(0);
+        env.recover_with(&[("RECOVER_SESSION", session)], &FAIL).expect(0);
+    };
+    start("Using async/await pattern", "s1");
+    start("Using callback pattern", "s2");
+    let list = env.json(0, &["attempt", "list"]);
+    let attempts = list["subtasks"]["subtask-001"]["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 2);
+    assert_eq!(attempts[0]["approach"], "Using async/await pattern");
+    assert_eq!((&attempts[0]["session"], &attempts[1]["session"]), (&1.into(), &2.into()));
+    assert_eq!((&attempts[0]["timestamp"], &attempts[0]["success"]), (&NOW.into(), &false.into()));
+    assert!(attempts[0]["error"].as_str().unwrap().contains("assert 1 == 2"));
+    assert_eq!(list["subtasks"]["subtask-001"]["status"], "failed");
+    let view = env.state_json("attempt_history.json");
+    assert_eq!(view["subtasks"], list["subtasks"]);
+    assert_eq!(view["stuck_subtasks"], json!([]));
+}
+
+/// Evidence from files, stdin, signals and agents' records.
+#[test]
+fn evidence_comes_in_many_forms() {
+    let env = quick();
+    let args = ["--json", "attempt", "fail", "--run", "a", "--loop", "build", "--exit-code", "101", "--log", "-"];
+    let log = "error[E0432]: unresolved import `x`\nerror: could not compile `y` (lib) due to 1 previous error\n";
+    let failed = env.recover_fed(log, &args).expect(0).json();
+    assert_eq!(failed["failure"]["cause"], "BROKEN_BUILD");
+    let failed = env.json(0, &["attempt", "fail", "--run", "b", "--signal", "9"]);
+    assert_eq!(
+        (&failed["failure"]["type"], &failed["failure"]["cause"]),
+        (&"crash".into(), &"CRASHED".into()),
+        "{failed}"
+    );
+    let failed = env.json(0, &["attempt", "fail", "--run", "c", "--timed-out", "--duration", "10m"]);
+    assert_eq!(failed["failure"]["type"], "timeout");
+    env.write("out.json", r#"{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"s","result":"Prompt is too long"}"#);
+    let failed =
+        env.json(0, &["attempt", "fail", "--run", "d", "--agent", "claude", "--exit-code", "1", "--log", "out.json"]);
+    assert_eq!(failed["failure"]["cause"], "CONTEXT_EXHAUSTED");
+    assert_eq!(failed["decision"]["actions"], json!(["continue"]));
+    assert_eq!(failed["run"]["status"], "in_progress");
+    let history = env.json(0, &["attempt", "list"]);
+    assert_eq!(history["subtasks"]["d/iteration-1"]["status"], "in_progress", "{history}");
+    env.json(2, &["attempt", "fail", "--run", "e", "--signal", "NONSENSE"]);
+    env.json(2, &["attempt", "fail", "--run", "e", "--log", "missing"]);
+    assert_eq!(env.json(4, &["status", "--run", "e"])["error"]["code"], "run_not_found", "nothing was recorded");
+}
+
+/// A dry run records nothing.
+#[test]
+fn a_dry_run_records_nothing() {
+    let env = quick();
+    env.json(0, &["attempt", "start"]);
+    let before = env.read(".ultraplan/state/events.jsonl");
+    env.json(0, &["attempt", "start", "--dry-run"]);
+    env.json(0, &failing(&["--dry-run"]));
+    env.json(0, &["attempt", "pass", "--dry-run"]);
+    env.json(0, &["retry-status", "--reset", "--dry-run"]);
+    assert_eq!(env.read(".ultraplan/state/events.jsonl"), before);
+}
+
+/// `start` during a cooldown only records; the command that supervises is the one that waits.
+#[test]
+fn start_is_allowed_in_a_cooldown() {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", NOW);
+    env.json(0, &FAIL);
+    let started = env.json(0, &["attempt", "start"]);
+    assert_eq!((&started["iteration"], &started["attempt"]), (&1.into(), &2.into()));
+    let failed = env.json(0, &FAIL);
+    assert_eq!(failed["failure"]["attempt"], 2, "the end of the attempt that was started");
+}
+
+/// Two attempts that were started and never ended: the earlier one counts as interrupted, not as under way for ever.
+#[test]
+fn an_attempt_that_never_ended_gives_way_to_the_next() {
+    let env = quick();
+    env.json(0, &["attempt", "start"]);
+    env.json(0, &["attempt", "start"]);
+    env.json(0, &["attempt", "pass"]);
+    let log = env.json(0, &["status"]);
+    let attempts: Vec<&Value> =
+        log["iterations"][0]["attempts"].as_array().unwrap().iter().map(|a| &a["outcome"]).collect();
+    assert_eq!(attempts, [&json!("cancelled"), &json!("passed")], "{log}");
+}

@@ -1,0 +1,101 @@
+//! `init` and `config`.
+
+use crate::env::TestEnv;
+
+const FILE: &str = ".ultraplan/recover.toml";
+
+// S17, contract: the template is written once, valid, and says nothing by itself.
+#[test]
+fn init_writes_the_template_and_never_overwrites() {
+    let env = TestEnv::repo();
+    let planned = env.json(0, &["init", "--dry-run"]);
+    assert_eq!(planned["changed"], false);
+    assert!(!env.exists(FILE));
+    assert_eq!(env.json(0, &["init"])["changed"], true);
+    let template = env.read(FILE);
+    for key in ["retry.max_attempts", "cooldown.duration", "rollback.safe_mode", "checkpoint.lane_file"] {
+        assert!(template.contains(&format!("\n#{key} = ")), "{key}");
+    }
+    assert_eq!(env.json(13, &["init"])["error"]["code"], "already_exists");
+    env.write(FILE, "[retry]\nmax_attempts = 7\n");
+    env.json(13, &["init"]);
+    assert_eq!(env.read(FILE), "[retry]\nmax_attempts = 7\n");
+    env.json(0, &["init", "--force", "--dry-run"]);
+    assert_eq!(env.read(FILE), "[retry]\nmax_attempts = 7\n");
+    env.json(0, &["init", "--force"]);
+    assert_eq!(env.read(FILE), template);
+}
+
+// Contract: file, line and the nearest key; every command refuses; `init --force` mends.
+#[test]
+fn a_broken_file_is_refused_with_its_place_and_can_be_replaced() {
+    let env = TestEnv::repo();
+    env.write(FILE, "# mine\n[retry]\nmax_atempts = 3\n");
+    for args in [&["status"][..], &["run", "--", "true"], &["checkpoint", "create"], &["config"], &["doctor"], &["log"]]
+    {
+        let error = env.json(2, args);
+        assert_eq!(error["error"]["code"], "config", "{error}");
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains("recover.toml:3") && message.contains("max_atempts"), "{message}");
+        assert!(error["error"]["hint"].as_str().unwrap().contains("max_attempts"), "{error}");
+    }
+    assert!(!env.exists(".ultraplan/state"), "nothing was done");
+    env.write(FILE, "[cooldown]\nduration = 'soon'\n");
+    assert!(env.json(2, &["config"])["error"]["message"].as_str().unwrap().contains("recover.toml:2"));
+    env.json(13, &["init"]);
+    env.json(0, &["init", "--force"]);
+    env.json(0, &["config"]);
+}
+
+// Contract: precedence and where each value comes from.
+#[test]
+fn origins_tell_where_a_value_comes_from() {
+    let mut env = TestEnv::repo();
+    env.write(FILE, "preset = 'loop'\n[retry]\nmax_attempts = 4\n[task.\"T1\".retry]\nmax_attempts = 6\n");
+    let at = |env: &TestEnv, args: &[&str]| {
+        let document = env.json(0, &[&["config", "--origins"], args].concat());
+        let of = |key: &str| (document["config"][key].clone(), document["origins"][key].as_str().unwrap().to_owned());
+        (of("retry.max_attempts"), of("cooldown.duration"), of("retention.keep_last"))
+    };
+    let (attempts, cooldown, keep) = at(&env, &[]);
+    assert_eq!(attempts.0, 4);
+    assert!(attempts.1.ends_with("recover.toml:3"), "{attempts:?}");
+    assert!(cooldown.1.contains("preset"), "{cooldown:?}");
+    assert_eq!(keep.1, "default");
+    let (attempts, ..) = at(&env, &["--task", "T1"]);
+    assert_eq!(attempts.0, 6);
+    env.set("RECOVER_MAX_ATTEMPTS", "9").set("RECOVER_COOLDOWN", "1s");
+    let (attempts, cooldown, _) = at(&env, &["--task", "T1"]);
+    assert_eq!(attempts.0, 9);
+    assert!(attempts.1.contains("RECOVER_MAX_ATTEMPTS") && cooldown.1.contains("RECOVER_COOLDOWN"));
+    assert!(env.json(0, &["config"])["origins"].is_null());
+    env.set("RECOVER_SAFE_MODE", "reckless");
+    assert!(env.json(2, &["config"])["error"]["message"].as_str().unwrap().contains("RECOVER_SAFE_MODE"));
+}
+
+// S17: each preset is taken.
+#[test]
+fn every_preset_is_taken() {
+    let env = TestEnv::repo();
+    for preset in ["battle", "loop", "actions", "state", "lane"] {
+        env.write(FILE, format!("preset = '{preset}'\n"));
+        assert_eq!(env.json(0, &["config"])["config"]["preset"], preset);
+    }
+    env.write(FILE, "preset = 'batle'\n");
+    assert!(env.json(2, &["config"])["error"]["hint"].as_str().unwrap().contains("battle"));
+}
+
+// What is configured and has no effect yet is said, not passed over.
+#[test]
+fn keys_without_effect_are_told() {
+    let env = TestEnv::repo();
+    env.write(FILE, "[checks]\nflaky = false\n[retry]\nmax_attempts = 2\n");
+    let ran = env.recover(&["config"]).expect(0);
+    assert!(ran.stderr.contains("checks.flaky") && ran.stderr.contains("no effect yet"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("max_attempts"));
+    env.json(0, &["init", "--force"]);
+    assert!(env.recover(&["config"]).expect(0).stderr.is_empty());
+    let template = env.read(FILE);
+    let before = template.lines().take_while(|line| !line.starts_with("#checks.flaky")).last().unwrap();
+    assert!(before.contains("no effect yet"), "{before}");
+}

@@ -1,0 +1,138 @@
+//! `recover` killed in the middle of an attempt: recognised, kept, taken up; nothing of it goes on behind one's back.
+
+use crate::env::TestEnv;
+use crate::live::{kill, lives, until};
+use crate::run::quick;
+
+/// A run that completed one iteration and is in the middle of the second; `recover` is killed there. Returns the
+/// child's pid.
+fn killed_in_the_second(env: &TestEnv) -> String {
+    env.script(
+        "agent.sh",
+        "echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> ../seen\n\
+         if [ $RECOVER_ITERATION = 1 ]; then echo one > work; exit 0; fi\n\
+         if [ -e ../again ]; then echo two > work; exit 0; fi\n\
+         echo half > work; touch half-done; echo $$ > ../pid; sleep 300",
+    );
+    let mut run = env.start(&["--json", "run", "--iterations", "2", "--", "./agent.sh"]);
+    let pid = env.await_line("../pid");
+    kill("-KILL", run.id());
+    run.wait().expect("it ends");
+    env.sh("touch ../again");
+    pid
+}
+
+/// B2 (`crash`), promise 3: recognised without a word written; the next writing command ends the orphans and keeps
+/// their work; the run goes on from the last checkpoint.
+#[test]
+fn a_killed_run_is_recognised_and_goes_on() {
+    let env = quick();
+    let pid = killed_in_the_second(&env);
+    let before = env.read(".ultraplan/state/events.jsonl");
+    let status = env.json(0, &["status"]);
+    assert_eq!((&status["failure"]["type"], &status["failure"]["cause"]), (&"crash".into(), &"CRASHED".into()));
+    assert_eq!((&status["failure"]["iteration"], &status["failure"]["attempt"]), (&2.into(), &1.into()));
+    assert_eq!(status["failure"]["recoverable"], true);
+    env.json(0, &["retry-status", "--check"]);
+    assert_eq!(env.read(".ultraplan/state/events.jsonl"), before, "looking writes nothing");
+    assert!(lives(&pid), "nor does it end anything");
+
+    let resumed = env.json(0, &["resume"]);
+    assert!(!lives(&pid), "the orphan is ended before anything else is done");
+    assert_eq!(resumed["outcome"], "complete", "{resumed}");
+    assert_eq!(resumed["iterations"][1]["attempts"][0]["failure"]["cause"], "CRASHED");
+    assert_eq!(env.read("work"), "two\n");
+    assert_eq!(env.sh("cat ../seen").stdout, "1.1\n2.1\n2.2\n");
+
+    let list = env.json(0, &["checkpoint", "list"]);
+    let kept = list["checkpoints"].as_array().unwrap().iter().find(|c| c["trigger"] == "crash").expect("kept");
+    let id = kept["id"].as_str().unwrap();
+    let shown = env.json(0, &["checkpoint", "show", id]);
+    assert!(shown["files"].as_array().unwrap().iter().any(|file| file["path"] == "half-done"), "nothing is lost");
+    assert!(!env.exists("half-done"), "from the last checkpoint");
+}
+
+/// Any writing command settles first.
+#[test]
+fn any_writing_command_records_the_crash() {
+    let env = quick();
+    let pid = killed_in_the_second(&env);
+    env.json(0, &["checkpoint", "create"]);
+    until("the orphan is gone", || !lives(&pid));
+    assert_eq!(env.json(0, &["status"])["failure"]["type"], "crash");
+    assert_eq!(env.read("work"), "half\n", "the work tree is left as it was");
+    assert_eq!(env.events("attempt_ended").len(), 2);
+}
+
+/// Budgets: three crashes and no more.
+#[test]
+fn crashes_are_counted() {
+    let env = quick();
+    env.script("agent.sh", "echo $$ > ../pid-$RECOVER_ATTEMPT; sleep 300");
+    for attempt in 1..=3 {
+        let args: &[&str] = if attempt == 1 { &["run", "--", "./agent.sh"] } else { &["resume"] };
+        let mut run = env.start(args);
+        env.await_line(&format!("../pid-{attempt}"));
+        kill("-KILL", run.id());
+        run.wait().unwrap();
+    }
+    env.json(7, &["retry-status", "--check"]);
+    env.json(7, &["resume"]);
+    env.json(7, &["retry-status", "--check"]);
+    assert!(!env.exists("../pid-4"));
+}
+
+/// A command that dies by itself is a crash too.
+#[test]
+fn a_child_that_dies_is_a_crash() {
+    let env = quick();
+    let document = env.json(0, &["run", "--", "sh", "-c", "[ $RECOVER_ATTEMPT = 2 ] || kill -SEGV $$"]);
+    let attempt = &document["iterations"][0]["attempts"][0];
+    assert_eq!((&attempt["failure"]["type"], &attempt["signal"]), (&"crash".into(), &"SIGSEGV".into()));
+}
+
+/// Killed between two attempts: the run goes on where it stood.
+#[test]
+fn killed_in_a_cooldown() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"1s\"\n");
+    let check = "test=test -e fixed || { echo 'assert 1 == 2'; exit 1; }";
+    let mut run = env.start(&["run", "--feedback", check, "--", "sh", "-c", "echo x >> ../tries"]);
+    until("the cooldown", || env.recover(&["retry-status", "--check"]).code == 6);
+    kill("-KILL", run.id());
+    run.wait().unwrap();
+    env.write("fixed", "");
+    let resumed = env.json(0, &["resume", "--wait"]);
+    assert_eq!(resumed["outcome"], "complete");
+    assert_eq!(env.sh("cat ../tries").stdout.lines().count(), 2);
+}
+
+/// A feedback loop that was under way is ended too, and so is a command that had just been started.
+#[test]
+fn orphans_that_were_not_recorded_are_ended() {
+    let env = quick();
+    let mut run = env.start(&["run", "--feedback", "test=echo $$ > ../pid; sleep 300; true", "--", "true"]);
+    let pid = env.await_line("../pid");
+    kill("-KILL", run.id());
+    run.wait().unwrap();
+    assert!(lives(&pid));
+    env.json(0, &["checkpoint", "create"]);
+    assert!(!lives(&pid));
+
+    for attempt in 0..5 {
+        let mut run = env.start(&[
+            "run",
+            "--run",
+            &format!("r{attempt}"),
+            "--",
+            "sh",
+            "-c",
+            &format!("echo $$ > ../early-{attempt}; sleep 300; true"),
+        ]);
+        let pid = env.await_line(&format!("../early-{attempt}"));
+        kill("-KILL", run.id());
+        run.wait().unwrap();
+        env.json(0, &["checkpoint", "create", "--run", &format!("r{attempt}")]);
+        assert!(!lives(&pid), "attempt {attempt}");
+    }
+}

@@ -1,0 +1,87 @@
+//! A restore that was cut off: the next command that writes finishes it, one that only reads says so.
+
+use crate::env::TestEnv;
+use crate::seen::{assert_clean, checkpoint, seen, text};
+
+/// A rollback to `@1` that was killed after some of its files; `None` where `strace` is missing.
+fn cut_off() -> Option<TestEnv> {
+    let env = TestEnv::repo();
+    for number in 0..6 {
+        env.write(&format!("f{number}"), "old\n");
+    }
+    checkpoint(&env);
+    for number in 0..6 {
+        env.write(&format!("f{number}"), "new\n");
+    }
+    checkpoint(&env);
+    if env.sh("command -v strace").code != 0 {
+        assert!(std::env::var_os("CI").is_none(), "strace is missing");
+        eprintln!("skipped: strace is missing");
+        return None;
+    }
+    let recover = env!("CARGO_BIN_EXE_recover");
+    // Right before the fourth of the six is put in its place.
+    let line = format!(
+        "strace -f -o /dev/null -P f3 -e inject=rename,renameat,renameat2:signal=SIGKILL:when=1 {recover} rollback --to @1"
+    );
+    assert_ne!(env.sh(&line).code, 0);
+    let old = (0..6).filter(|number| env.read(&format!("f{number}")) == "old\n").count();
+    assert!((1..6).contains(&old) && env.exists(".git/recover/journal.json"), "{old}");
+    Some(env)
+}
+
+// state.md: reading says so (16 for what needs a settled state), writing finishes it; then undo takes it back.
+#[test]
+fn reading_says_so_and_writing_finishes_it() {
+    let Some(env) = cut_off() else { return };
+    let between = seen(env.work());
+    assert!(text(&env.json(0, &["status"])["unfinished_operation"]).starts_with("rollback"));
+    env.json(0, &["checkpoint", "list"]);
+    env.json(0, &["checkpoint", "show", "@1"]);
+    env.json(0, &["checkpoint", "diff", "@1", "@2"]);
+    for args in [
+        vec!["checkpoint", "diff", "@1"],
+        vec!["--dry-run", "rollback", "--to", "@1"],
+        vec!["--dry-run", "undo"],
+        vec!["--dry-run", "checkpoint", "create"],
+    ] {
+        let error = env.json(16, &args)["error"].clone();
+        assert_eq!(error["code"], "cut_off", "{args:?}");
+        assert!(text(&error["hint"]).contains("doctor --repair"), "{error}");
+    }
+    assert_eq!(seen(env.work()), between);
+    env.json(0, &["rollback", "--to", "@1"]);
+    assert!((0..6).all(|number| env.read(&format!("f{number}")) == "old\n"));
+    assert_clean(&env);
+    env.json(0, &["undo"]);
+    assert!((0..6).all(|number| env.read(&format!("f{number}")) == "new\n"));
+    assert!(env.json(0, &["status"])["unfinished_operation"].is_null());
+}
+
+// cli.md: `undo` finishes it and takes it back.
+#[test]
+fn undo_takes_it_back() {
+    let Some(env) = cut_off() else { return };
+    env.json(0, &["undo"]);
+    assert!((0..6).all(|number| env.read(&format!("f{number}")) == "new\n"));
+    assert_clean(&env);
+}
+
+// A checkpoint is never taken of a tree in between.
+#[test]
+fn a_checkpoint_is_taken_of_the_finished_tree() {
+    let Some(env) = cut_off() else { return };
+    checkpoint(&env);
+    assert!((0..6).all(|number| env.read(&format!("f{number}")) == "old\n"));
+    assert_clean(&env);
+}
+
+// faults.md: an edit made after the cut is not lost.
+#[test]
+fn an_edit_after_the_cut_is_not_lost() {
+    let Some(env) = cut_off() else { return };
+    env.write("f3", "by hand\n");
+    env.json(0, &["checkpoint", "create"]);
+    assert_eq!(env.read("f3"), "by hand\n");
+    assert_clean(&env);
+}

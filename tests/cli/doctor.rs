@@ -1,0 +1,143 @@
+//! `doctor`, and what a damaged ledger does to the others.
+
+use crate::env::TestEnv;
+
+const LEDGER: &str = ".ultraplan/state/events.jsonl";
+
+fn recorded() -> TestEnv {
+    let env = TestEnv::repo();
+    env.json(0, &["checkpoint", "create", "-m", "x"]);
+    env.json(0, &["attempt", "fail", "--message", "boom", "--exit-code", "1"]);
+    env
+}
+
+/// A line with the checksum that belongs to it.
+fn line(json: &str) -> String {
+    let body = json.strip_suffix('}').expect("an object");
+    format!("{body},\"checksum\":\"{:08x}\"}}\n", crc32fast::hash(json.as_bytes()))
+}
+
+// Promise 3, contract: nothing is wrong, exit 0.
+#[test]
+fn a_sound_state_has_no_problems() {
+    let env = recorded();
+    for args in [&["doctor"][..], &["doctor", "--repair"]] {
+        let report = env.json(0, args);
+        assert_eq!((&report["problems"], &report["repaired"]), (&serde_json::json!([]), &serde_json::json!([])));
+    }
+    assert_eq!(TestEnv::plain().json(10, &["doctor"])["error"]["code"], "no_repository");
+}
+
+// Exit 12 for doctor and for every command that folds the ledger; nothing is reset.
+#[test]
+fn a_corrupt_ledger_is_told_and_never_reset() {
+    let env = recorded();
+    let good = env.read(LEDGER);
+    let lines: Vec<&str> = good.split_inclusive('\n').collect();
+    let mut flipped = good.clone().into_bytes();
+    flipped[60] ^= 1;
+    let deep = format!("{{\"seq\":{},\"a\":{}{}}}", lines.len() + 1, "[".repeat(20_000), "]".repeat(20_000));
+    let cases: [(&str, Vec<u8>); 4] = [
+        ("a flipped bit", flipped),
+        ("an empty file", Vec::new()),
+        ("a gap", [&lines[..1], &lines[2..]].concat().concat().into_bytes()),
+        ("deep JSON", (good.clone() + &line(&deep)).into_bytes()),
+    ];
+    for (what, bytes) in cases {
+        env.write(LEDGER, &bytes);
+        for args in [&["doctor"][..], &["doctor", "--repair"]] {
+            let report = env.json(12, args);
+            assert_eq!(report["problems"][0]["code"], "corrupt_ledger", "{what}: {report}");
+            assert_eq!(report["problems"][0]["severity"], "error");
+        }
+        for args in [
+            &["status"][..],
+            &["checkpoint", "create"],
+            &["checkpoint", "list"],
+            &["attempt", "pass"],
+            &["log"],
+            &["rollback", "--full"],
+            &["run", "--", "true"],
+            &["retry-status"],
+        ] {
+            assert_eq!(env.json(12, args)["error"]["code"], "corrupt", "{what}: {args:?}");
+        }
+        assert_eq!(std::fs::read(env.work().join(LEDGER)).unwrap(), bytes, "{what}");
+    }
+}
+
+// Exit 15: what a newer version wrote is not written to, and nothing else is changed.
+#[test]
+fn a_newer_ledger_is_left_alone() {
+    let env = recorded();
+    let good = env.read(LEDGER);
+    let next = good.lines().count() + 1;
+    let json = format!(
+        "{{\"seq\":{next},\"at\":\"2030-01-01T00:00:00.000Z\",\"schema\":99,\"source\":\"recover\",\"type\":\"from_the_future\"}}"
+    );
+    let newer = good + &line(&json);
+    env.write(LEDGER, &newer);
+    std::fs::remove_file(env.work().join(".ultraplan/state/recovery.json")).unwrap();
+    let refs = env.git(&["for-each-ref"]);
+    for args in [&["doctor"][..], &["doctor", "--repair"]] {
+        assert_eq!(env.json(15, args)["problems"][0]["code"], "newer_ledger", "{args:?}");
+    }
+    env.write("a.txt", "two\n");
+    for args in [
+        &["checkpoint", "create"][..],
+        &["attempt", "fail"],
+        &["rollback", "--full"],
+        &["run", "--", "true"],
+        &["checkpoint", "prune"],
+        &["resume"],
+        &["undo"],
+    ] {
+        assert_eq!(env.json(15, args)["error"]["code"], "newer", "{args:?}");
+    }
+    assert_eq!((env.read(LEDGER), env.git(&["for-each-ref"]), env.read("a.txt")), (newer, refs, "two\n".to_owned()));
+    assert!(!env.exists(".ultraplan/state/recovery.json"));
+}
+
+// A torn last line (an append that a kill cut off) is dropped with a warning.
+#[test]
+fn a_torn_last_line_is_dropped_with_a_warning() {
+    let env = recorded();
+    let good = env.read(LEDGER);
+    env.write(LEDGER, good.clone() + "{\"seq\":99,\"a");
+    env.json(0, &["status"]);
+    let made = env.recover(&["checkpoint", "create"]).expect(0);
+    assert!(made.stderr.contains("torn"), "{}", made.stderr);
+    assert!(env.read(LEDGER).starts_with(&good));
+    env.json(0, &["doctor"]);
+}
+
+// L1, A3: views are derived; --repair writes them again.
+#[test]
+fn repair_writes_missing_and_damaged_views_again() {
+    let env = recorded();
+    let recovery = env.read(".ultraplan/state/recovery.json");
+    let history = env.read(".ultraplan/state/attempt_history.json");
+    std::fs::remove_file(env.work().join(".ultraplan/state/recovery.json")).unwrap();
+    env.write(".ultraplan/state/attempt_history.json", "{");
+    env.json(0, &["doctor"]);
+    let report = env.json(0, &["doctor", "--repair"]);
+    assert_eq!(report["repaired"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(env.read(".ultraplan/state/recovery.json"), recovery);
+    assert_eq!(env.read(".ultraplan/state/attempt_history.json"), history);
+}
+
+// Promise 3: a checkpoint whose reference or objects are gone is told.
+#[test]
+fn missing_references_are_told() {
+    let env = recorded();
+    let name = env.git(&["for-each-ref", "--format=%(refname)", "refs/recover"]);
+    env.git(&["update-ref", "-d", name.lines().next().unwrap()]);
+    let report = env.json(12, &["doctor"]);
+    assert_eq!(report["problems"][0]["code"], "missing_reference");
+    assert_eq!(report["problems"][0]["repairable"], true);
+    assert!(env.recover(&["doctor"]).expect(12).stdout.contains("has no reference"));
+    // The commit is still there: nothing is lost.
+    assert_eq!(env.json(0, &["doctor", "--repair"])["repaired"].as_array().unwrap().len(), 1);
+    env.json(0, &["doctor"]);
+    env.json(0, &["checkpoint", "verify"]);
+}

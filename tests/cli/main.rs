@@ -1,0 +1,30 @@
+//! Commands through the built binary, in an environment of their own: one file a command.
+
+mod attempt;
+mod cargo_project;
+mod checkpoint;
+mod classify;
+mod concurrent;
+mod config;
+mod crash;
+mod cut_off;
+mod doctor;
+mod env;
+mod errors;
+mod head;
+mod live;
+mod manual_fix;
+mod memory;
+mod output;
+mod places;
+mod prune;
+mod resume;
+mod retry;
+mod rollback;
+mod run;
+mod seen;
+mod signals;
+mod smoke;
+mod status;
+mod undo;
+mod views;

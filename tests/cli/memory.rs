@@ -1,0 +1,95 @@
+//! The loop's working memory in the state directory (S2, S5, L6).
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::env::TestEnv;
+use crate::seen::{checkpoint, text};
+
+fn mode(env: &TestEnv, path: &str) -> u32 {
+    std::fs::metadata(env.work().join(path)).expect("there").permissions().mode() & 0o7777
+}
+
+// S2, S5, L6: captured and restored with scope state and all; the bookkeeping and long-term memory never.
+#[test]
+fn memory_goes_back_and_bookkeeping_does_not() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[memory]\nlong_term = [\"lessons/**\"]\n");
+    env.write(".ultraplan/state/plan.json", "1");
+    env.write(".ultraplan/state/lessons/a.md", "1");
+    env.write(".ultraplan/state/deep/er/x", "1");
+    checkpoint(&env);
+    env.write(".ultraplan/state/plan.json", "2");
+    env.write(".ultraplan/state/lessons/a.md", "2");
+    env.write(".ultraplan/state/new.json", "n");
+    env.sh("rm -r .ultraplan/state/deep").expect(0);
+    env.write("a.txt", "two\n");
+    env.json(0, &["attempt", "fail", "--message", "boom", "--no-rollback"]);
+    let events = env.read(".ultraplan/state/events.jsonl");
+    env.json(0, &["rollback", "--to", "@1", "--scope", "files", "--edits", "discard"]);
+    assert_eq!((env.read(".ultraplan/state/plan.json"), env.read("a.txt")), ("2".into(), "one\n".into()));
+    env.json(0, &["undo"]);
+    env.json(0, &["rollback", "--to", "@1", "--scope", "state"]);
+    assert_eq!(env.read(".ultraplan/state/plan.json"), "1");
+    assert_eq!(env.read(".ultraplan/state/deep/er/x"), "1");
+    assert_eq!(env.read(".ultraplan/state/lessons/a.md"), "2");
+    assert!(!env.exists(".ultraplan/state/new.json"));
+    assert_eq!(env.read("a.txt"), "two\n");
+    assert_eq!(env.state_json("recovery.json")["errorCount"], 1);
+    assert!(env.read(".ultraplan/state/events.jsonl").starts_with(&events));
+    env.json(0, &["undo"]);
+    assert_eq!(env.read(".ultraplan/state/new.json"), "n");
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!((env.read(".ultraplan/state/plan.json"), env.read("a.txt")), ("1".into(), "one\n".into()));
+}
+
+// A secret stays as closed as it was; a rollback with nothing to do finds nothing to do.
+#[test]
+fn modes_of_memory_files_are_kept() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/state/token", "secret");
+    env.sh("chmod 600 .ultraplan/state/token").expect(0);
+    checkpoint(&env);
+    assert_eq!(env.json(0, &["rollback", "--to", "latest"])["changed"], false);
+    env.write(".ultraplan/state/token", "other");
+    env.json(0, &["rollback", "--to", "latest", "--scope", "state"]);
+    assert_eq!(mode(&env, ".ultraplan/state/token"), 0o600);
+    env.sh("rm .ultraplan/state/token").expect(0);
+    env.json(0, &["rollback", "--to", "latest", "--scope", "state"]);
+    assert_eq!((env.read(".ultraplan/state/token"), mode(&env, ".ultraplan/state/token")), ("secret".into(), 0o600));
+}
+
+// S2: over the limit is an error that names the file.
+#[test]
+fn too_much_memory_is_refused_by_name() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/state/dump.bin", vec![1; 101 * 1024]);
+    let error = env.json(14, &["checkpoint", "create"]);
+    assert!(text(&error["error"]["message"]).contains("dump.bin"), "{error}");
+    env.write(".ultraplan/state/dump.bin", vec![1; 100 * 1024]);
+    checkpoint(&env);
+}
+
+// Promise 2: what was not captured (a link, a folder) is not written over.
+#[test]
+fn something_else_in_the_place_of_a_memory_file_is_refused() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/state/plan.json", "1");
+    checkpoint(&env);
+    let outside = env.root().join("outside");
+    std::fs::write(&outside, "theirs").unwrap();
+    env.write("a.txt", "two\n");
+    env.sh("cd .ultraplan/state; rm plan.json; ln -s ../../../outside plan.json").expect(0);
+    env.json(13, &["rollback", "--to", "latest", "--edits", "discard"]);
+    assert!(env.work().join(".ultraplan/state/plan.json").is_symlink());
+    assert_eq!(env.read("a.txt"), "two\n", "nothing was written");
+    env.sh("cd .ultraplan/state; rm plan.json; mkdir plan.json; ln -s x plan.json/x").expect(0);
+    env.json(13, &["rollback", "--to", "latest", "--edits", "discard"]);
+    assert_eq!(env.read("a.txt"), "two\n", "nothing was written");
+    env.json(0, &["rollback", "--to", "latest", "--edits", "discard", "--scope", "files"]);
+    // A folder with nothing but captured files makes way, and comes back.
+    env.sh("cd .ultraplan/state; rm plan.json/x; mkdir plan.json/y; echo x > plan.json/y/z").expect(0);
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!(env.read(".ultraplan/state/plan.json"), "1");
+    env.json(0, &["undo"]);
+    assert_eq!(env.read(".ultraplan/state/plan.json/y/z"), "x\n");
+}

@@ -1,0 +1,175 @@
+//! `checkpoint prune`: what goes, what stays, and why.
+
+use std::collections::BTreeMap;
+
+use crate::env::TestEnv;
+use serde_json::Value;
+
+const DAY: i64 = 86_400;
+
+/// Checkpoints of one run, each with a content of its own, `age` days old.
+fn checkpoints(env: &mut TestEnv, run: &str, ages: &[i64]) -> Vec<String> {
+    ages.iter()
+        .enumerate()
+        .map(|(number, age)| {
+            env.write("a.txt", format!("{run} {number}\n").repeat(400));
+            at(env, -age * DAY);
+            let made = env.json(0, &["checkpoint", "create", "--run", run]);
+            made["checkpoint"]["id"].as_str().expect("an id").to_owned()
+        })
+        .collect()
+}
+
+/// Sets the clock to so many seconds after a fixed moment.
+fn at(env: &mut TestEnv, seconds: i64) {
+    let base = 1_790_000_000 + seconds;
+    let text = env.sh(&format!("date -u -d @{base} +%Y-%m-%dT%H:%M:%S.000Z")).expect(0).stdout;
+    env.set("RECOVER_TEST_NOW", text.trim());
+}
+
+fn reasons(list: &Value) -> BTreeMap<String, String> {
+    let of = |one: &Value| {
+        let reasons: Vec<&str> = one["reasons"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+        assert!(!reasons.is_empty(), "{one}");
+        (one["id"].as_str().expect("an id").to_owned(), reasons.join("; "))
+    };
+    list.as_array().expect("a list").iter().map(of).collect()
+}
+
+// B14, S14: the configured limits; every checkpoint has a reason; references and contents go.
+#[test]
+fn the_configured_limits_hold_with_a_reason_for_each() {
+    let mut env = TestEnv::repo();
+    let ids = checkpoints(&mut env, "r", &[40, 39, 38, 20, 20, 20, 20, 20, 20, 20, 5, 4, 3]);
+    at(&mut env, 0);
+    let planned = env.json(0, &["checkpoint", "prune", "--dry-run"]);
+    assert_eq!(planned["changed"], false);
+    assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), 13);
+    let done = env.json(0, &["checkpoint", "prune"]);
+    assert_eq!((&done["removed"], &done["kept"]), (&planned["removed"], &planned["kept"]), "the very plan");
+    let (kept, removed) = (reasons(&done["kept"]), reasons(&done["removed"]));
+    assert_eq!(kept.len() + removed.len(), 13);
+    assert_eq!(removed.keys().cloned().collect::<Vec<_>>(), ids[..3]);
+    assert!(removed.values().all(|why| why == "older than max_age"), "{removed:?}");
+    assert!(done["freed_bytes"].as_u64().unwrap() > 2 * 2000, "{}", done["freed_bytes"]);
+    assert_eq!(done["freed_bytes"], planned["freed_bytes"]);
+
+    let refs = env.git(&["for-each-ref", "refs/recover"]);
+    assert!(refs.lines().count() == 10 && !refs.contains(&ids[1]));
+    assert_eq!(env.json(4, &["checkpoint", "show", &ids[1]])["error"]["code"], "no_checkpoint");
+    env.json(0, &["doctor"]);
+    assert_eq!(env.json(0, &["checkpoint", "prune"])["changed"], false);
+    assert_eq!(env.json(0, &["checkpoint", "prune"])["freed_bytes"], 0);
+}
+
+// S14: protections come before any limit.
+#[test]
+fn protected_ones_stay_whatever_is_asked() {
+    let mut env = TestEnv::repo();
+    let ids = checkpoints(&mut env, "r", &[9, 8, 7, 6, 5, 4]);
+    env.json(0, &["checkpoint", "pin", &ids[1]]);
+    env.write("a.txt", "phase");
+    let milestone = env.json(0, &["checkpoint", "create", "--type", "phase"])["checkpoint"]["id"].clone();
+    env.write("a.txt", "good");
+    env.json(0, &["attempt", "pass"]);
+    let good = env.json(0, &["checkpoint", "show", "good"])["checkpoint"]["id"].clone();
+    let undo = env.json(0, &["checkpoint", "restore", &ids[2]])["result"]["safety_checkpoint_id"].clone();
+    at(&mut env, 0);
+    let done = env.json(0, &["checkpoint", "prune", "--max-age", "1s", "--drop-passed", "--drop-failed"]);
+    let kept = reasons(&done["kept"]);
+    let why = |id: &Value| kept.get(id.as_str().unwrap()).cloned().unwrap_or_default();
+    assert!(kept[&ids[1]].contains("pinned"), "{kept:?}");
+    assert!(why(&milestone).contains("milestone"), "{kept:?}");
+    assert!(why(&good).contains("good"), "{kept:?}");
+    assert!(why(&undo).contains("undo"), "{kept:?}");
+    assert!(reasons(&done["removed"]).contains_key(&ids[3]), "{done}");
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("a.txt"), "good");
+}
+
+// S14: an open run can always be put back to where it began and to where it was last good.
+#[test]
+fn an_open_run_keeps_its_initial_and_its_last_good_one() {
+    let mut env = crate::manual_fix::failed_run();
+    let id = |selector: &str| env.json(0, &["checkpoint", "show", selector])["checkpoint"]["id"].clone();
+    let (initial, good) = (id("initial"), id("good"));
+    env.set("RECOVER_TEST_NOW", "2040-01-01T00:00:00.000Z");
+    let done = env.json(0, &["checkpoint", "prune", "--max-age", "1s", "--drop-passed", "--drop-failed"]);
+    let kept = reasons(&done["kept"]);
+    assert!(kept[initial.as_str().unwrap()].contains("initial"), "{kept:?}");
+    assert!(kept[good.as_str().unwrap()].contains("last good"), "{kept:?}");
+    env.json(0, &["rollback", "--full"]);
+    assert!(!env.exists("state"));
+}
+
+// B14: the flags, each.
+#[test]
+fn flags_say_what_stays() {
+    let kept = |flags: &[&str]| {
+        let mut env = TestEnv::repo();
+        let ids = checkpoints(&mut env, "r", &[30, 16, 15, 8, 2, 2, 1]);
+        at(&mut env, 0);
+        let done = env.json(0, &[&["checkpoint", "prune", "--dry-run"], flags].concat());
+        let kept = reasons(&done["kept"]);
+        ids.iter().enumerate().filter(|(_, id)| kept.contains_key(*id)).map(|(at, _)| at).collect::<Vec<_>>()
+    };
+    // The last one is what undo starts from.
+    assert_eq!(kept(&["--keep-last", "2"]), [5, 6]);
+    assert_eq!(kept(&["--keep-within", "9d"]), [3, 4, 5, 6]);
+    assert_eq!(kept(&["--keep-daily", "2"]), [5, 6]);
+    assert_eq!(kept(&["--keep-weekly", "2"]).len(), 2);
+    assert_eq!(kept(&["--max-age", "10d"]), [3, 4, 5, 6]);
+    assert_eq!(kept(&["--max-age", "10d", "--keep-last", "1"]), [6]);
+    // About 1,600 bytes each.
+    assert_eq!(kept(&["--max-total-size", "5KiB"]), [4, 5, 6]);
+    assert_eq!(kept(&["--max-total-size", "1GiB"]).len(), 7);
+}
+
+// S13: a failed run keeps its checkpoints as evidence, until they are old.
+#[test]
+fn failed_runs_keep_theirs_until_they_are_old() {
+    let mut env = TestEnv::repo();
+    at(&mut env, 0);
+    env.json(6, &["run", "--run", "r", "--on-failure", "stop", "--", "sh", "-c", "echo x > x; exit 3"]);
+    let prune = ["checkpoint", "prune", "--keep-last", "0", "--max-age", "1s"];
+    at(&mut env, 3 * DAY);
+    let kept = env.json(0, &prune);
+    assert!(reasons(&kept["kept"]).values().all(|why| why.contains("the run failed")), "{kept}");
+    at(&mut env, 31 * DAY);
+    let late = env.json(0, &prune);
+    assert!(reasons(&late["kept"]).values().all(|why| !why.contains("the run failed")), "{late}");
+}
+
+// Contract: emptying a run takes its name and a yes.
+#[test]
+fn removing_everything_has_to_be_said() {
+    let mut env = TestEnv::repo();
+    at(&mut env, 0);
+    env.json(0, &["run", "--run", "a", "--", "sh", "-c", "echo 1 > a.txt"]);
+    env.json(0, &["run", "--run", "b", "--", "sh", "-c", "echo 2 > a.txt"]);
+    at(&mut env, 9 * DAY);
+    let all = ["checkpoint", "prune", "--run", "a", "--max-age", "1s"];
+    let refused = env.json(13, &all);
+    assert_eq!(refused["error"]["code"], "confirmation_needed");
+    assert!(refused["error"]["hint"].as_str().unwrap().contains("--yes"), "{refused}");
+    assert_eq!(env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len(), 4);
+    let done = env.json(0, &[&all[..], &["--yes"]].concat());
+    assert_eq!((done["removed"].as_array().unwrap().len(), done["kept"].as_array().unwrap().len()), (2, 0));
+    let left = env.json(0, &["checkpoint", "list", "--all-runs"]);
+    assert!(left["checkpoints"].as_array().unwrap().iter().all(|one| one["run_id"] == "b"));
+}
+
+// A kill between the event and the references: the leftover is removed, never taken in again.
+#[test]
+fn a_leftover_reference_is_never_taken_in_again() {
+    let mut env = TestEnv::repo();
+    let ids = checkpoints(&mut env, "r", &[9, 8, 7]);
+    let name = format!("refs/recover/r/{}", ids[1]);
+    let commit = env.git(&["rev-parse", &name]);
+    at(&mut env, 0);
+    env.json(0, &["checkpoint", "prune", "--keep-last", "1"]);
+    env.git(&["update-ref", &name, commit.trim()]);
+    env.json(0, &["checkpoint", "create"]);
+    assert!(!env.git(&["for-each-ref", "refs/recover"]).contains(&ids[1]));
+    env.json(4, &["checkpoint", "show", &ids[1]]);
+}

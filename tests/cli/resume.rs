@@ -1,0 +1,349 @@
+//! `recover resume`: every strategy, every refusal.
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::live::NOW;
+use crate::run::{CHECK, quick};
+
+/// An environment in which a cooldown is over when a command waits for it.
+fn still() -> TestEnv {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", NOW);
+    env
+}
+
+/// A run of three iterations that stopped in the second, at its first failed verification.
+fn failed_in_the_second(env: &TestEnv) -> Value {
+    env.script(
+        "agent.sh",
+        "cat > prompt-$RECOVER_ITERATION-$RECOVER_ATTEMPT.txt; echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> ../seen\n\
+         if [ $RECOVER_ITERATION = 2 ] && [ $RECOVER_ATTEMPT = 1 ]; then echo bad > state; touch junk; else echo good > state; fi",
+    );
+    let args = ["run", "--iterations", "3", "--no-wait", "--prompt", "Do it.", "--feedback", CHECK, "--", "./agent.sh"];
+    let document = env.json(6, &args);
+    assert_eq!(document["outcome"], "paused");
+    document
+}
+
+fn seen(env: &TestEnv) -> String {
+    env.sh("cat ../seen").stdout.replace('\n', " ").trim().to_owned()
+}
+
+/// L2, B3: inside a cooldown it is exit 6 with the time; `--wait` takes the wait, `--wait=DUR` gives up.
+#[test]
+fn a_cooldown_is_respected() {
+    let env = still();
+    failed_in_the_second(&env);
+    let refused = env.json(6, &["resume"]);
+    assert_eq!(refused["retry_after"], "2026-03-01T12:00:05.000Z");
+    assert_eq!(refused["wait_ms"], 5000);
+    assert_eq!(refused["executed"], false);
+    assert_eq!(refused["outcome"], "paused");
+    assert_eq!(env.json(6, &["resume", "--strategy", "retry_same"])["executed"], false);
+    assert_eq!(env.json(9, &["resume", "--wait=1s"])["error"]["exit_code"], 9);
+    assert_eq!(env.json(9, &["retry-status", "--wait=1s"])["error"]["exit_code"], 9);
+    assert_eq!(seen(&env), "1.1 2.1");
+    let resumed = env.json(0, &["resume", "--wait"]);
+    assert_eq!(resumed["executed"], true);
+    assert_eq!(seen(&env), "1.1 2.1 2.2 3.1");
+}
+
+/// B3: the very same again, without a word about the error.
+#[test]
+fn retry_same_leaves_the_error_out() {
+    let env = still();
+    failed_in_the_second(&env);
+    let resumed = env.json(0, &["resume", "--wait", "--strategy", "retry_same"]);
+    assert_eq!(resumed["strategy"], "retry_same");
+    assert_eq!(resumed["outcome"], "complete");
+    assert_eq!(env.read("prompt-2-2.txt"), "Do it.\n");
+    assert!(env.exists("junk"), "files stay as they are");
+}
+
+/// B3, B6: with the error, and with what a person adds.
+#[test]
+fn retry_with_context_and_instructions() {
+    let env = still();
+    failed_in_the_second(&env);
+    let args = ["--json", "resume", "--wait", "--strategy", "retry_with_context", "--instructions", "-"];
+    let resumed = env.recover_fed("Mind the gap.\n", &args).expect(0).json();
+    let prompt = env.read("prompt-2-2.txt");
+    assert_eq!(resumed["prompt"], prompt);
+    let parts =
+        ["Do it.", "## Previous Attempt Failed", "assert 1 == 2", "## Additional Instructions", "Mind the gap."];
+    let at: Vec<_> = parts.iter().map(|part| prompt.find(part).unwrap_or_else(|| panic!("{part}: {prompt}"))).collect();
+    assert!(at.is_sorted(), "{prompt}");
+    assert_eq!(env.read("prompt-3-1.txt"), "Do it.\n", "said once");
+    assert!(resumed["validation"].as_array().unwrap().iter().all(|check| check["ok"] == true), "{resumed}");
+}
+
+/// B3: error context can be left out.
+#[test]
+fn error_context_can_be_left_out() {
+    let env = still();
+    failed_in_the_second(&env);
+    env.json(0, &["resume", "--wait", "--no-error-context", "--instructions", "Again."]);
+    let prompt = env.read("prompt-2-2.txt");
+    assert!(!prompt.contains("Previous Attempt") && prompt.contains("Again."), "{prompt}");
+}
+
+/// B3, B4: files go back, earlier iterations stay.
+#[test]
+fn rollback_and_retry_takes_the_failed_work_back() {
+    let env = still();
+    failed_in_the_second(&env);
+    let resumed = env.json(0, &["resume", "--wait", "--strategy", "rollback_and_retry"]);
+    assert_eq!(resumed["outcome"], "complete");
+    assert!(!env.exists("junk") && env.exists("prompt-1-1.txt"));
+    assert!(env.read("prompt-2-2.txt").contains("assert 1 == 2"));
+    assert_eq!(resumed["iterations"][1]["attempts"].as_array().unwrap().len(), 2);
+    env.json(0, &["undo"]);
+}
+
+/// B3, A7: the state is accepted, the next iteration comes.
+#[test]
+fn continue_next_goes_on_with_the_next_iteration() {
+    let env = still();
+    failed_in_the_second(&env);
+    let resumed = env.json(0, &["resume", "--wait", "--strategy", "continue_next"]);
+    assert_eq!(seen(&env), "1.1 2.1 3.1");
+    assert_eq!(resumed["iterations"][1]["status"], "skipped");
+    assert!(env.exists("junk"));
+}
+
+/// B3, B8: a person's fix is waited for; until then nothing else goes on.
+#[test]
+fn manual_then_continue_opens_a_fix() {
+    let env = still();
+    failed_in_the_second(&env);
+    let resumed = env.json(8, &["resume", "--wait", "--strategy", "manual_then_continue"]);
+    assert_eq!((&resumed["executed"], &resumed["outcome"]), (&false.into(), &"paused".into()));
+    assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["status"], "active");
+    assert_eq!(env.json(8, &["resume"])["error"]["exit_code"], 8);
+    env.write("state", "good\n");
+    env.json(0, &["manual-fix", "verify"]);
+    let continued = env.json(0, &["manual-fix", "continue"]);
+    assert_eq!(continued["outcome"], "complete");
+    assert_eq!(seen(&env), "1.1 2.1 3.1");
+    assert!(env.read("prompt-3-1.txt").contains("## Manual Fix Applied"));
+}
+
+/// B3, B15: what is wrong with the request is said.
+#[test]
+fn refusals_are_clear() {
+    let env = quick();
+    assert_eq!(env.json(4, &["resume"])["error"]["code"], "run_not_found");
+    let unknown = env.json(2, &["resume", "--strategy", "nonsense"]);
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("nonsense"));
+    env.json(0, &["checkpoint", "create", "--run", "fine"]);
+    env.json(0, &["attempt", "start", "--run", "fine"]);
+    let not_failed = env.json(13, &["resume", "fine"]);
+    assert_eq!(not_failed["error"]["code"], "not_failed");
+    assert!(not_failed["error"]["message"].as_str().unwrap().contains("not in failed state"));
+    env.json(4, &["resume", "nobody"]);
+    env.json(2, &["resume", "--restart", "--strategy", "retry_same"]);
+    env.json(2, &["resume", "--from-iteration", "0"]);
+
+    env.json(0, &["run", "--run", "done", "--", "true"]);
+    let complete = env.json(0, &["resume", "done"]);
+    assert_eq!((&complete["changed"], &complete["outcome"]), (&false.into(), &"complete".into()));
+    let plain = TestEnv::plain();
+    assert_eq!(plain.json(10, &["resume"])["error"]["exit_code"], 10);
+}
+
+/// B3: from an iteration that is not there nothing can go on.
+#[test]
+fn from_iteration_has_to_be_reachable() {
+    let env = still();
+    failed_in_the_second(&env);
+    assert_eq!(env.json(2, &["resume", "--wait", "--from-iteration", "4"])["error"]["exit_code"], 2);
+    assert_eq!(seen(&env), "1.1 2.1");
+    let resumed = env.json(0, &["resume", "--wait", "--from-iteration", "1"]);
+    assert_eq!(seen(&env), "1.1 2.1 1.2 2.2 3.1");
+    assert_eq!(resumed["iterations"][0]["attempts"].as_array().unwrap().len(), 2, "history is kept");
+}
+
+/// B4: everything from the beginning; history and checkpoints stay, the count is cleared.
+#[test]
+fn restart_begins_anew() {
+    let env = still();
+    failed_in_the_second(&env);
+    let resumed = env.json(0, &["resume", "--restart"]);
+    assert_eq!(resumed["outcome"], "complete");
+    assert_eq!(seen(&env), "1.1 2.1 1.2 2.2 3.1");
+    assert!(!env.exists("junk"), "the work tree is that of the beginning");
+    assert_eq!(env.read("prompt-1-2.txt"), "Do it.\n");
+    assert_eq!(env.json(0, &["retry-status"])["error_count"], 0);
+}
+
+/// B3: preparing prints the prompt and runs nothing, with and without a recorded command.
+#[test]
+fn prepare_only_runs_nothing() {
+    let env = still();
+    failed_in_the_second(&env);
+    let prepared =
+        env.json(0, &["resume", "--prepare-only", "--strategy", "rollback_and_retry", "--instructions", "More."]);
+    assert_eq!(prepared["executed"], false);
+    assert_eq!(prepared["outcome"], Value::Null);
+    let prompt = prepared["prompt"].as_str().unwrap();
+    assert!(prompt.contains("assert 1 == 2") && prompt.contains("More."), "{prompt}");
+    assert!(!env.exists("junk"));
+    assert_eq!(seen(&env), "1.1 2.1");
+    let ran = env.recover(&["resume", "--prepare-only"]).expect(0);
+    assert!(ran.stdout.starts_with("Do it."), "{}", ran.stdout);
+
+    let env = quick();
+    env.json(0, &["attempt", "fail", "--loop", "test", "--exit-code", "1", "--message", "assert 1 == 2"]);
+    let prepared = env.json(0, &["resume", "--wait"]);
+    assert_eq!(prepared["executed"], false);
+    assert!(prepared["prompt"].as_str().unwrap().contains("assert 1 == 2"));
+    let resumed = env.json(0, &["resume", "--strategy", "retry_with_context", "--", "sh", "-c", "cat > told"]);
+    assert_eq!(resumed["executed"], true, "a command can be given");
+    assert!(env.read("told").contains("assert 1 == 2"));
+}
+
+/// A dry run says what it would do.
+#[test]
+fn a_dry_run_changes_nothing() {
+    let env = still();
+    failed_in_the_second(&env);
+    let before = env.read(".ultraplan/state/events.jsonl");
+    let plan = env.json(0, &["resume", "--dry-run", "--wait", "--strategy", "rollback_and_retry"]);
+    assert_eq!(plan["changed"], false);
+    assert!(plan["prompt"].as_str().unwrap().contains("assert 1 == 2"));
+    assert_eq!(env.read(".ultraplan/state/events.jsonl"), before);
+    assert!(env.exists("junk"));
+}
+
+/// B3: an explicit strategy on an exhausted or escalated run grants exactly one attempt.
+#[test]
+fn an_explicit_strategy_grants_one_attempt() {
+    let env = quick();
+    let command = ["run", "--", "sh", "-c", "echo x >> ../tries; echo what; exit 9"];
+    let document = env.json(8, &command);
+    let made = document["iterations"][0]["attempts"].as_array().unwrap().len();
+    assert_eq!(made, 2, "UNKNOWN: {document}");
+    env.json(8, &["resume"]);
+    env.json(8, &["resume", "--wait"]);
+    let tries = || env.sh("cat ../tries").stdout.lines().count();
+    assert_eq!(tries(), made);
+    for more in 1..=2 {
+        env.json(8, &["resume", "--strategy", "retry_same"]);
+        assert_eq!(tries(), made + more, "exactly one each");
+    }
+    env.json(8, &["retry-status", "--check"]);
+}
+
+/// A2: the iteration that was given up is what is left to do.
+#[test]
+fn an_iteration_that_was_given_up_can_be_taken_up() {
+    let env = quick();
+    let agent = "if [ $RECOVER_ITERATION = 1 ] && ! [ -e ../help ]; then echo bad > state; else echo good > state; fi; echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> ../seen";
+    env.json(8, &["run", "--iterations", "2", "--feedback", CHECK, "--", "sh", "-c", agent]);
+    assert_eq!(seen(&env), "1.1 1.2 1.3 2.1");
+    env.sh("touch ../help");
+    let resumed = env.json(0, &["resume", "--strategy", "retry_with_context"]);
+    assert_eq!(seen(&env), "1.1 1.2 1.3 2.1 1.4", "only what is left to do is done: {resumed}");
+    assert_eq!(resumed["iterations"][0]["status"], "completed");
+    assert_eq!(resumed["run"]["status"], "complete");
+}
+
+/// Two claims of the last attempt: exactly one gets it, and only one of them touches the work tree.
+#[test]
+fn of_two_claims_of_the_last_attempt_one_wins() {
+    let env = still();
+    let agent = "echo x >> ../tries; [ -e ../slow ] && sleep 1; echo bad > state";
+    env.json(6, &["run", "--no-wait", "--attempts", "2", "--feedback", CHECK, "--", "sh", "-c", agent]);
+    env.sh("touch ../slow");
+    let both: Vec<_> = (0..2).map(|_| env.start(&["--json", "resume", "--wait"])).collect();
+    let mut codes: Vec<_> =
+        both.into_iter().map(|child| crate::live::ran(&child.wait_with_output().unwrap()).code).collect();
+    codes.sort_unstable();
+    assert!(codes == [8, 11] || codes == [8, 8], "{codes:?}");
+    assert_eq!(env.sh("cat ../tries").stdout.lines().count(), 2);
+    assert_eq!(env.json(8, &["retry-status", "--check"])["attempts_left"], 0);
+}
+
+/// A `run` that sleeps out its cooldown is at work: nobody else drives it.
+#[test]
+fn a_waiting_run_is_under_way() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"30s\"\n");
+    let child = env.start(&["--json", "run", "--feedback", CHECK, "--", "sh", "-c", "echo bad > state"]);
+    crate::live::until("the cooldown", || env.recover(&["retry-status", "--check"]).code == 6);
+    let error = env.json(11, &["resume", "--wait"]);
+    assert_eq!(error["error"]["code"], "locked");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("status"), "{error}");
+    crate::live::kill("-INT", child.id());
+    crate::live::ran(&child.wait_with_output().unwrap()).expect(130);
+    env.json(6, &["resume"]);
+}
+
+/// A run belongs to its work tree; a hint names the way.
+#[test]
+fn a_run_of_another_work_tree_is_named() {
+    let env = still();
+    env.git(&["worktree", "add", "-q", "../other"]);
+    failed_in_the_second(&env);
+    let id = env.json(0, &["status"])["run"]["run_id"].as_str().unwrap().to_owned();
+    let error = env.json(4, &["-C", "../other", "resume", "--wait", &id]);
+    assert!(error["error"]["hint"].as_str().unwrap().contains("-C"), "{error}");
+}
+
+/// The aliases that shell hooks use.
+#[test]
+fn top_level_flags_are_aliases() {
+    let env = still();
+    failed_in_the_second(&env);
+    assert_eq!(env.json(0, &["--resume", "--wait"])["command"], "resume");
+}
+
+/// B1, B3: `status` offers the strategies, the recommended one marked; every field a script needs is there.
+#[test]
+fn status_explains_and_offers() {
+    let env = still();
+    failed_in_the_second(&env);
+    let status = env.json(0, &["status"]);
+    for field in ["type", "severity", "iteration", "at", "message", "details", "recoverable", "suggested_action"] {
+        assert!(!status["failure"][field].is_null(), "{field}: {status}");
+    }
+    let options = status["options"].as_array().unwrap();
+    assert_eq!(options.len(), 5);
+    let recommended: Vec<_> =
+        options.iter().filter(|option| option["recommended"] == true).map(|o| &o["strategy"]).collect();
+    assert_eq!(recommended, [&json!("retry_with_context")]);
+    assert!(options.iter().all(|option| option["available"] == true), "{status}");
+}
+
+/// B15: nothing to roll back to is said, with another way on; so are edits that a rollback would lose.
+#[test]
+fn a_rollback_that_cannot_be_made_is_refused() {
+    let env = quick();
+    env.json(0, &["attempt", "fail", "--loop", "build", "--exit-code", "101", "--message", "error: could not compile"]);
+    let error = env.json(4, &["resume", "--strategy", "rollback_and_retry"]);
+    assert!(error["error"]["message"].as_str().unwrap().starts_with("No checkpoint available"), "{error}");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("resume"), "{error}");
+
+    let env = still();
+    failed_in_the_second(&env);
+    env.write("junk", "a person's work\n");
+    let error = env.json(13, &["resume", "--wait", "--strategy", "rollback_and_retry"]);
+    assert_eq!(error["error"]["code"], "hand_edits");
+    assert_eq!(env.read("junk"), "a person's work\n");
+    assert_eq!(seen(&env), "1.1 2.1", "nothing was begun");
+}
+
+/// B4, B10: after a full rollback the run begins with its first iteration, history kept.
+#[test]
+fn a_run_that_was_rolled_back_in_full_can_be_taken_up() {
+    let env = still();
+    failed_in_the_second(&env);
+    let rolled = env.json(0, &["rollback", "--full", "--yes"]);
+    assert_eq!(rolled["run"]["status"], "pending");
+    assert_eq!(env.json(0, &["status"])["failure"], Value::Null);
+    let resumed = env.json(0, &["resume", "--wait"]);
+    assert_eq!(resumed["outcome"], "complete");
+    assert_eq!(seen(&env), "1.1 2.1 1.2 2.2 3.1");
+    assert_eq!(env.read("prompt-1-2.txt"), "Do it.\n");
+}

@@ -1,0 +1,93 @@
+//! Signals to `recover`: the group ends, nothing is charged, the run can be taken up.
+
+use crate::env::TestEnv;
+use crate::live::{kill, lives, ran, until};
+use crate::run::quick;
+
+/// Interrupts a run in the middle of its attempt.
+fn interrupted(env: &TestEnv, signal: &str) -> (crate::env::Ran, String) {
+    env.script(
+        "agent.sh",
+        "[ -e ../again ] && { echo done > work; exit 0; }\n\
+         sleep 300 & echo $! > ../grandchild; echo half > work; echo $$ > ../pid; wait",
+    );
+    let run = env.start(&["--json", "run", "--prompt", "Do it.", "--", "./agent.sh"]);
+    let pid = env.await_line("../pid");
+    kill(signal, run.id());
+    (ran(&run.wait_with_output().expect("it ends")), pid)
+}
+
+/// B2 (`cancellation`): exit 130 or 143, one document, no process left, attempt not charged, `resume` works.
+#[test]
+fn an_interrupted_run_can_be_taken_up() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let env = quick();
+        let (ran, pid) = interrupted(&env, signal);
+        let document = ran.expect(code).json();
+        assert_eq!(document["outcome"], "cancelled");
+        assert_eq!(document["run"]["status"], "cancelled");
+        assert_eq!(document["iterations"][0]["status"], "cancelled");
+        assert_eq!(document["iterations"][0]["attempts"][0]["failure"]["type"], "cancellation");
+        let grandchild = env.sh("cat ../grandchild").stdout;
+        until("the group is gone", || !lives(&pid) && !lives(grandchild.trim()));
+        let status = env.json(0, &["retry-status", "--check"]);
+        assert_eq!((&status["error_count"], &status["attempts_left"]), (&0.into(), &3.into()), "{status}");
+        assert_eq!(env.read("work"), "half\n", "the work stays");
+
+        env.sh("touch ../again");
+        let resumed = env.json(0, &["resume"]);
+        assert_eq!((&resumed["strategy"], &resumed["outcome"]), (&"retry_same".into(), &"complete".into()));
+        assert_eq!(resumed["prompt"], "Do it.\n");
+    }
+}
+
+/// A signal in a feedback loop is an interruption, not a failed check.
+#[test]
+fn a_signal_in_a_feedback_loop() {
+    let env = quick();
+    let run = env.start(&["--json", "run", "--feedback", "test=echo $$ > ../pid; sleep 300", "--", "true"]);
+    let pid = env.await_line("../pid");
+    kill("-INT", run.id());
+    let document = ran(&run.wait_with_output().unwrap()).expect(130).json();
+    assert_eq!(document["outcome"], "cancelled");
+    until("the loop is gone", || !lives(&pid));
+    assert_eq!(env.json(0, &["retry-status"])["error_count"], 0);
+}
+
+/// A signal in a wait: 130, nothing charged.
+#[test]
+fn a_signal_in_a_wait() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"60s\"\n");
+    env.json(6, &["run", "--no-wait", "--feedback", "test=echo 'assert 1 == 2'; exit 1", "--", "true"]);
+    for args in [["retry-status", "--wait"], ["resume", "--wait"]] {
+        let child = env.start(&[&["--json"], &args[..]].concat());
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        kill("-INT", child.id());
+        let ran = ran(&child.wait_with_output().unwrap()).expect(130);
+        assert_eq!(ran.json()["error"]["code"], "interrupted");
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    }
+    assert_eq!(env.json(6, &["retry-status", "--check"])["error_count"], 1);
+}
+
+/// A child that leaves a daemon behind: it is ended and the leak is reported.
+#[test]
+fn what_outlives_an_attempt_is_ended() {
+    let env = quick();
+    let ran =
+        env.recover(&["--json", "run", "--", "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $! > ../pid"]).expect(0);
+    assert!(ran.stderr.contains("outlived"), "{}", ran.stderr);
+    let pid = env.sh("cat ../pid").stdout;
+    until("it is gone", || !lives(pid.trim()));
+}
+
+/// A closed pipe ends quietly.
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let env = quick();
+    env.json(0, &["run", "--", "true"]);
+    let recover = env!("CARGO_BIN_EXE_recover");
+    let ran = env.sh(&format!("for i in 1 2 3; do {recover} log; done | true; {recover} --json log 2>&1 >&- || true"));
+    assert!(!ran.stderr.contains("panicked") && !ran.stdout.contains("panicked"), "{}{}", ran.stdout, ran.stderr);
+}

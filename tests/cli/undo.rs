@@ -1,0 +1,93 @@
+//! `undo` and `redo`.
+
+use crate::env::TestEnv;
+use crate::seen::{assert_clean, checkpoint, seen};
+
+// Promise 1: nothing to undo or redo is 4; undo again goes further back, redo forward.
+#[test]
+fn undo_goes_back_and_redo_forward() {
+    let env = TestEnv::repo();
+    env.json(4, &["undo"]);
+    for content in ["1\n", "2\n", "3\n"] {
+        env.write("a.txt", content);
+        checkpoint(&env);
+    }
+    assert_eq!(env.json(4, &["undo"])["error"]["code"], "nothing_to_undo");
+    env.json(4, &["redo"]);
+    env.json(0, &["rollback", "--to", "@2"]);
+    env.json(0, &["rollback", "--to", "@1"]);
+    assert_eq!(env.read("a.txt"), "1\n");
+    let expected =
+        [("undo", "2\n"), ("undo", "3\n"), ("redo", "2\n"), ("redo", "1\n"), ("undo", "2\n"), ("undo", "3\n")];
+    for (command, content) in expected {
+        let plan = env.json(0, &["--dry-run", command])["plan"].clone();
+        let done = env.json(0, &[command])["result"].clone();
+        assert_eq!(plan["written"], done["written"]);
+        assert_eq!(env.read("a.txt"), content, "{command}");
+    }
+    env.json(4, &["undo"]);
+    // Something new forgets what could be done again.
+    env.json(0, &["rollback", "--to", "@1"]);
+    env.json(4, &["redo"]);
+    assert_clean(&env);
+}
+
+// snapshot.md: undo brings the index back as well, and hand edits made since are refused.
+#[test]
+fn undo_brings_index_and_edits_back() {
+    let env = TestEnv::repo();
+    checkpoint(&env);
+    env.write("a.txt", "staged\n");
+    env.git(&["add", "a.txt"]);
+    env.write("a.txt", "worked on\n");
+    env.write("n.txt", "n\n");
+    env.git(&["add", "-N", "n.txt"]);
+    let (before, index) = (seen(env.work()), env.git(&["ls-files", "-s", "--debug"]).lines().count());
+    let staged = env.git(&["diff", "--cached"]);
+    env.json(0, &["rollback", "--to", "latest", "--edits", "discard", "--restore-index"]);
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+    env.write("a.txt", "edited since\n");
+    assert_eq!(env.json(13, &["undo"])["error"]["code"], "hand_edits");
+    env.json(0, &["undo", "--edits", "discard"]);
+    assert_eq!(seen(env.work()), before);
+    assert_eq!(env.git(&["diff", "--cached"]), staged);
+    assert_eq!(env.git(&["ls-files", "-s", "--debug"]).lines().count(), index);
+    env.json(0, &["redo"]);
+    assert_eq!(env.read("a.txt"), "edited since\n");
+}
+
+// B10: an undo puts the run's bookkeeping back.
+#[test]
+fn undo_puts_the_bookkeeping_back() {
+    let env = TestEnv::repo();
+    env.script("agent.sh", "echo $RECOVER_ITERATION > state");
+    env.json(0, &["run", "--iterations", "2", "--feedback", "test=true", "--", "./agent.sh"]);
+    let before = env.json(0, &["status"])["run"].clone();
+    env.json(0, &["rollback", "--full"]);
+    env.json(0, &["undo"]);
+    assert_eq!(env.json(0, &["status"])["run"], before);
+}
+
+// Undo of a rollback of some paths or of the working memory touches nothing else.
+#[test]
+fn undo_covers_what_was_covered() {
+    let env = TestEnv::repo();
+    env.write("b.txt", "b1\n");
+    env.write(".ultraplan/state/plan.json", "1");
+    checkpoint(&env);
+    env.write("a.txt", "a2\n");
+    env.write("b.txt", "b2\n");
+    env.write(".ultraplan/state/plan.json", "2");
+    checkpoint(&env);
+    env.json(0, &["rollback", "--to", "@1", "--path", "a.txt"]);
+    assert_eq!((env.read("a.txt"), env.read("b.txt")), ("one\n".into(), "b2\n".into()));
+    env.write("b.txt", "by hand\n");
+    env.json(0, &["undo"]);
+    assert_eq!((env.read("a.txt"), env.read("b.txt")), ("a2\n".into(), "by hand\n".into()));
+    env.json(0, &["rollback", "--to", "@1", "--scope", "state"]);
+    assert_eq!(env.read(".ultraplan/state/plan.json"), "1");
+    assert_eq!(env.read("a.txt"), "a2\n");
+    env.json(0, &["undo"]);
+    assert_eq!(env.read(".ultraplan/state/plan.json"), "2");
+    assert_eq!(env.read("b.txt"), "by hand\n");
+}

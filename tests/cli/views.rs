@@ -1,0 +1,212 @@
+//! The views: files derived from the ledger, each in a format of its own.
+
+use crate::env::TestEnv;
+use serde_json::Value;
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+// L1: exactly these keys.
+#[test]
+fn recovery_json_has_exactly_its_keys() {
+    let env = TestEnv::repo();
+    env.json(0, &["attempt", "fail", "--message", "boom", "--exit-code", "1"]);
+    let view = env.state_json("recovery.json");
+    assert_eq!(keys(&view), ["isRecovering", "lastErrorAt", "errorCount", "lastError", "cooldownUntil"]);
+    assert_eq!(
+        (&view["isRecovering"], &view["errorCount"], &view["lastError"]),
+        (&true.into(), &1.into(), &"boom".into())
+    );
+    for key in ["lastErrorAt", "cooldownUntil"] {
+        assert!(view[key].as_str().unwrap().ends_with('Z'), "{view}");
+    }
+    env.json(0, &["attempt", "pass"]);
+    let view = env.state_json("recovery.json");
+    assert_eq!((&view["isRecovering"], &view["errorCount"]), (&false.into(), &0.into()));
+    assert!(view["lastError"].is_null() && view["cooldownUntil"].is_null());
+}
+
+// A3: attempts by subtask, and what is stuck.
+#[test]
+fn attempt_history_json_has_the_seeds_form() {
+    let env = TestEnv::repo();
+    let fail = ["attempt", "fail", "--subtask", "s-1", "--approach", "Using async", "--message", "boom"];
+    env.json(0, &["attempt", "start", "--subtask", "s-1", "--approach", "Using async"]);
+    env.json(0, &[&fail[..2], &fail[4..]].concat());
+    let view = env.state_json("attempt_history.json");
+    assert_eq!(keys(&view), ["subtasks", "stuck_subtasks"]);
+    let subtask = &view["subtasks"]["s-1"];
+    assert_eq!(keys(subtask), ["attempts", "status"]);
+    let attempt = &subtask["attempts"][0];
+    assert_eq!(keys(attempt), ["session", "timestamp", "approach", "success", "error"]);
+    assert_eq!((&attempt["session"], &attempt["approach"]), (&1.into(), &"Using async".into()));
+    assert_eq!((&attempt["success"], &attempt["error"]), (&false.into(), &"boom".into()));
+    assert_eq!(view["stuck_subtasks"], serde_json::json!([]));
+}
+
+// B2, B13: the battle's own format and its name for an agent's failure.
+#[test]
+fn the_battle_view_has_the_seeds_form() {
+    let env = TestEnv::repo();
+    let error = "echo 'API Error: 500 {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"Internal server error\"}}' >&2; exit 1";
+    env.script("claude", error);
+    let run = ["run", "--run", "b", "--task", "002-auth", "--no-wait", "--prompt", "P", "--agent", "claude"];
+    env.json(6, &[&run[..], &["--", "./claude", "-p"]].concat());
+    assert_eq!(env.json(0, &["status"])["failure"]["type"], "agent_error");
+    let view = env.state_json("recover/battles/002-auth/b.json");
+    assert_eq!((&view["id"], &view["taskId"], &view["basePrompt"]), (&"b".into(), &"002-auth".into(), &"P".into()));
+    assert_eq!(view["currentIteration"], 1);
+    let failure = &view["failure"];
+    assert_eq!(
+        keys(failure),
+        ["type", "timestamp", "iteration", "message", "details", "recoverable", "suggestedAction"]
+    );
+    assert_eq!((&failure["type"], &failure["iteration"]), (&"claude_error".into(), &1.into()));
+    let checkpoint = &view["checkpoints"][0];
+    for key in
+        ["id", "battleId", "afterIteration", "storageType", "commitHash", "timestamp", "description", "feedbackResults"]
+    {
+        assert!(keys(checkpoint).contains(&key), "{key}: {checkpoint}");
+    }
+    assert_eq!((&checkpoint["afterIteration"], &checkpoint["battleId"]), (&0.into(), &"b".into()));
+    let iteration = &view["iterations"][0];
+    assert_eq!(
+        (&iteration["number"], &iteration["retryCount"], &iteration["success"]),
+        (&1.into(), &0.into(), &false.into())
+    );
+}
+
+// B2: the seed's name is understood where a type is given.
+#[test]
+fn claude_error_is_an_alias() {
+    let env = TestEnv::repo();
+    env.write(
+        ".ultraplan/recover.toml",
+        "[[rule]]\nid = 'mine'\npattern = 'gizmo'\ncause = 'UNKNOWN'\ntype = 'claude_error'\n",
+    );
+    env.write("err", "gizmo broke\n");
+    let failure = env.json(0, &["classify", "--stderr", "err", "--exit-code", "1"]);
+    assert_eq!((&failure["type"], &failure["evidence"][0]["rule"]), (&"agent_error".into(), &"mine".into()));
+}
+
+// Contract: a deleted or damaged view is written again by the next command that writes.
+#[test]
+fn views_are_written_again() {
+    let env = TestEnv::repo();
+    env.json(0, &["run", "--run", "r", "--task", "t", "--", "true"]);
+    let views = ["recovery.json", "attempt_history.json", "recover/battles/t/r.json"];
+    let read = |view: &str| env.read(&format!(".ultraplan/state/{view}"));
+    std::fs::remove_file(env.work().join(".ultraplan/state/recovery.json")).unwrap();
+    env.write(".ultraplan/state/attempt_history.json", [0xff, 0]);
+    env.write(".ultraplan/state/recover/battles/t/r.json", "[]");
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    for view in views {
+        assert!(serde_json::from_str::<Value>(&read(view)).unwrap().is_object(), "{view}");
+    }
+}
+
+// C1, C2, C3, C7: the lane's records, the latest of each stage, once there is one.
+#[test]
+fn lane_records_are_replaced_by_stage() {
+    let env = TestEnv::repo();
+    env.json(0, &["checkpoint", "create", "--run", "P1-X", "--phase", "P1", "--lane", "SL-1"]);
+    assert!(!env.exists(".ultraplan/state/checkpoints.json"), "no stage, no file");
+    let stage = |stage: &str, status: &str, more: &[&str]| {
+        let create = [
+            "checkpoint",
+            "create",
+            "--run",
+            "P1-X",
+            "--phase",
+            "P1",
+            "--lane",
+            "SL-1",
+            "--stage",
+            stage,
+            "--status",
+            status,
+        ];
+        env.json(0, &[&create[..], more].concat());
+    };
+    stage("before_lane_start", "ready", &["--base-branch", "main", "--notes", "n"]);
+    stage("after_lane_tests", "failed", &["--test-command", "make test", "--exit-code", "2"]);
+    stage("after_lane_tests", "complete", &["--test-command", "make test", "--exit-code", "0"]);
+    let view = env.state_json("checkpoints.json");
+    let records = view.as_array().expect("a JSON array");
+    assert_eq!(records.len(), 2);
+    let record = &records[0];
+    for key in [
+        "run_id",
+        "phase",
+        "lane",
+        "stage",
+        "status",
+        "base_branch",
+        "worktree_path",
+        "log_path",
+        "timestamp",
+        "notes",
+        "resume_hint",
+        "rollback_hint",
+    ] {
+        assert!(!record[key].is_null(), "{key}: {record}");
+    }
+    assert_eq!((&records[1]["status"], &records[1]["exit_code"]), (&"complete".into(), &0.into()));
+    assert!(record["resume_hint"].as_str().unwrap().contains("--resume"));
+    // C4, C6: a lane is told where it stands whatever its state, in text and in the document.
+    let lane = ["--resume", "--run", "P1-X", "--phase", "P1", "--lane", "SL-1"];
+    let resumed = env.json(0, &lane);
+    assert_eq!((&resumed["changed"], &resumed["current_stage"]), (&false.into(), &"after_lane_tests".into()));
+    assert!(std::path::Path::new(resumed["checkpoint_path"].as_str().unwrap()).exists());
+    let told = env.recover(&lane).expect(0).stdout;
+    assert!(told.contains("Stage:") && told.contains("stage:before_lane_start"), "{told}");
+    // C5, C6: what a rollback tells, and that its hint works from anywhere.
+    env.write("a.txt", "broken\n");
+    let back = record["rollback_hint"].as_str().unwrap().replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
+    let told = env.sh(&format!("cd / && {back} --edits discard")).expect(0).stdout;
+    assert_eq!(env.read("a.txt"), "one\n");
+    for part in [
+        "Stage:",
+        "after_lane_tests (complete)",
+        ".ultraplan/state/checkpoints.json",
+        "Resume:",
+        "stage:before_lane_start",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+// C1: the records' file is configurable.
+#[test]
+fn the_lane_file_is_configurable() {
+    let env = TestEnv::repo();
+    let file = ".claude/ai-dev-kit/run-logs/checkpoints.json";
+    env.write(".ultraplan/recover.toml", format!("[checkpoint]\nlane_file = '{file}'\n"));
+    env.json(0, &["checkpoint", "create", "--stage", "before_lane_start", "--status", "ready"]);
+    assert_eq!(serde_json::from_str::<Value>(&env.read(file)).unwrap().as_array().unwrap().len(), 1);
+    assert!(!env.exists(".ultraplan/state/checkpoints.json"));
+    // It is ours, not the run's: a rollback neither takes it for a person's edit nor puts it back.
+    env.write("a.txt", "two\n");
+    env.json(0, &["checkpoint", "create", "--stage", "pre_pr", "--status", "ready"]);
+    env.json(0, &["rollback", "--to", "stage:before_lane_start"]);
+    assert_eq!(env.read("a.txt"), "one\n");
+    assert_eq!(serde_json::from_str::<Value>(&env.read(file)).unwrap().as_array().unwrap().len(), 2);
+}
+
+// Lanes of one run keep logs and views of their own.
+#[test]
+fn lanes_of_one_run_do_not_share_files() {
+    let env = TestEnv::repo();
+    for lane in ["a", "b"] {
+        let run = ["run", "--run", "r", "--lane", lane, "--", "sh", "-c", "echo out-$RECOVER_LANE-$0", lane];
+        env.json(0, &run);
+    }
+    let log = |lane: &str| {
+        let status = env.json(0, &["status", "--run", "r", "--lane", lane]);
+        std::fs::read_to_string(status["iterations"][0]["attempts"][0]["log_path"].as_str().unwrap()).unwrap()
+    };
+    assert!(log("a").contains("-a") && log("b").contains("-b"), "{} {}", log("a"), log("b"));
+    let views = std::fs::read_dir(env.work().join(".ultraplan/state/recover/battles/-")).unwrap().count();
+    assert_eq!(views, 2);
+}
