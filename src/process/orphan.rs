@@ -239,13 +239,19 @@ mod tests {
         ] {
             assert_eq!(end_group(&foreign, grace).unwrap(), GroupEnd::Gone, "{foreign:?}");
         }
-        let member =
-            Entry { pid: id.pid + 1, group: id.pid, session: id.session, start_time: id.start_time, zombie: false };
-        assert!(is_part_of(&member, &id));
-        assert!(!is_part_of(&Entry { start_time: id.start_time - 1, ..member }, &id));
-        assert!(!is_part_of(&Entry { session: id.session + 1, ..member }, &id));
         assert!(is_alive(&id));
         end_group(&id, grace).unwrap();
         child.wait().unwrap();
+    }
+    #[test]
+    fn a_member_is_in_the_session_and_no_older_than_the_child() {
+        let id = ProcessId { pid: 500, start_time: 100, session: 400, boot_id: None };
+        let member = Entry { pid: 501, group: 500, session: 400, start_time: 101, zombie: false };
+        assert!(is_part_of(&member, &id));
+        assert!(!is_part_of(&Entry { group: 501, ..member }, &id));
+        assert!(!is_part_of(&Entry { start_time: 99, ..member }, &id));
+        assert!(!is_part_of(&Entry { session: 401, ..member }, &id));
+        // The session's leader is outside this process namespace: every session reads as 0, there is nothing to compare.
+        assert!(is_part_of(&Entry { session: 0, ..member }, &ProcessId { session: 0, ..id }));
     }
 }
