@@ -5,10 +5,13 @@ use std::time::Instant;
 
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
+use crate::git::diff::Objects;
 use crate::git::journal::read_journal;
 use crate::git::refs::{ref_exists, ref_name, set_ref};
+use crate::git::sides::differing;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
-use crate::git::{WorktreeLock, trailers};
+use crate::git::tree_lookup::TreeLookup;
+use crate::git::{self, WorktreeLock, trailers};
 use crate::model::checkpoint::{
     CapturedTotals, ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
 };
@@ -17,7 +20,7 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::path::RepoPath;
 use crate::model::run::RunKey;
 use crate::model::selector::Selector;
-use crate::model::snapshot::{ObjectId, Snapshot};
+use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::store::views::write_views;
@@ -133,8 +136,8 @@ pub fn record(
         pinned: request.pinned,
         pin_note: None,
         captured: CapturedTotals { files: capture.stats.files, bytes: capture.stats.bytes },
-        changes: change_totals(context, previous, &capture.snapshot),
-        skipped: capture.snapshot.skipped.clone(),
+        changes: change_totals(context, previous, capture)?,
+        skipped: capture.manifest.skipped.clone(),
         partial: capture.partial,
         feedback_results: request.feedback_results,
         duration_ms: u64::try_from(prepared.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -147,7 +150,9 @@ pub fn record(
     let message = message(&checkpoint)?;
     let parts = CheckpointParts { memory: &prepared.memory, events_jsonl: &events, message: &message, at: now };
     checkpoint.commit = write_checkpoint(repo, capture, &parts)?;
-    set_ref(repo, &prepared.lock, &ref_name(&key.run_id, &checkpoint.id), &checkpoint.commit)?;
+    let reference = ref_name(&key.run_id, &checkpoint.id);
+    set_ref(repo, &prepared.lock, &reference, &checkpoint.commit)?;
+    capture.remember(&reference, &checkpoint.commit);
     Ok(checkpoint)
 }
 
@@ -224,14 +229,28 @@ fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What changed since the run's previous checkpoint; for the first, everything is created.
-fn change_totals(context: &Context, previous: Option<&Checkpoint>, now: &Snapshot) -> ChangeTotals {
-    let before = previous.and_then(|checkpoint| {
-        let repo = context.repo().ok()?;
-        load_checkpoint(repo, &checkpoint.commit).and_then(|stored| stored.snapshot(repo)).ok()
-    });
-    let before = before.unwrap_or_default();
+/// What changed since the run's previous checkpoint. For the first, and after one that cannot be read, everything is created.
+fn change_totals(context: &Context, previous: Option<&Checkpoint>, capture: &Capture) -> Result<ChangeTotals> {
+    let created = ChangeTotals { created: capture.entry_count(), ..ChangeTotals::default() };
+    let Some(previous) = previous else { return Ok(created) };
+    let repo = context.repo()?;
+    match load_checkpoint(repo, &previous.commit).and_then(|before| totals_since(&before, capture)) {
+        Ok(totals) => Ok(totals),
+        Err(error @ git::Error::Corrupt { .. }) => {
+            tracing::warn!(%error, "{} cannot be read: what changed since is not known", previous.id);
+            Ok(created)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn totals_since(before: &StoredCheckpoint, capture: &Capture) -> git::Result<ChangeTotals> {
     let mut totals = ChangeTotals::default();
+    if capture.is_same_tree(before) {
+        return Ok(totals);
+    }
+    let opened = Objects::Captured(capture).open()?;
+    let (before, now) = differing(&TreeLookup::new(&opened)?, before.side(), capture.side())?;
     for (path, entry) in &now.entries {
         match before.entries.get(path) {
             None => totals.created += 1,
@@ -240,7 +259,7 @@ fn change_totals(context: &Context, previous: Option<&Checkpoint>, now: &Snapsho
         }
     }
     totals.deleted = before.entries.keys().filter(|path| !now.entries.contains_key(*path)).count() as u64;
-    totals
+    Ok(totals)
 }
 
 /// A checkpoint on request. `if_changed`: the run's latest one where nothing has changed since, and `false`.
@@ -251,6 +270,7 @@ pub fn create(context: &Context, request: Request, if_changed: bool) -> Result<(
     let mut ledger = context.store().lock()?;
     let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
     if if_changed && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)? {
+        prepared.capture.remember_unchanged();
         return Ok((false, same));
     }
     let now = context.clock.now();

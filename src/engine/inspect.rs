@@ -76,12 +76,12 @@ pub fn diff(
     let selection =
         Selection::globs(paths).map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = load_checkpoint(repo, &from.commit)?;
-    let (old, old_memory) = (before.snapshot(repo)?, before.memory(repo)?);
+    let old_memory = before.memory(repo)?;
     if let Some(to) = to {
         let after = load_checkpoint(repo, &to.commit)?;
         let objects = Objects::Stored(repo);
         return Ok(Difference {
-            changes: changes(objects, &old, &after.snapshot(repo)?, &selection)?,
+            changes: changes(objects, before.side(), after.side(), &selection)?,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
             patch: if patch { Some(patch_text(objects, &from.tree, &to.tree, &selection)?) } else { None },
         });
@@ -89,7 +89,7 @@ pub fn diff(
     let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
     let objects = Objects::Captured(&prepared.capture);
     Ok(Difference {
-        changes: changes(objects, &old, &prepared.capture.snapshot, &selection)?,
+        changes: changes(objects, before.side(), prepared.capture.side(), &selection)?,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
         patch: if patch { Some(patch_text(objects, &from.tree, &prepared.capture.tree, &selection)?) } else { None },
     })

@@ -133,8 +133,9 @@ fn changes_since(
     let base = state.checkpoint(&session.checkpoint_id).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {} is gone", session.checkpoint_id))
     })?;
-    let before = load_checkpoint(repo, &base.commit)?.snapshot(repo)?;
-    Ok(changes(Objects::Captured(&prepared.capture), &before, &prepared.capture.snapshot, &Selection::all())?)
+    let before = load_checkpoint(repo, &base.commit)?;
+    let objects = Objects::Captured(&prepared.capture);
+    Ok(changes(objects, before.side(), prepared.capture.side(), &Selection::all())?)
 }
 
 /// Runs the feedback loops. Verified is only the exact tree that was there before and after them.

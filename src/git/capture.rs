@@ -1,23 +1,21 @@
 //! Takes everything that git does not ignore of a work tree, byte for byte, without touching the user's index or HEAD.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use git2::Oid;
-use rustix::fs::FileType;
-
+use super::assemble;
 use super::cache::Cache;
-use super::content::{self, Read};
-use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
 use super::objects::ObjectWriter;
+use super::reading::read_files;
+use super::remember::{Recorded, Survey};
 use super::repository::Repo;
-use super::scan::{Scan, scan};
-use super::trees::{self, Flat};
-use super::user_index::{GITLINK, UserIndex};
+use super::scan::{self, Scope};
+use super::trees;
+use super::user_index::{Identity, UserIndex};
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
-use crate::model::path::{PathReason, RepoPath, UNREADABLE};
-use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{EntryKind, ObjectId};
 
 /// How much a capture holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,27 +32,53 @@ pub struct CaptureStats {
 /// It keeps the worktree's lock held until it is dropped.
 #[derive(Debug)]
 pub struct Capture {
-    /// Every captured path.
-    pub snapshot: Snapshot,
-    /// The git tree of it.
+    /// The git tree of everything captured.
     pub tree: ObjectId,
     /// The tree of the user's index; `None` where there is no index.
     pub index_tree: Option<ObjectId>,
     /// What the trees cannot say.
     pub manifest: Manifest,
-    /// Whether something that should have been captured could not be; `snapshot.skipped` says what.
+    /// Whether something that should have been captured could not be; `manifest.skipped` says what.
     pub partial: bool,
     /// Where HEAD was.
     pub head: Head,
     /// How much it is.
     pub stats: CaptureStats,
     pub(super) writer: ObjectWriter,
+    survey: Survey,
 }
 
 impl Capture {
     /// Makes the captured objects durable without a checkpoint (nothing refers to them, so that `git gc` may drop them).
     pub fn keep_objects(&self) -> Result<()> {
         self.writer.publish()
+    }
+
+    /// Notes what was seen, so that the next capture reads only what changes from here on. `commit` is the checkpoint
+    /// of this capture, and `reference` holds it. Without the note the next capture is slower and as right, so that a
+    /// failure is told and no more.
+    pub fn remember(&self, reference: &str, commit: &ObjectId) {
+        if self.survey.is_remembered() {
+            return;
+        }
+        let recorded = Recorded {
+            reference,
+            commit,
+            tree: &self.tree,
+            index_tree: self.index_tree.as_ref(),
+            index_extras: &self.manifest.index_extras,
+        };
+        if let Err(error) = self.survey.store(&recorded) {
+            tracing::debug!(%error, "the capture's cache could not be written");
+        }
+    }
+
+    /// The same for a capture that is not recorded because nothing changed since the one that the cache is of.
+    pub fn remember_unchanged(&self) {
+        let header = &self.survey.cache.header;
+        if self.survey.cache.alive && header.tree == self.tree.0 && header.index_tree == self.index_tree {
+            self.remember(&header.reference, &ObjectId(header.commit.clone()));
+        }
     }
 }
 
@@ -65,117 +89,47 @@ impl Capture {
 /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
 pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
     let writer = ObjectWriter::new(repo, lock)?;
-    let mut cache = Cache::open(repo)?;
-    let index = UserIndex::read(repo)?;
+    let cache = Cache::open(repo)?;
+    let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
+    let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
     let head = repo.head()?;
     let operation = repo.operation().map(str::to_owned);
-    let mut scan = scan(repo, &index, rules, also)?;
-    let (files, stats) = read_files(repo, &writer, &mut cache, &mut scan)?;
-    let mut flat: Flat = files.iter().map(|(path, (stat, oid))| (path.clone(), (git_mode(stat), *oid))).collect();
-    for nested in &scan.nested {
-        if let Some(commit) = &nested.commit {
-            flat.insert(nested.path.clone(), (GITLINK, trees::parse_oid(commit)?));
-        }
-    }
-    let tree = ObjectId(trees::write(&writer, &flat)?.to_string());
-    let index_tree = if index.exists { Some(ObjectId(trees::write(&writer, &index.tree)?.to_string())) } else { None };
-    let nested = std::mem::take(&mut scan.nested);
-    let partial = scan.partial;
-    let snapshot = snapshot(&writer, scan, &files, &flat)?;
+    let mut scan = scan::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
+    read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
+    scan.skipped.sort();
+    let made = assemble::trees(&writer, &cache, &scan)?;
+    let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
+    let index_tree = match &index {
+        Some(index) => index.tree(&mut trees::into_writer(&writer))?.map(|tree| ObjectId(tree.to_string())),
+        None => cache.header.index_tree.clone(),
+    };
+    let beside = assemble::beside(&scan, &made);
     let manifest = Manifest {
         version: MANIFEST_VERSION,
-        modes: crate::model::manifest::DefaultModes::default(),
-        file_modes: Vec::new(),
-        folder_modes: Vec::new(),
-        empty_folders: Vec::new(),
-        skipped: Vec::new(),
-        partial,
-        nested,
+        modes: beside.modes,
+        file_modes: beside.file_modes,
+        folder_modes: beside.folder_modes,
+        empty_folders: beside.empty_folders,
+        skipped: scan.skipped.clone(),
+        partial: scan.partial,
+        nested: scan.nested.clone(),
         rules: rules.clone(),
         head: head.clone(),
         operation,
-        has_index: index.exists,
-        index_extras: index.extras,
+        has_index: index_tree.is_some(),
+        index_extras: index.as_ref().map_or_else(|| cache.header.index_extras.clone(), |index| index.extras.clone()),
         memory_modes: Vec::new(),
-    }
-    .with_snapshot(&snapshot);
-    // Without a cache the next capture is slower and as right.
-    let _ = cache.store(files);
-    Ok(Capture { snapshot, tree, index_tree, manifest, partial, head, stats, writer })
-}
-
-type Files = BTreeMap<RepoPath, (FileStat, Oid)>;
-
-/// Reads the files that the cache does not know and writes their blobs.
-fn read_files(repo: &Repo, writer: &ObjectWriter, cache: &mut Cache, scan: &mut Scan) -> Result<(Files, CaptureStats)> {
-    let root = dirs::open_root(repo.workdir())?;
-    let odb = writer.odb()?;
-    let mut files = Files::new();
-    let mut stats = CaptureStats::default();
-    let mut folder = None;
-    for found in std::mem::take(&mut scan.files) {
-        // A cached blob may have been collected as garbage; it is then read and written again.
-        let known = cache.get(&found.path, &found.stat).filter(|oid| odb.exists(*oid));
-        let read = if let Some(oid) = known {
-            Read::Stored(oid, found.stat)
-        } else {
-            let (parent, name) = dirs::split(&found.path);
-            if folder.as_ref().is_none_or(|(path, _)| *path != parent) {
-                folder = dirs::open_path(&root, &parent).ok().map(|dir| (parent, dir));
-            }
-            match &folder {
-                Some((_, dir)) => content::store(dir, name, writer)?,
-                None => Read::Failed(format!("{UNREADABLE}: its folder changed meanwhile")),
-            }
-        };
-        match read {
-            Read::Stored(oid, stat) => {
-                stats.files += 1;
-                stats.bytes += stat.size;
-                files.insert(found.path, (stat, oid));
-            }
-            Read::Gone => {}
-            Read::Failed(reason) => {
-                scan.partial = true;
-                scan.skipped.push(PathReason { path: found.path, reason, size: Some(found.stat.size) });
-            }
-        }
-    }
-    Ok((files, stats))
-}
-
-fn git_mode(stat: &FileStat) -> u32 {
-    match stat.kind() {
-        FileType::Symlink => 0o120_000,
-        _ if stat.mode & 0o100 != 0 => 0o100_755,
-        _ => 0o100_644,
-    }
-}
-
-fn snapshot(writer: &ObjectWriter, scan: Scan, files: &Files, flat: &Flat) -> Result<Snapshot> {
-    let mut entries: BTreeMap<RepoPath, Entry> = BTreeMap::new();
-    for (path, (mode, oid)) in flat {
-        let kind = kind_of(*mode)?;
-        let permissions = files.get(path).map_or(0, |(stat, _)| stat.permissions());
-        let mode = if kind == EntryKind::File { permissions } else { 0 };
-        entries.insert(path.clone(), Entry { kind, oid: ObjectId(oid.to_string()), mode });
-    }
-    let empty_blob = ObjectId(writer.write(git2::ObjectType::Blob, b"")?.to_string());
-    let empty_dir = |mode| Entry { kind: EntryKind::EmptyDir, oid: empty_blob.clone(), mode };
-    entries.extend(scan.empty.iter().map(|(path, mode)| (path.clone(), empty_dir(*mode))));
-    let mut holding: BTreeSet<RepoPath> =
-        entries.keys().flat_map(|path| path.ancestors().collect::<Vec<_>>()).collect();
-    // A folder whose files all turned out unreadable or gone holds nothing captured either; the deepest come first.
-    for (path, mode) in scan.dirs.iter().rev() {
-        if !holding.contains(path) {
-            holding.extend(path.ancestors());
-            entries.insert(path.clone(), empty_dir(*mode));
-        }
-    }
-    let dirs = scan.dirs.into_iter().filter(|(path, _)| holding.contains(path)).collect();
-    let mut skipped = scan.skipped;
-    skipped.sort();
-    Ok(Snapshot { entries, dirs, skipped })
+    };
+    Ok(Capture {
+        tree: ObjectId(tree.to_string()),
+        index_tree,
+        partial: manifest.partial,
+        manifest,
+        head,
+        stats: CaptureStats { files: beside.files, bytes: beside.bytes },
+        writer,
+        survey: Survey { scan, made, cache, index },
+    })
 }
 
 /// The kind of an entry with this git file mode.

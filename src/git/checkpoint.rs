@@ -98,11 +98,10 @@ fn state_tree(capture: &Capture, parts: &CheckpointParts<'_>) -> Result<Oid> {
     for (name, data) in [("manifest.json", manifest.as_slice()), ("events.jsonl", parts.events_jsonl)] {
         flat.insert(RepoPath::from(name), (0o100_644, writer.write(ObjectType::Blob, data)?));
     }
-    let odb = writer.odb()?;
     for extra in &capture.manifest.index_extras {
         let oid = parse_oid(&extra.oid)?;
         // A blob that is gone already cannot be kept; the index it stands in is the user's own.
-        if extra.mode != GITLINK && odb.exists(oid) {
+        if extra.mode != GITLINK && writer.contains(oid)? {
             flat.insert(RepoPath::from(format!("index-stages/{oid}").as_str()), (0o100_644, oid));
         }
     }

@@ -8,11 +8,13 @@ use super::capture::Capture;
 use super::database::Database;
 use super::error::{Error, Result};
 use super::repository::Repo;
+use super::sides::{Side, differing};
 use super::stored;
+use super::tree_lookup::TreeLookup;
 use super::trees::{self, Flat, parse_oid};
 use super::user_index::GITLINK;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId, Snapshot};
+use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::policy::selection::Selection;
 
 /// Content over this size is not compared line by line.
@@ -28,23 +30,43 @@ pub enum Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    pub(super) fn repository(self) -> &'a git2::Repository {
+    /// Opens the repository that sees them.
+    pub fn open(self) -> Result<Opened<'a>> {
         match self {
-            Self::Stored(repo) => &repo.inner,
-            Self::Captured(capture) => capture.writer.repository(),
+            Self::Stored(repo) => Ok(Opened(Of::Stored(&repo.inner))),
+            Self::Captured(capture) => capture.writer.repository().map(|repository| Opened(Of::Captured(repository))),
         }
     }
 }
 
-/// The changes from one snapshot to another, sorted by path. A file that moved with the same content is `renamed`.
+/// A repository that sees the objects of a comparison.
+pub struct Opened<'a>(Of<'a>);
+
+enum Of<'a> {
+    Stored(&'a git2::Repository),
+    Captured(git2::Repository),
+}
+
+impl Opened<'_> {
+    pub(super) fn repository(&self) -> &git2::Repository {
+        match &self.0 {
+            Of::Stored(repository) => repository,
+            Of::Captured(repository) => repository,
+        }
+    }
+}
+
+/// The changes from one side to another, sorted by path. A file that moved with the same content is `renamed`.
 ///
 /// A change of the mode alone is `modified` with no lines. Empty folders count as paths; nested repositories are
 /// compared by their commit.
-pub fn changes(objects: Objects<'_>, from: &Snapshot, to: &Snapshot, selection: &Selection) -> Result<Vec<Change>> {
+pub fn changes(objects: Objects<'_>, from: Side<'_>, to: Side<'_>, selection: &Selection) -> Result<Vec<Change>> {
+    let opened = objects.open()?;
+    let (from, to) = differing(&TreeLookup::new(&opened)?, from, to)?;
+    let repository = opened.repository();
     let mut created: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut deleted: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut changes = Vec::new();
-    let repository = objects.repository();
     for (path, entry) in to.entries.iter().filter(|(path, _)| selection.matches(path)) {
         match from.entries.get(path) {
             None => drop(created.insert(path, entry)),
@@ -141,7 +163,8 @@ fn check_differing(database: &Database<'_>, from: Oid, to: Oid) -> Result<()> {
 /// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
 pub fn patch_text(objects: Objects<'_>, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
     let failed = || Error::git("compare two trees");
-    let repository = objects.repository();
+    let opened = objects.open()?;
+    let repository = opened.repository();
     let tree = |id: &ObjectId| repository.find_tree(parse_oid(id)?).map_err(failed());
     check_differing(&Database::open(repository)?, parse_oid(from)?, parse_oid(to)?)?;
     let (from, to) = (tree(from)?, tree(to)?);

@@ -5,13 +5,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
 use crate::model::path::RepoPath;
 
 /// What `lstat` says of a path, as far as it is used here. Times are nanoseconds since the epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStat {
     pub size: u64,
     pub mtime: i64,
@@ -86,7 +87,7 @@ pub(super) fn stat(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<FileStat>> {
 }
 
 /// `fstat` of an open file.
-pub(super) fn stat_open(file: &File) -> io::Result<FileStat> {
+pub(super) fn stat_open(file: impl std::os::fd::AsFd) -> io::Result<FileStat> {
     Ok(rustix::fs::fstat(file)?.into())
 }
 
@@ -105,16 +106,73 @@ pub(super) fn read_link(dir: &OwnedFd, name: &[u8]) -> io::Result<Vec<u8>> {
     Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())
 }
 
-/// The names in a folder, sorted, without `.` and `..`.
-pub(super) fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(name.to_vec());
-        }
+/// The names in a folder, without `.` and `..`, sorted by their bytes.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    bytes: Vec<u8>,
+    /// Where each name is, and what the folder says that it is.
+    entries: Vec<(usize, usize, FileType)>,
+}
+
+impl Listing {
+    /// Reads a folder that was opened for it and not read yet. What was in the listing before is dropped, its memory is used again.
+    pub fn read(&mut self, dir: &OwnedFd) -> io::Result<()> {
+        self.bytes.clear();
+        self.entries.clear();
+        for_each_name(dir, |name, kind| {
+            if name != b"." && name != b".." {
+                self.entries.push((self.bytes.len(), name.len(), kind));
+                self.bytes.extend_from_slice(name);
+            }
+        })?;
+        let bytes = &self.bytes;
+        self.entries.sort_unstable_by(|a, b| slice(bytes, *a).cmp(slice(bytes, *b)));
+        Ok(())
     }
-    names.sort_unstable();
-    Ok(names)
+
+    /// The names in order, with the kind that the folder knows ([`FileType::Unknown`] where it knows none).
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], FileType)> {
+        self.entries.iter().map(|entry| (slice(&self.bytes, *entry), entry.2))
+    }
+
+    /// Whether a name is in it.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.entries.binary_search_by(|entry| slice(&self.bytes, *entry).cmp(name)).is_ok()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+fn slice(bytes: &[u8], (start, length, _): (usize, usize, FileType)) -> &[u8] {
+    &bytes[start..start + length]
+}
+
+#[cfg(target_os = "linux")]
+fn for_each_name(dir: &OwnedFd, mut each: impl FnMut(&[u8], FileType)) -> io::Result<()> {
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
+    let mut entries = rustix::fs::RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        each(entry.file_name().to_bytes(), entry.file_type());
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn for_each_name(dir: &OwnedFd, mut each: impl FnMut(&[u8], FileType)) -> io::Result<()> {
+    for entry in rustix::fs::Dir::read_from(dir)? {
+        let entry = entry?;
+        each(entry.file_name().to_bytes(), entry.file_type());
+    }
+    Ok(())
+}
+
+/// The names in a folder that was not read yet, sorted, without `.` and `..`.
+pub(super) fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+    let mut listing = Listing::default();
+    listing.read(dir)?;
+    Ok(listing.iter().map(|(name, _)| name.to_vec()).collect())
 }

@@ -30,13 +30,16 @@ impl Untracked {
         }
     }
 
-    /// Counts one file; over a limit it is [`Error::UntrackedFlood`], at once rather than after a long walk.
-    pub fn add(&mut self, path: &RepoPath, size: u64) -> Result<()> {
-        self.files += 1;
-        self.bytes = self.bytes.saturating_add(size);
-        let folder = self.folders.entry(path.parent().unwrap_or_default()).or_default();
-        folder.0 += 1;
-        folder.1 = folder.1.saturating_add(size);
+    /// Counts files of one folder; over a limit it is [`Error::UntrackedFlood`], at once rather than after a long walk.
+    pub fn add(&mut self, folder: &RepoPath, files: u64, bytes: u64) -> Result<()> {
+        if files == 0 {
+            return Ok(());
+        }
+        self.files += files;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let sum = self.folders.entry(folder.clone()).or_default();
+        sum.0 += files;
+        sum.1 = sum.1.saturating_add(bytes);
         if self.files > self.max_files || self.bytes > self.max_bytes {
             let folder = self.biggest(self.bytes > self.max_bytes);
             return Err(Error::UntrackedFlood { folder, files: self.files, bytes: self.bytes });
@@ -70,8 +73,8 @@ mod tests {
     fn the_folder_with_most_of_it_is_named() {
         let rules = CaptureRules { max_untracked_files: 10, ..CaptureRules::default() };
         let mut untracked = Untracked::new(&rules, false);
-        untracked.add(&RepoPath::from("top"), 1).unwrap();
-        let error = (0..20).find_map(|n| untracked.add(&RepoPath::from(format!("a/b/{n}").as_str()), 1).err()).unwrap();
+        untracked.add(&RepoPath::default(), 1, 1).unwrap();
+        let error = (0..20).find_map(|_| untracked.add(&RepoPath::from("a/b"), 1, 1).err()).unwrap();
         let Error::UntrackedFlood { folder, files, .. } = error else { panic!("{error}") };
         assert_eq!((folder, files), (RepoPath::from("a/b"), 11));
     }

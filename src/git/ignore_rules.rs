@@ -1,139 +1,161 @@
 //! Which paths git ignores: `.gitignore` of each folder, `info/exclude`, and the user's own excludes file.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
+use git2::{ObjectType, Oid};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::database::Database;
-use super::diff::Objects;
 use super::dirs;
 use super::error::{Error, Result};
 use super::repository::Repo;
+use super::tree_lookup::TreeLookup;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{EntryKind, Snapshot};
+use crate::model::snapshot::ObjectId;
 
+/// The name of the file with a folder's rules.
+pub(super) const FILE: &[u8] = b".gitignore";
 /// An ignore file over this size is not a list of patterns.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The rules in force: those for the whole tree, and a stack with those of each folder from the root to where a walk is.
+/// The rules in force in a folder: a chain from its own file up to those for the whole tree. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Rules(Arc<Link>);
+
 #[derive(Debug)]
-pub(super) struct IgnoreRules {
-    /// Lowest precedence first.
-    global: Vec<Gitignore>,
-    /// With the length of the folder's path, deepest last.
-    folders: Vec<(usize, Gitignore)>,
+struct Link {
+    above: Option<Rules>,
+    content: Vec<u8>,
+    /// Compiled when a path is first asked about: most folders never need it.
+    compiled: OnceLock<Gitignore>,
     ignore_case: bool,
+    /// The length of the folder's path with its slash.
+    start: usize,
+    id: Oid,
 }
 
-impl IgnoreRules {
-    /// The rules for the whole tree. A private repository has none of a user's.
-    pub fn new(repo: &Repo) -> Result<Self> {
-        let mut rules = Self { global: Vec::new(), folders: Vec::new(), ignore_case: false };
-        if repo.is_private() {
-            return Ok(rules);
+impl Rules {
+    /// The rules for the whole tree; a private repository has none of a user's. What `salt` holds goes into their id.
+    pub fn of_tree(repo: &Repo, salt: &[u8]) -> Result<Self> {
+        let mut ignore_case = false;
+        let mut files = Vec::new();
+        if !repo.is_private() {
+            let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
+            ignore_case = config.get_bool("core.ignorecase").unwrap_or(false);
+            let own = config.get_path("core.excludesfile").ok().or_else(default_excludes);
+            files.extend(own);
+            files.push(repo.common_dir().join("info/exclude"));
         }
-        let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
-        rules.ignore_case = config.get_bool("core.ignorecase").unwrap_or(false);
-        let own = config.get_path("core.excludesfile").ok().or_else(default_excludes);
-        for path in own.into_iter().chain([repo.common_dir().join("info/exclude")]) {
+        let salt = [salt, &[u8::from(ignore_case)]].concat();
+        let id = hash(&salt)?;
+        let none = Link { above: None, content: Vec::new(), compiled: OnceLock::new(), ignore_case, start: 0, id };
+        let mut rules = Self(Arc::new(none));
+        for path in files {
             // A missing or unreadable file holds no rules, as in git.
             let readable = fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
             if let Some(content) = readable.then(|| fs::read(&path).ok()).flatten() {
-                rules.global.push(parse(&content, rules.ignore_case));
+                rules = rules.with(&RepoPath::default(), content)?;
             }
         }
         Ok(rules)
     }
 
-    /// Adds the rules of `folder` from its `.gitignore`, if it has one. Returns whether there is something to [`pop`].
-    ///
-    /// [`pop`]: Self::pop
-    pub fn push(&mut self, dir: &OwnedFd, folder: &RepoPath) -> bool {
-        let Ok(mut file) = dirs::open_file(dir, b".gitignore") else { return false };
-        let mut content = Vec::new();
-        if file.by_ref().take(MAX_BYTES).read_to_end(&mut content).is_err() {
-            return false;
-        }
-        self.push_content(&content, folder);
-        true
-    }
-
-    fn push_content(&mut self, content: &[u8], folder: &RepoPath) {
+    /// These rules and, before them, the content of an ignore file in `folder`.
+    pub fn with(&self, folder: &RepoPath, content: Vec<u8>) -> Result<Self> {
         let length = folder.as_bytes().len();
-        self.folders.push((if length == 0 { 0 } else { length + 1 }, parse(content, self.ignore_case)));
+        let link = Link {
+            id: hash(&[self.0.id.as_bytes(), folder.as_bytes(), b"\0", &content].concat())?,
+            above: Some(self.clone()),
+            content,
+            compiled: OnceLock::new(),
+            ignore_case: self.0.ignore_case,
+            start: if length == 0 { 0 } else { length + 1 },
+        };
+        Ok(Self(Arc::new(link)))
     }
 
-    /// Drops the rules of the deepest folder.
-    pub fn pop(&mut self) {
-        self.folders.pop();
+    /// These rules and those of the `.gitignore` in an open folder.
+    pub fn with_file(&self, dir: &OwnedFd, folder: &RepoPath) -> Result<Self> {
+        let Ok(mut file) = dirs::open_file(dir, FILE) else { return Ok(self.clone()) };
+        let mut content = Vec::new();
+        match file.by_ref().take(MAX_BYTES).read_to_end(&mut content) {
+            Ok(_) => self.with(folder, content),
+            Err(_) => Ok(self.clone()),
+        }
+    }
+
+    /// Equal for equal rules: what one of them said of a path, the other says too.
+    pub fn id(&self) -> Oid {
+        self.0.id
     }
 
     /// Whether the path itself matches; its folders are the caller's to ask about first.
-    pub fn matches(&self, path: &RepoPath, is_folder: bool) -> bool {
-        let bytes = path.as_bytes();
-        let of_folders = self.folders.iter().rev().map(|(start, rules)| (&bytes[*start..], rules));
-        let of_tree = self.global.iter().rev().map(|rules| (bytes, rules));
-        for (relative, rules) in of_folders.chain(of_tree) {
-            match rules.matched(Path::new(std::ffi::OsStr::from_bytes(relative)), is_folder) {
-                Match::None => {}
-                Match::Ignore(_) => return true,
-                Match::Whitelist(_) => return false,
+    pub fn matches(&self, path: &[u8], is_folder: bool) -> bool {
+        let mut next = Some(self);
+        while let Some(Self(link)) = next {
+            if !link.content.is_empty() {
+                let compiled = link.compiled.get_or_init(|| parse(&link.content, link.ignore_case));
+                match compiled.matched(Path::new(std::ffi::OsStr::from_bytes(&path[link.start..])), is_folder) {
+                    Match::None => {}
+                    Match::Ignore(_) => return true,
+                    Match::Whitelist(_) => return false,
+                }
             }
+            next = link.above.as_ref();
         }
         false
     }
 }
 
-/// The rules that a snapshot's own `.gitignore` files make, asked for any path.
-#[derive(Debug)]
-pub struct SnapshotIgnores {
-    global: IgnoreRules,
-    files: std::collections::BTreeMap<RepoPath, Gitignore>,
+fn hash(bytes: &[u8]) -> Result<Oid> {
+    Oid::hash_object(ObjectType::Blob, bytes).map_err(Error::git("hash the ignore rules"))
 }
 
-impl SnapshotIgnores {
-    /// Reads the `.gitignore` files that `snapshot` holds; `info/exclude` and the user's excludes are those of now.
-    ///
-    /// A snapshot that was only captured has its objects nowhere but in the capture.
-    pub fn read(repo: &Repo, objects: Objects<'_>, snapshot: &Snapshot) -> Result<Self> {
-        let global = IgnoreRules::new(repo)?;
-        let mut files = std::collections::BTreeMap::new();
-        let database = Database::open(objects.repository())?;
-        for (path, entry) in &snapshot.entries {
-            let (folder, name) = dirs::split(path);
-            if name == b".gitignore" && entry.kind == EntryKind::File {
-                let oid = git2::Oid::from_str(&entry.oid.0).map_err(Error::git("read an object id"))?;
-                let content = database.blob(oid)?;
-                files.insert(folder, parse(&content, global.ignore_case));
-            }
-        }
-        Ok(Self { global, files })
+/// The rules that the `.gitignore` files in a tree make, asked for any path; `info/exclude` and the user's excludes are
+/// those of now. Files are read when a path needs them.
+pub struct TreeIgnores<'a> {
+    lookup: &'a TreeLookup<'a>,
+    tree: ObjectId,
+    top: Rules,
+    folders: RefCell<HashMap<RepoPath, Rules>>,
+}
+
+impl<'a> TreeIgnores<'a> {
+    /// The rules of `tree`.
+    pub fn new(repo: &Repo, lookup: &'a TreeLookup<'a>, tree: &ObjectId) -> Result<Self> {
+        let top = Rules::of_tree(repo, b"")?;
+        Ok(Self { lookup, tree: tree.clone(), top, folders: RefCell::default() })
     }
 
     /// Whether git would ignore `path` (a file) by these rules, itself or by one of its folders.
-    pub fn is_ignored(&self, path: &RepoPath) -> bool {
-        path.ancestors().any(|folder| self.matches(&folder, true)) || self.matches(path, false)
-    }
-
-    fn matches(&self, path: &RepoPath, is_folder: bool) -> bool {
-        let bytes = path.as_bytes();
-        let mut folders: Vec<_> = path.ancestors().collect();
-        folders.insert(0, RepoPath::default());
-        for folder in folders.iter().rev() {
-            let Some(rules) = self.files.get(folder) else { continue };
-            let start = if folder.as_bytes().is_empty() { 0 } else { folder.as_bytes().len() + 1 };
-            match rules.matched(Path::new(std::ffi::OsStr::from_bytes(&bytes[start..])), is_folder) {
-                Match::None => {}
-                Match::Ignore(_) => return true,
-                Match::Whitelist(_) => return false,
+    pub fn is_ignored(&self, path: &RepoPath) -> Result<bool> {
+        for folder in path.ancestors() {
+            if self.of(&folder.parent().unwrap_or_default())?.matches(folder.as_bytes(), true) {
+                return Ok(true);
             }
         }
-        self.global.matches(path, is_folder)
+        Ok(self.of(&path.parent().unwrap_or_default())?.matches(path.as_bytes(), false))
+    }
+
+    fn of(&self, folder: &RepoPath) -> Result<Rules> {
+        if let Some(known) = self.folders.borrow().get(folder) {
+            return Ok(known.clone());
+        }
+        let is_top = folder.as_bytes().is_empty();
+        let above = if is_top { self.top.clone() } else { self.of(&folder.parent().unwrap_or_default())? };
+        let rules = match self.lookup.find(&self.tree, &folder.join(FILE))? {
+            Some((mode, oid)) if mode & 0o170_000 == 0o100_000 => above.with(folder, self.lookup.blob(oid)?)?,
+            _ => above,
+        };
+        self.folders.borrow_mut().insert(folder.clone(), rules.clone());
+        Ok(rules)
     }
 }
 

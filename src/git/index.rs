@@ -23,6 +23,7 @@ use super::trees::{self, parse_oid};
 use super::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex, open_index};
 use crate::durable::temporary_prefix;
 use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
 
 /// The user's index, locked; the lock goes with it.
 struct LockedIndex {
@@ -137,9 +138,8 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
 /// Whether the user's index holds what a checkpoint's does.
 pub fn index_is(repo: &Repo, stored: &StoredCheckpoint) -> Result<bool> {
     let now = UserIndex::read(repo)?;
-    let Some(tree) = &stored.index_tree else { return Ok(!now.exists) };
-    let then = trees::read(&repo.database()?, parse_oid(tree)?)?;
-    Ok(now.exists && now.tree == then && now.extras == stored.manifest.index_extras)
+    let tree = now.tree(&mut trees::only_ids())?.map(|tree| ObjectId(tree.to_string()));
+    Ok(tree == stored.index_tree && now.extras == stored.manifest.index_extras)
 }
 
 fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {

@@ -1,18 +1,21 @@
 //! Capture and restore of a work tree with git objects: the only place that names git2.
 //!
 //! - [`repository`] finds the user's repository, or makes a private one; [`lock`] guards a worktree.
-//! - [`capture`] takes the work tree: `scan` walks it, `cache` knows what has not changed, `content` reads the rest,
-//!   `objects` and `trees` write it. [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back.
+//! - [`capture`] takes the work tree: `scan` walks it (`walk`, in a `crew` of threads), `cache` knows what has not changed, `reading` reads the rest (but
+//!   for what `seeds` lets the user's index say), `assemble` makes trees, `objects` writes them, and `remember` writes the
+//!   cache. [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares.
 //!
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
 //!   process of one that was cut off. [`head`] moves branches, [`index`] writes the user's index, [`diff`] compares.
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
+mod assemble;
 mod cache;
 pub mod capture;
 pub mod checkpoint;
 mod content;
+mod crew;
 mod database;
 pub mod diff;
 mod dirs;
@@ -23,6 +26,7 @@ mod globs;
 pub mod head;
 pub mod ignore_rules;
 pub mod index;
+mod index_file;
 pub mod journal;
 pub mod lock;
 mod marked_lock;
@@ -30,16 +34,22 @@ mod names;
 mod nested;
 mod objects;
 mod place;
+mod reading;
 mod reflog;
 pub mod refs;
+mod remember;
 pub mod repository;
 pub mod restore;
 mod scan;
+mod seeds;
+pub mod sides;
 pub mod stored;
 pub mod trailers;
+pub mod tree_lookup;
 mod trees;
 mod user_index;
 pub mod verify;
+mod walk;
 
 pub use error::{Error, Result};
 pub use lock::WorktreeLock;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::dirs;
+use crate::model::manifest::Nested;
 use crate::model::path::RepoPath;
 
 /// Whether a folder is the root of a repository: its `.git` is a folder with a HEAD, or a file that names one.
@@ -32,6 +33,11 @@ pub(super) fn is_repository(dir: &OwnedFd) -> bool {
 /// The commit that the HEAD of the repository in `folder` is at; `None` if it has none or cannot be read.
 pub(super) fn head(folder: &Path) -> Option<git2::Oid> {
     git2::Repository::open(folder).ok()?.head().ok()?.target()
+}
+
+/// The commit that a link names.
+pub(super) fn commit_of(link: &Nested) -> Option<git2::Oid> {
+    link.commit.as_ref().and_then(|commit| git2::Oid::from_str(&commit.0).ok())
 }
 
 /// The place of a path of the work tree.

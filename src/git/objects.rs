@@ -20,7 +20,8 @@ const MANY: usize = 32;
 
 /// Writes objects of one operation.
 pub(super) struct ObjectWriter {
-    quarantine: git2::Repository,
+    quarantine: std::sync::Mutex<git2::Repository>,
+    path: PathBuf,
     /// The quarantine's folder of objects.
     objects: PathBuf,
     /// The real one.
@@ -62,29 +63,32 @@ impl ObjectWriter {
         }
         empty(&objects)?;
         let quarantine = git2::Repository::open_bare(&path).map_err(Error::git("open the quarantine"))?;
-        Ok(Self { quarantine, objects, target, slot })
+        Ok(Self { quarantine: std::sync::Mutex::new(quarantine), path, objects, target, slot })
     }
 
-    /// Both the new objects and the real database.
-    pub fn odb(&self) -> Result<git2::Odb<'_>> {
-        self.quarantine.odb().map_err(Error::git("open the object database"))
+    pub fn repository(&self) -> Result<git2::Repository> {
+        git2::Repository::open_bare(&self.path).map_err(Error::git("open the quarantine"))
     }
 
-    /// The repository that sees both; for diffs over objects that are not published.
-    pub fn repository(&self) -> &git2::Repository {
-        &self.quarantine
+    pub fn contains(&self, oid: Oid) -> Result<bool> {
+        let q = self.quarantine.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok(q.odb().map_err(Error::git("open the object database"))?.exists_ext(oid, git2::OdbLookupFlags::NO_REFRESH))
     }
 
     /// Writes an object from memory.
     pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
-        self.odb()?.write(kind, data).map_err(Error::git("write an object"))
+        {
+            let q = self.quarantine.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            q.odb().and_then(|odb| odb.write(kind, data)).map_err(Error::git("write an object"))
+        }
     }
 
     /// Writes a blob of exactly `size` bytes without holding it in memory. Returns `None` if the source has fewer or more.
     pub fn write_stream(&self, source: &mut dyn Read, size: u64) -> io::Result<Result<Option<Oid>>> {
-        let odb = match self.odb() {
+        let q = self.quarantine.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let odb = match q.odb() {
             Ok(odb) => odb,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(Error::git("open")(error))),
         };
         let Ok(length) = usize::try_from(size) else { return Ok(Ok(None)) };
         let mut writer = match odb.writer(length, ObjectType::Blob) {

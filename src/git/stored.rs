@@ -1,6 +1,6 @@
 //! Reads checkpoints back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use git2::{ObjectType, Oid};
 
@@ -8,10 +8,11 @@ use super::capture::{Capture, kind_of};
 use super::checkpoint::{MemoryFile, memory_tree};
 use super::error::{Error, Result};
 use super::repository::Repo;
+use super::tree_lookup::TreeLookup;
 use super::trees::{self, parse_oid};
 use crate::model::manifest::{MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
+use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
 
 /// The id that git gives to empty content.
 pub(super) const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
@@ -104,26 +105,7 @@ fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
 impl StoredCheckpoint {
     /// Every path it holds.
     pub fn snapshot(&self, repo: &Repo) -> Result<Snapshot> {
-        let database = repo.database()?;
-        let manifest = &self.manifest;
-        let modes: BTreeMap<_, _> = manifest.file_modes.iter().map(|listed| (&listed.path, listed.mode)).collect();
-        let mut entries = BTreeMap::new();
-        for (path, (mode, oid)) in trees::read(&database, parse_oid(&self.tree)?)? {
-            let kind = kind_of(mode)?;
-            let usual = manifest.modes.of_file(mode & 0o100 != 0);
-            let mode = if kind == EntryKind::File { modes.get(&path).copied().unwrap_or(usual) } else { 0 };
-            entries.insert(path, Entry { kind, oid: ObjectId(oid.to_string()), mode });
-        }
-        for empty in &manifest.empty_folders {
-            let oid = ObjectId(EMPTY_BLOB.to_owned());
-            entries.insert(empty.path.clone(), Entry { kind: EntryKind::EmptyDir, oid, mode: empty.mode });
-        }
-        let folders: BTreeMap<_, _> = manifest.folder_modes.iter().map(|listed| (&listed.path, listed.mode)).collect();
-        let holding: BTreeSet<RepoPath> =
-            entries.keys().flat_map(|path| path.ancestors().collect::<Vec<_>>()).collect();
-        let mode = |path: &RepoPath| folders.get(path).copied().unwrap_or(manifest.modes.folder);
-        let dirs = holding.into_iter().map(|path| (path.clone(), mode(&path))).collect();
-        Ok(Snapshot { entries, dirs, skipped: manifest.skipped.clone() })
+        self.side().snapshot(&TreeLookup::stored(repo)?)
     }
 
     /// The working memory it holds.
@@ -175,16 +157,28 @@ impl StoredCheckpoint {
 }
 
 impl Capture {
-    /// Whether a checkpoint holds the same: content, modes, empty folders, index, HEAD and working memory.
-    pub fn same_as(&self, previous: &StoredCheckpoint, memory: &[MemoryFile]) -> Result<bool> {
+    /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.
+    pub fn entry_count(&self) -> u64 {
+        let linked = self.manifest.nested.iter().filter(|nested| nested.commit.is_some()).count();
+        self.stats.files + (self.manifest.empty_folders.len() + linked) as u64
+    }
+
+    /// Whether a checkpoint holds the same paths with the same content and modes.
+    pub fn is_same_tree(&self, previous: &StoredCheckpoint) -> bool {
         let (now, then) = (&self.manifest, &previous.manifest);
-        let same = self.tree == previous.tree
-            && self.index_tree == previous.index_tree
-            && now.index_extras == then.index_extras
+        self.tree == previous.tree
             && now.modes == then.modes
             && now.file_modes == then.file_modes
             && now.folder_modes == then.folder_modes
             && now.empty_folders == then.empty_folders
+    }
+
+    /// Whether a checkpoint holds the same: content, modes, empty folders, index, HEAD and working memory.
+    pub fn same_as(&self, previous: &StoredCheckpoint, memory: &[MemoryFile]) -> Result<bool> {
+        let (now, then) = (&self.manifest, &previous.manifest);
+        let same = self.is_same_tree(previous)
+            && self.index_tree == previous.index_tree
+            && now.index_extras == then.index_extras
             && now.nested == then.nested
             && now.head == then.head;
         let memory = memory_tree(&self.writer, memory)?.map(|oid| ObjectId(oid.to_string()));

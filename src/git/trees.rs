@@ -3,63 +3,104 @@
 //! They are written and read as raw bytes: a name may hold any bytes, and nothing is checked out or filtered.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use git2::{ObjectType, Oid};
 
 use super::database::Database;
-
 use super::error::{Error, Result};
 use super::objects::ObjectWriter;
 use crate::model::path::RepoPath;
 
 /// The git file mode of a tree.
-const TREE: u32 = 0o040_000;
+pub(super) const TREE: u32 = 0o040_000;
 /// Deeper than any path that the system can make; a tree that goes on is damaged or a trap.
 const MAX_DEPTH: usize = 4096;
 
 /// Paths of files with git file mode and id.
 pub(super) type Flat = BTreeMap<RepoPath, (u32, Oid)>;
 
-#[derive(Default)]
-struct Node {
-    files: BTreeMap<Vec<u8>, (u32, Oid)>,
-    folders: BTreeMap<Vec<u8>, Node>,
+/// Stores a tree's bytes and says its id; or only says it.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Oid>;
+
+/// Writes trees to the object database.
+pub(super) fn into_writer(writer: &ObjectWriter) -> impl FnMut(&[u8]) -> Result<Oid> + '_ {
+    |bytes| writer.write(ObjectType::Tree, bytes)
+}
+
+/// Only says ids; nothing is written.
+pub(super) fn only_ids() -> impl FnMut(&[u8]) -> Result<Oid> {
+    |bytes| Oid::hash_object(ObjectType::Tree, bytes).map_err(Error::git("hash a tree"))
 }
 
 /// Writes the trees of these paths. Where a path is both a file and a folder (a conflicted index), the folder wins.
 pub(super) fn write(writer: &ObjectWriter, paths: &Flat) -> Result<Oid> {
-    let mut root = Node::default();
-    for (path, entry) in paths {
-        let mut names: Vec<_> = path.as_bytes().split(|byte| *byte == b'/').collect();
-        let name = names.pop().unwrap_or_default();
-        let mut node = &mut root;
-        for folder in names {
-            node = node.folders.entry(folder.to_vec()).or_default();
-        }
-        node.files.insert(name.to_vec(), *entry);
-    }
-    write_node(writer, &root)
+    let entries: Vec<_> = paths.iter().map(|(path, (mode, oid))| (path.as_bytes(), *mode, *oid)).collect();
+    build(&entries, &mut into_writer(writer))
 }
 
-fn write_node(writer: &ObjectWriter, node: &Node) -> Result<Oid> {
-    // git sorts a folder as if its name ended in a slash.
-    let mut entries: BTreeMap<Vec<u8>, (&[u8], u32, Oid)> = BTreeMap::new();
-    for (name, (mode, oid)) in node.files.iter().filter(|(name, _)| !node.folders.contains_key(*name)) {
-        entries.insert(name.clone(), (name, *mode, *oid));
+/// The tree of files whose paths are sorted by their bytes, as an index and a map have them.
+pub(super) fn build(paths: &[(&[u8], u32, Oid)], sink: Sink<'_>) -> Result<Oid> {
+    build_level(paths, 0, sink)
+}
+
+/// The tree of paths that are the same up to `from`.
+fn build_level(paths: &[(&[u8], u32, Oid)], from: usize, sink: Sink<'_>) -> Result<Oid> {
+    let mut level = Level::default();
+    let mut at = 0;
+    while let Some((path, mode, oid)) = paths.get(at) {
+        let rest = &path[from..];
+        let Some(slash) = rest.iter().position(|byte| *byte == b'/') else {
+            level.add(rest, *mode, *oid);
+            at += 1;
+            continue;
+        };
+        let prefix = &path[..=from + slash];
+        let inside = paths[at..].iter().take_while(|(path, _, _)| path.starts_with(prefix)).count();
+        let tree = build_level(&paths[at..at + inside], prefix.len(), sink)?;
+        level.add(&rest[..slash], TREE, tree);
+        at += inside;
     }
-    for (name, folder) in &node.folders {
-        let mut key = name.clone();
-        key.push(b'/');
-        entries.insert(key, (name, TREE, write_node(writer, folder)?));
+    sink(&level.into_bytes())
+}
+
+/// The entries of one tree while they are put together, in any order.
+#[derive(Default)]
+pub(super) struct Level<'a>(Vec<(&'a [u8], u32, Oid)>);
+
+impl<'a> Level<'a> {
+    /// Adds an entry.
+    pub fn add(&mut self, name: &'a [u8], mode: u32, oid: Oid) {
+        self.0.push((name, mode, oid));
     }
-    let mut bytes = Vec::new();
-    for (name, mode, oid) in entries.values() {
-        bytes.extend_from_slice(format!("{mode:o} ").as_bytes());
-        bytes.extend_from_slice(name);
-        bytes.push(0);
-        bytes.extend_from_slice(oid.as_bytes());
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
-    writer.write(ObjectType::Tree, &bytes)
+
+    /// The tree's bytes. Of a file and a folder with one name the folder stays.
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        // git sorts a folder as if its name ended in a slash.
+        let key = |entry: &(&'a [u8], u32, Oid)| entry.0.iter().copied().chain((entry.1 == TREE).then_some(b'/'));
+        self.0.sort_by(|a, b| key(a).cmp(key(b)));
+        let mut folders: Vec<&[u8]> = self.0.iter().filter(|entry| entry.1 == TREE).map(|entry| entry.0).collect();
+        folders.sort_unstable();
+        let mut bytes = Vec::with_capacity(self.0.iter().map(|entry| entry.0.len() + 28).sum());
+        let mut mode_text = String::new();
+        for (name, mode, oid) in self.0 {
+            if mode != TREE && folders.binary_search(&name).is_ok() {
+                continue;
+            }
+            mode_text.clear();
+            let _ = write!(mode_text, "{mode:o} ");
+            bytes.extend_from_slice(mode_text.as_bytes());
+            bytes.extend_from_slice(name);
+            bytes.push(0);
+            bytes.extend_from_slice(oid.as_bytes());
+        }
+        bytes
+    }
 }
 
 /// The entries of one tree: name, git file mode, id.
@@ -93,8 +134,7 @@ pub(super) fn read(database: &Database<'_>, tree: Oid) -> Result<Flat> {
             return Err(Error::corrupt(format!("tree {tree} is nested too deeply")));
         }
         for (name, mode, oid) in entries(database, oid)? {
-            // `join` would drop an empty name; it must reach the check of names instead.
-            let path = if name.is_empty() { folder.join(b".") } else { folder.join(&name) };
+            let path = child(&folder, &name);
             if mode == TREE {
                 open.push((path, oid, depth + 1));
             } else {
@@ -103,6 +143,12 @@ pub(super) fn read(database: &Database<'_>, tree: Oid) -> Result<Flat> {
         }
     }
     Ok(flat)
+}
+
+/// The path of a tree's entry.
+pub(super) fn child(folder: &RepoPath, name: &[u8]) -> RepoPath {
+    // `join` would drop an empty name; it must reach the check of names instead.
+    if name.is_empty() { folder.join(b".") } else { folder.join(name) }
 }
 
 /// The entry of one name in a tree.

@@ -1,11 +1,18 @@
 //! The user's index, read only. It is opened as a file, so that a held `index.lock` is no obstacle.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 
 use git2::Oid;
+use serde::{Deserialize, Serialize};
 
+use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
+use super::index_file::IndexFile;
 use super::repository::Repo;
+use super::trees::{self, Sink};
 use crate::model::manifest::IndexExtra;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -19,85 +26,287 @@ pub(super) const SKIP_WORKTREE: u16 = 1 << 14;
 /// The git file mode of a submodule.
 pub(super) const GITLINK: u32 = 0o160_000;
 
+const SPLIT: &str = "a split index (git update-index --no-split-index undoes it)";
+const SPARSE: &str = "a sparse index (git sparse-checkout set --no-sparse-index undoes it)";
+
+/// Which index file it is: while it stays the same, so does all that the index says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    stat: FileStat,
+    /// The checksum at its end.
+    trailer: Vec<u8>,
+}
+
+impl Identity {
+    /// Of the index as it is now; `None` where there is none.
+    pub fn of(repo: &Repo) -> Result<Option<Self>> {
+        let path = repo.git_dir().join("index");
+        if repo.is_private() {
+            return Ok(None);
+        }
+        match fs::File::open(&path) {
+            Ok(mut file) => Self::of_file(&mut file).map(Some).map_err(Error::at(&path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::io(path, source)),
+        }
+    }
+
+    fn of_file(file: &mut fs::File) -> io::Result<Self> {
+        let stat = dirs::stat_open(&*file)?;
+        let mut trailer = Vec::new();
+        file.seek(SeekFrom::Start(stat.size.saturating_sub(20)))?;
+        file.take(20).read_to_end(&mut trailer)?;
+        Ok(Self { stat, trailer })
+    }
+
+    /// When the index was last written, in nanoseconds.
+    pub fn mtime(&self) -> i64 {
+        self.stat.mtime
+    }
+}
+
+/// What the user's index says of a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tracked {
+    /// Where its path is.
+    start: u32,
+    length: u32,
+    pub mode: u32,
+    pub oid: Oid,
+    in_tree: bool,
+    stage: u8,
+    /// The file's metadata when it had this content: seconds and nanoseconds, 32 bits each, as git keeps them.
+    pub seed: Option<Seed>,
+}
+
+/// The metadata of a file when git last saw that it had the content of its entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seed {
+    size: u32,
+    ino: u32,
+    mtime: (u32, u32),
+    ctime: (u32, u32),
+}
+
+impl Seed {
+    /// Whether a file's metadata is still the same.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn is(&self, stat: &FileStat) -> bool {
+        let time = |nanos: i64| (nanos.div_euclid(1_000_000_000) as u32, nanos.rem_euclid(1_000_000_000) as u32);
+        u64::from(self.size) == stat.size
+            && self.ino == stat.ino as u32
+            && self.mtime == time(stat.mtime)
+            && self.ctime == time(stat.ctime)
+    }
+}
+
 /// What the user's index holds.
 #[derive(Debug, Default)]
 pub(super) struct UserIndex {
-    /// Whether there is an index file.
-    pub exists: bool,
-    /// Every path once, with the mode and id of the stage that stands for it.
-    tracked: BTreeMap<RepoPath, (u32, Oid)>,
-    /// Entries of the index's tree.
-    pub tree: BTreeMap<RepoPath, (u32, Oid)>,
+    /// Which file it was read from; `None` if there is none.
+    pub identity: Option<Identity>,
+    names: Vec<u8>,
+    /// Every path once, sorted, by the stage that stands for it.
+    entries: Vec<Tracked>,
+    /// For each folder that holds an entry, itself or deeper, the entries directly in it.
+    folders: HashMap<Vec<u8>, Vec<u32>>,
     /// What a tree cannot say.
     pub extras: Vec<IndexExtra>,
 }
 
 impl UserIndex {
-    /// Reads the index. One that libgit2 cannot read in full (split, sparse) is [`Error::Unsupported`].
+    /// Reads the index.
     pub fn read(repo: &Repo) -> Result<Self> {
         let path = repo.git_dir().join("index");
-        if repo.is_private() || !path.exists() {
+        if repo.is_private() {
             return Ok(Self::default());
         }
-        let index = open_index(&path)?;
-        let mut result = Self { exists: true, ..Self::default() };
-        // A conflicted path stands in the tree as ours, else theirs, else the base.
-        let rank = |stage: u8| [3, 0, 2, 1][usize::from(stage & 3)];
-        let mut ranks: BTreeMap<RepoPath, u8> = BTreeMap::new();
-        for entry in index.iter() {
-            let stage = ((entry.flags >> 12) & 3) as u8;
-            let extra = IndexExtra {
-                path: RepoPath::new(entry.path),
-                stage,
-                mode: entry.mode,
-                oid: ObjectId(entry.id.to_string()),
-                intent_to_add: entry.flags_extended & INTENT_TO_ADD != 0,
-                assume_unchanged: entry.flags & ASSUME_UNCHANGED != 0,
-                skip_worktree: entry.flags_extended & SKIP_WORKTREE != 0,
-            };
-            let path = extra.path.clone();
-            let better = ranks.get(&path).is_none_or(|known| rank(stage) > *known);
-            if better {
-                ranks.insert(path.clone(), rank(stage));
-                result.tracked.insert(path.clone(), (entry.mode, entry.id));
-                if !extra.intent_to_add {
-                    result.tree.insert(path, (entry.mode, entry.id));
-                }
-            }
-            if stage != 0 || extra.intent_to_add || extra.assume_unchanged || extra.skip_worktree {
-                result.extras.push(extra);
-            }
+        let mut file = match fs::File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => return Err(Error::io(path, source)),
+        };
+        let read = |file: &mut fs::File| -> io::Result<(Identity, Vec<u8>)> {
+            let identity = Identity::of_file(file)?;
+            let mut bytes = Vec::with_capacity(usize::try_from(identity.stat.size).unwrap_or(0));
+            file.seek(SeekFrom::Start(0))?;
+            file.read_to_end(&mut bytes)?;
+            Ok((identity, bytes))
+        };
+        let (identity, bytes) = read(&mut file).map_err(Error::at(&path))?;
+        let file = IndexFile::parse(&bytes)?;
+        if file.is_split() || file.is_sparse() {
+            return Err(Error::Unsupported { what: if file.is_split() { SPLIT } else { SPARSE }.to_owned() });
         }
+        let mut result = Self::of_file(&file);
+        result.identity = Some(identity);
         Ok(result)
     }
 
-    /// Whether the path is tracked.
-    pub fn contains(&self, path: &RepoPath) -> bool {
-        self.tracked.contains_key(path)
+    fn of_file(file: &IndexFile) -> Self {
+        let mut result = Self::default();
+        // A conflicted path stands in the tree as ours, else theirs, else the base.
+        let rank = |stage: u8| [3, 0, 2, 1][usize::from(stage & 3)];
+        for entry in file.entries() {
+            let usual = entry.stage == 0 && !entry.intent_to_add && !entry.assume_unchanged && !entry.skip_worktree;
+            if !usual {
+                result.extras.push(IndexExtra {
+                    path: RepoPath::new(entry.path),
+                    stage: entry.stage,
+                    mode: entry.mode,
+                    oid: ObjectId(entry.oid.to_string()),
+                    intent_to_add: entry.intent_to_add,
+                    assume_unchanged: entry.assume_unchanged,
+                    skip_worktree: entry.skip_worktree,
+                });
+            }
+            let seed = Seed { size: entry.size, ino: entry.ino, mtime: entry.mtime, ctime: entry.ctime };
+            let mut tracked = Tracked {
+                start: position(result.names.len()),
+                length: position(entry.path.len()),
+                mode: entry.mode,
+                oid: entry.oid,
+                in_tree: !entry.intent_to_add,
+                stage: entry.stage,
+                seed: usual.then_some(seed),
+            };
+            match result.entries.last_mut() {
+                // The entries of one path stand side by side.
+                Some(last) if path_of(&result.names, last) == entry.path => {
+                    if rank(entry.stage) > rank(last.stage) {
+                        (tracked.start, tracked.length) = (last.start, last.length);
+                        *last = tracked;
+                    }
+                }
+                _ => {
+                    result.names.extend_from_slice(entry.path);
+                    result.entries.push(tracked);
+                }
+            }
+        }
+        result.index_folders();
+        result
+    }
+
+    fn index_folders(&mut self) {
+        let mut last: Option<(&[u8], Vec<u32>)> = None;
+        for (at, entry) in self.entries.iter().enumerate() {
+            let folder = folder_of(path_of(&self.names, entry));
+            match &mut last {
+                Some((known, inside)) if *known == folder => inside.push(position(at)),
+                _ => {
+                    if let Some((known, inside)) = last.replace((folder, vec![position(at)])) {
+                        self.folders.entry(known.to_vec()).or_default().extend(inside);
+                    }
+                    // Those above hold it too, all up to one that is known already.
+                    let mut above = folder;
+                    while !above.is_empty() {
+                        above = folder_of(above);
+                        if self.folders.contains_key(above) {
+                            break;
+                        }
+                        self.folders.insert(above.to_vec(), Vec::new());
+                    }
+                }
+            }
+        }
+        if let Some((known, inside)) = last {
+            self.folders.entry(known.to_vec()).or_default().extend(inside);
+        }
+    }
+
+    /// The entries directly in a folder.
+    pub fn folder(&self, folder: &[u8]) -> Inside<'_> {
+        Inside { index: self, entries: self.folders.get(folder).map_or(&[], Vec::as_slice) }
+    }
+
+    /// Every folder that holds an entry, itself or deeper, with the entries directly in it.
+    pub fn folders(&self) -> impl Iterator<Item = (&[u8], Inside<'_>)> {
+        self.folders.iter().map(|(path, entries)| (path.as_slice(), Inside { index: self, entries }))
     }
 
     /// Whether something below the folder is tracked.
-    pub fn has_below(&self, folder: &RepoPath) -> bool {
-        let first = folder.join(b"");
-        self.tracked.range(&first..).next().is_some_and(|(path, _)| path.as_bytes().starts_with(first.as_bytes()))
+    pub fn has_below(&self, folder: &[u8]) -> bool {
+        self.folders.contains_key(folder)
     }
 
-    /// The commit of a submodule at this path.
-    pub fn gitlink(&self, path: &RepoPath) -> Option<Oid> {
-        self.tracked.get(path).filter(|(mode, _)| *mode == GITLINK).map(|(_, oid)| *oid)
+    /// Whether a path is tracked.
+    pub fn has(&self, path: &[u8]) -> bool {
+        self.entries.binary_search_by(|entry| path_of(&self.names, entry).cmp(path)).is_ok()
+    }
+
+    /// The index's tree, handed to `sink`; `None` without an index.
+    pub fn tree(&self, sink: Sink<'_>) -> Result<Option<Oid>> {
+        if self.identity.is_none() {
+            return Ok(None);
+        }
+        let in_tree = self.entries.iter().filter(|entry| entry.in_tree);
+        let paths: Vec<_> = in_tree.map(|entry| (path_of(&self.names, entry), entry.mode, entry.oid)).collect();
+        trees::build(&paths, sink).map(Some)
+    }
+
+    /// The tracked repositories inside: submodules.
+    pub fn gitlinks(&self) -> impl Iterator<Item = (&[u8], Oid)> {
+        let links = self.entries.iter().filter(|entry| entry.mode == GITLINK);
+        links.map(|entry| (path_of(&self.names, entry), entry.oid))
+    }
+
+    /// Tracked files whose name is `name`.
+    pub fn named(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let paths = self.entries.iter().map(|entry| path_of(&self.names, entry));
+        paths.filter(move |path| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/")))
     }
 }
 
-/// Opens an index file and reads it.
-pub(super) fn open_index(path: &std::path::Path) -> Result<git2::Index> {
+/// The entries directly in one folder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inside<'a> {
+    index: &'a UserIndex,
+    entries: &'a [u32],
+}
+
+impl<'a> Inside<'a> {
+    /// The entry of a name.
+    pub fn get(&self, name: &[u8]) -> Option<&'a Tracked> {
+        self.entries.binary_search_by(|at| self.name(*at).cmp(name)).ok().map(|at| self.entry(self.entries[at]))
+    }
+
+    /// Names and git file modes.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], u32)> {
+        self.entries.iter().map(|at| (self.name(*at), self.entry(*at).mode))
+    }
+
+    fn entry(&self, at: u32) -> &'a Tracked {
+        &self.index.entries[at as usize]
+    }
+
+    fn name(&self, at: u32) -> &'a [u8] {
+        let path = path_of(&self.index.names, self.entry(at));
+        &path[path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1)..]
+    }
+}
+
+fn path_of<'a>(names: &'a [u8], entry: &Tracked) -> &'a [u8] {
+    &names[entry.start as usize..(entry.start + entry.length) as usize]
+}
+
+fn folder_of(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(&[], |slash| &path[..slash])
+}
+
+/// An index over 4 GiB cannot be read: git's own format counts with 32 bits.
+fn position(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Opens an index file with git's library, which writes it.
+pub(super) fn open_index(path: &Path) -> Result<git2::Index> {
     git2::Index::open(path).and_then(|mut index| index.read(true).map(|()| index)).map_err(|source| {
         // Lower-case extensions change what the entries mean: `link` is a split index, `sdir` a sparse one.
         if source.message().contains("mandatory extension") {
             let kind = match source.message() {
-                message if message.contains("link") => "a split index (git update-index --no-split-index undoes it)",
-                message if message.contains("sdir") => {
-                    "a sparse index (git sparse-checkout set --no-sparse-index undoes it)"
-                }
+                message if message.contains("link") => SPLIT,
+                message if message.contains("sdir") => SPARSE,
                 message => message,
             };
             return Error::Unsupported { what: kind.to_owned() };

@@ -3,13 +3,12 @@
 //! It is stored as `manifest.json` in the checkpoint's state commit. A git tree keeps one permission bit a file and
 //! no empty folder; what it cannot say stands here, and only that, so that the file stays small.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::path::{PathReason, RepoPath};
-use super::snapshot::{EntryKind, ObjectId, Snapshot};
+use super::snapshot::ObjectId;
 
 /// The version that this program writes; a manifest with a newer one is not read.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -165,46 +164,9 @@ pub struct Manifest {
     pub memory_modes: Vec<PathMode>,
 }
 
-impl Manifest {
-    /// Takes over what a tree cannot say of `snapshot`: modes, empty folders, skipped paths.
-    #[must_use]
-    pub fn with_snapshot(mut self, snapshot: &Snapshot) -> Self {
-        let files = || snapshot.entries.values().filter(|entry| entry.kind == EntryKind::File).map(|entry| entry.mode);
-        self.modes = DefaultModes {
-            file: most_frequent(files().filter(|mode| mode & 0o100 == 0), 0o644),
-            executable: most_frequent(files().filter(|mode| mode & 0o100 != 0), 0o755),
-            folder: most_frequent(snapshot.dirs.values().copied(), 0o755),
-        };
-        for (path, entry) in &snapshot.entries {
-            let listed = PathMode { path: path.clone(), mode: entry.mode };
-            match entry.kind {
-                EntryKind::EmptyDir => self.empty_folders.push(listed),
-                EntryKind::File if entry.mode != self.modes.of_file(entry.mode & 0o100 != 0) => {
-                    self.file_modes.push(listed);
-                }
-                EntryKind::File | EntryKind::Symlink | EntryKind::Gitlink => {}
-            }
-        }
-        let folders = snapshot.dirs.iter().filter(|(_, mode)| **mode != self.modes.folder);
-        self.folder_modes = folders.map(|(path, mode)| PathMode { path: path.clone(), mode: *mode }).collect();
-        self.skipped.clone_from(&snapshot.skipped);
-        self
-    }
-}
-
 impl DefaultModes {
     /// The mode of a file that is not listed.
     pub fn of_file(self, executable: bool) -> u32 {
         if executable { self.executable } else { self.file }
     }
-}
-
-/// The value that occurs most often, the smallest of equals; `otherwise` if there is none.
-fn most_frequent(modes: impl Iterator<Item = u32>, otherwise: u32) -> u32 {
-    let mut counts = BTreeMap::new();
-    for mode in modes {
-        *counts.entry(mode).or_insert(0_usize) += 1;
-    }
-    let best = counts.into_iter().max_by_key(|(mode, count)| (*count, std::cmp::Reverse(*mode)));
-    best.map_or(otherwise, |(mode, _)| mode)
 }

@@ -11,16 +11,17 @@ use std::time::Duration;
 
 use recover::git::capture::{Capture, capture};
 use recover::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
-use recover::git::diff::Objects;
-use recover::git::ignore_rules::SnapshotIgnores;
+use recover::git::ignore_rules::TreeIgnores;
 use recover::git::refs::{ref_name, set_ref};
 use recover::git::restore::{Expect, Restored, execute};
+use recover::git::sides::differing;
 use recover::git::stored::{StoredCheckpoint, load_checkpoint};
+use recover::git::tree_lookup::TreeLookup;
 use recover::git::verify::verify;
 use recover::git::{Error, Repo, WorktreeLock};
 use recover::model::manifest::CaptureRules;
 use recover::model::path::RepoPath;
-use recover::model::snapshot::ObjectId;
+use recover::model::snapshot::{ObjectId, Snapshot};
 use recover::model::time::Timestamp;
 use recover::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan};
 use recover::policy::selection::Selection;
@@ -138,9 +139,10 @@ impl Bench {
         self.count.set(self.count.get() + 1);
         let name = ref_name("run", &format!("ckpt-{}", self.count.get()));
         set_ref(&repo, &lock, &name, &commit).unwrap();
+        captured.remember(&name, &commit);
         let stored = load_checkpoint(&repo, &commit).unwrap();
         let snapshot = stored.snapshot(&repo).unwrap();
-        assert_eq!(snapshot, captured.snapshot, "what is stored is what was captured");
+        assert_eq!(snapshot, captured.snapshot().unwrap(), "what is stored is what was captured");
         assert!(stored.verify(&repo).unwrap().is_empty());
         stored
     }
@@ -163,20 +165,23 @@ impl Bench {
         let safety = self.checkpoint_of(&[], &also);
         let lock = Self::lock(&repo);
         let now = safety.snapshot(&repo)?;
-        let rules = [
-            SnapshotIgnores::read(&repo, Objects::Stored(&repo), &now)?,
-            SnapshotIgnores::read(&repo, Objects::Stored(&repo), &wanted)?,
-        ];
-        let ignored = |path: &RepoPath| rules.iter().any(|rules| rules.is_ignored(path));
-        let planned = plan(&PlanInput {
-            now: &now,
-            target: &wanted,
-            baseline: &|_| Baseline::Unknown,
-            selection,
-            ignored: &ignored,
-            left_out: &recover::git::left_out(&repo, &self.rules),
-            edits: Edits::Discard,
-        });
+        let lookup = TreeLookup::stored(&repo)?;
+        let rules = [&safety, target].map(|stored| TreeIgnores::new(&repo, &lookup, &stored.tree).unwrap());
+        let ignored = |path: &RepoPath| rules.iter().any(|rules| rules.is_ignored(path).unwrap());
+        let plan_of = |now: &Snapshot, target: &Snapshot| {
+            plan(&PlanInput {
+                now,
+                target,
+                baseline: &|_| Baseline::Unknown,
+                selection,
+                ignored: &ignored,
+                left_out: &recover::git::left_out(&repo, &self.rules),
+                edits: Edits::Discard,
+            })
+        };
+        let planned = plan_of(&now, &wanted);
+        let (few_now, few_wanted) = differing(&lookup, safety.side(), target.side())?;
+        assert_eq!(plan_of(&few_now, &few_wanted), planned, "what is the same on both sides makes no difference");
         meanwhile(&planned, &lock);
         let done = execute(&repo, &lock, &planned, Expect::Captured)?;
         assert_eq!(verify(&repo, &planned, &done)?, []);

@@ -10,7 +10,7 @@ use recover::model::snapshot::EntryKind;
 use crate::bench::{Bench, entries};
 
 fn reason(bench: &Bench, path: &str) -> Option<String> {
-    let skipped = bench.capture().snapshot.skipped;
+    let skipped = bench.capture().manifest.skipped;
     skipped.into_iter().find(|skipped| skipped.path == RepoPath::from(path)).map(|skipped| skipped.reason)
 }
 
@@ -73,10 +73,10 @@ fn include_adds_and_exclude_leaves_out() {
     bench.rules.include = vec!["*.env".into(), "out/keep".into()];
     bench.rules.exclude = vec!["big/*".into()];
     let captured = bench.capture();
-    let paths: Vec<_> = captured.snapshot.entries.keys().map(|path| path.to_lossy().into_owned()).collect();
+    let paths: Vec<_> = captured.snapshot().unwrap().entries.keys().map(|path| path.to_lossy().into_owned()).collect();
     assert_eq!(paths, [".gitignore", "a.env", "base", "big", "out/keep/x"]);
     let skipped: Vec<_> =
-        captured.snapshot.skipped.iter().map(|skipped| skipped.path.to_lossy().into_owned()).collect();
+        captured.manifest.skipped.iter().map(|skipped| skipped.path.to_lossy().into_owned()).collect();
     assert_eq!(skipped, ["big/data", "big/more"]);
     assert!(!captured.partial);
 }
@@ -87,14 +87,14 @@ fn the_state_folder_is_no_part_of_it() {
     bench.write(".ultraplan/state/events.jsonl", "{}");
     bench.rules.left_out = vec![bench.path(".ultraplan/state")];
     let captured = bench.capture();
-    let (before, tree) = (captured.snapshot.clone(), captured.tree.clone());
+    let (before, tree) = (captured.snapshot().unwrap(), captured.tree.clone());
     drop(captured);
     assert!(before.entries.keys().all(|path| !path.starts_with(&RepoPath::from(".ultraplan"))));
     assert!(before.skipped.is_empty());
     bench.git(&["add", "-f", ".ultraplan/state/events.jsonl"]);
     assert_eq!(bench.capture().tree, tree, "not even when it is tracked");
     bench.write(".ultraplan/recover.toml", "");
-    assert!(bench.capture().snapshot.entries.contains_key(&RepoPath::from(".ultraplan/recover.toml")));
+    assert!(bench.capture().snapshot().unwrap().entries.contains_key(&RepoPath::from(".ultraplan/recover.toml")));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn names_of_the_repository_are_listed_not_taken() {
     bench.write("b/.git/junk", "x");
     let captured = bench.capture();
     let skipped: Vec<_> =
-        captured.snapshot.skipped.iter().map(|skipped| skipped.path.to_lossy().into_owned()).collect();
+        captured.manifest.skipped.iter().map(|skipped| skipped.path.to_lossy().into_owned()).collect();
     assert_eq!(skipped, ["a/.GIT", "b/.git"]);
 }
 
@@ -161,7 +161,7 @@ fn what_cannot_be_read_makes_it_partial() {
     bench.chmod("secret", 0);
     let captured = bench.capture();
     assert!(captured.partial);
-    assert_eq!(captured.snapshot.skipped.len(), 1);
+    assert_eq!(captured.manifest.skipped.len(), 1);
 }
 
 #[test]

@@ -17,10 +17,8 @@ fn changes_are_listed_with_lines_and_renames() {
     bench.write("edited", "a\nB\nc\nd");
     bench.write("binary", [0, 1, 3]);
     bench.write("new", "1\n2\n");
-    let repo = bench.repo();
     let captured = bench.capture();
-    let before = from.snapshot(&repo).unwrap();
-    let list = changes(Objects::Captured(&captured), &before, &captured.snapshot, &Selection::all()).unwrap();
+    let list = changes(Objects::Captured(&captured), from.side(), captured.side(), &Selection::all()).unwrap();
     let list: Vec<_> = list
         .iter()
         .map(|change| (change.path.to_lossy().into_owned(), change.kind, change.added, change.deleted))

@@ -159,7 +159,7 @@ fn a_killed_restore_is_finished_or_reverted() {
                 // It had not begun, or was done but for the removal of the journal's name.
                 None => is(&now) || is(&then),
             };
-            assert!(settled, "killed at {call} {kill_at}: {:?}", captured.snapshot.entries);
+            assert!(settled, "killed at {call} {kill_at}: {:?}", captured.snapshot());
             drop(captured);
             no_temp_files(&bench);
             if ended {

@@ -133,8 +133,8 @@ fn without_git_a_private_repository_does() {
     fs::write(root.join("file"), "2").unwrap();
     let second = capture(&repo, &lock, &rules, &none).unwrap();
     let planned = plan(&PlanInput {
-        now: &second.snapshot,
-        target: &first.snapshot,
+        now: &second.snapshot().unwrap(),
+        target: &first.snapshot().unwrap(),
         baseline: &|_| Baseline::Unknown,
         selection: &Selection::all(),
         ignored: &|_| false,

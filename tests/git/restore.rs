@@ -335,7 +335,7 @@ fn a_symlink_to_a_folder_is_never_followed_by_a_capture() {
     bench.commit("folder");
     fs::rename(bench.path("real"), bench.folder.path().join("outside")).unwrap();
     symlink(bench.folder.path().join("outside"), bench.path("real")).unwrap();
-    let snapshot = bench.capture().snapshot;
+    let snapshot = bench.capture().snapshot().unwrap();
     assert_eq!(snapshot.entries[&RepoPath::from("real")].kind, EntryKind::Symlink);
     assert!(!snapshot.entries.contains_key(&RepoPath::from("real/file")));
 }

@@ -1,18 +1,22 @@
 //! What a restore would do: everything that is refused is refused here.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::diff::Objects;
-use crate::git::ignore_rules::SnapshotIgnores;
+use crate::git::ignore_rules::TreeIgnores;
 use crate::git::left_out;
 use crate::git::restore::{Expect, check};
+use crate::git::sides::differing;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
+use crate::git::tree_lookup::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{HeadMove, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 use crate::model::state::State;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 use crate::policy::selection::Selection;
@@ -88,26 +92,20 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
             .hint("recover checkpoint list --all-runs")
     })?;
     let stored = load_checkpoint(repo, &target.commit)?;
-    let snapshot = stored.snapshot(repo)?;
     let selection =
         Selection::globs(&request.paths).map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     if request.scope == Scope::State && !selection.is_all() {
         return Err(Error::new(ErrorKind::Usage, "--path selects files: it has no meaning with --scope state"));
     }
 
-    // What the target holds is captured first even where it is ignored now: it would be overwritten.
-    let also: BTreeSet<RepoPath> = snapshot.entries.keys().filter(|path| selection.matches(path)).cloned().collect();
-    let prepared = prepare_under(context, lock, &also)?;
-    let manifest = &prepared.capture.manifest;
-
-    let files = if request.scope.covers_files() {
-        head::refuse_operation(manifest, &stored.manifest)?;
-        let files = file_plan(context, state, request, &prepared, &snapshot, &selection)?;
+    let (prepared, files) = if request.scope.covers_files() {
+        let (prepared, files) = file_plan(context, state, request, lock, &stored, &selection)?;
         check(repo, &files, Expect::Captured)?;
-        files
+        (prepared, files)
     } else {
-        RestorePlan::default()
+        (prepare_under(context, lock, &BTreeSet::new())?, RestorePlan::default())
     };
+    let manifest = &prepared.capture.manifest;
     let memory = if request.scope.covers_state() && selection.is_all() {
         let plan = memory_plan(context, &prepared.memory, &stored)?;
         memory::check(context.store().dir(), &plan)?;
@@ -136,36 +134,50 @@ fn file_plan(
     context: &Context,
     state: &State,
     request: &RestoreRequest,
-    prepared: &Prepared,
-    target: &Snapshot,
+    lock: WorktreeLock,
+    stored: &StoredCheckpoint,
     selection: &Selection,
-) -> Result<RestorePlan> {
+) -> Result<(Prepared, RestorePlan)> {
     let repo = context.repo()?;
-    let now = &prepared.capture.snapshot;
-    let by_now = SnapshotIgnores::read(repo, Objects::Captured(&prepared.capture), now)?;
-    let by_target = SnapshotIgnores::read(repo, Objects::Stored(repo), target)?;
+    let (prepared, now, target) = capture_both(context, lock, stored, selection)?;
+    head::refuse_operation(&prepared.capture.manifest, &stored.manifest)?;
+    let opened = Objects::Captured(&prepared.capture).open()?;
+    let lookup = TreeLookup::new(&opened)?;
+    let by_now = TreeIgnores::new(repo, &lookup, &prepared.capture.tree)?;
+    let by_target = TreeIgnores::new(repo, &lookup, &stored.tree)?;
     let layers = baseline_layers(context, state)?;
+    // A plan is a pure function: what cannot be read is told after it, and nothing is done then.
+    let unreadable = RefCell::new(None);
     let baseline = |path: &RepoPath| {
-        for (layer, paths) in layers.iter().rev() {
-            if paths.matches(path) {
-                return match layer {
-                    Some(snapshot) => snapshot.entries.get(path).cloned().map_or(Baseline::Absent, Baseline::Present),
-                    None => Baseline::Unknown,
-                };
+        let layer = layers.iter().rev().find(|(_, paths)| paths.matches(path));
+        let Some((Some(layer), _)) = layer else { return Baseline::Unknown };
+        match layer.side().entry(&lookup, path) {
+            Ok(entry) => entry.map_or(Baseline::Absent, Baseline::Present),
+            Err(error) => {
+                unreadable.replace(Some(error.into()));
+                Baseline::Unknown
             }
         }
-        Baseline::Unknown
     };
-    let ignored = |path: &RepoPath| by_now.is_ignored(path) || by_target.is_ignored(path);
+    let ignored = |path: &RepoPath| {
+        let either = by_now.is_ignored(path).and_then(|now| Ok(now || by_target.is_ignored(path)?));
+        either.unwrap_or_else(|error| {
+            unreadable.replace(Some(Error::from(error)));
+            true
+        })
+    };
     let plan = plan_files(&PlanInput {
-        now,
-        target,
+        now: &now,
+        target: &target,
         baseline: &baseline,
         selection,
         ignored: &ignored,
         left_out: &left_out(repo, &context.capture_rules()),
         edits: request.edits,
     });
+    if let Some(error) = unreadable.take() {
+        return Err(error);
+    }
     if request.edits == Edits::Refuse && !plan.hand_edits.is_empty() {
         let reason =
             |path: &RepoPath| PathReason { path: path.clone(), reason: "edited by hand".to_owned(), size: None };
@@ -176,7 +188,44 @@ fn file_plan(
             "{how} --edits keep leaves them; --edits discard restores over them (undo brings them back)"
         )));
     }
-    Ok(plan)
+    drop(lookup);
+    drop(opened);
+    Ok((prepared, plan))
+}
+
+/// Captures what is there, and says where it and the checkpoint differ.
+///
+/// What the checkpoint holds and is ignored now would be overwritten, so it is captured too.
+fn capture_both(
+    context: &Context,
+    lock: WorktreeLock,
+    stored: &StoredCheckpoint,
+    selection: &Selection,
+) -> Result<(Prepared, Snapshot, Snapshot)> {
+    let mut prepared = prepare_under(context, lock, &BTreeSet::new())?;
+    let compare = |prepared: &Prepared| -> Result<(Snapshot, Snapshot)> {
+        let opened = Objects::Captured(&prepared.capture).open()?;
+        Ok(differing(&TreeLookup::new(&opened)?, prepared.capture.side(), stored.side())?)
+    };
+    let (mut now, mut target) = compare(&prepared)?;
+    let is_content = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink);
+    let missing = target.entries.iter().filter(|(path, entry)| {
+        is_content(entry) && !now.entries.contains_key(path) && selection.matches(path) && is_there(context, path)
+    });
+    let also: BTreeSet<RepoPath> = missing.map(|(path, _)| path.clone()).collect();
+    if !also.is_empty() {
+        let Prepared { capture, lock, .. } = prepared;
+        drop(capture);
+        prepared = prepare_under(context, lock, &also)?;
+        (now, target) = compare(&prepared)?;
+    }
+    Ok((prepared, now, target))
+}
+
+/// Whether something stands at a path of the work tree.
+fn is_there(context: &Context, path: &RepoPath) -> bool {
+    let relative = std::path::Path::new(std::ffi::OsStr::from_bytes(path.as_bytes()));
+    context.repo().is_ok_and(|repo| std::fs::symlink_metadata(repo.workdir().join(relative)).is_ok())
 }
 
 fn listed(paths: &[PathReason]) -> String {
@@ -188,18 +237,18 @@ fn listed(paths: &[PathReason]) -> String {
 }
 
 /// What the run last wrote in this work tree, layer by layer. A layer whose checkpoint is gone says nothing.
-fn baseline_layers(context: &Context, state: &State) -> Result<Vec<(Option<Snapshot>, Selection)>> {
+fn baseline_layers(context: &Context, state: &State) -> Result<Vec<(Option<StoredCheckpoint>, Selection)>> {
     let repo = context.repo()?;
     let Some(worktree) = state.worktrees.get(&context.worktree_name()) else { return Ok(Vec::new()) };
     let mut layers = Vec::new();
     for layer in &worktree.baseline {
-        let snapshot = match state.checkpoint(&layer.checkpoint_id) {
-            Some(checkpoint) => Some(load_checkpoint(repo, &checkpoint.commit)?.snapshot(repo)?),
+        let stored = match state.checkpoint(&layer.checkpoint_id) {
+            Some(checkpoint) => Some(load_checkpoint(repo, &checkpoint.commit)?),
             None => None,
         };
         let paths = Selection::globs(&layer.paths)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("a recorded path is no glob: {error}")))?;
-        layers.push((snapshot, paths));
+        layers.push((stored, paths));
     }
     Ok(layers)
 }

@@ -1,0 +1,213 @@
+//! Trees and manifest of what a scan found. Trees are written again only along folders that changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use git2::Oid;
+use rustix::fs::FileType;
+
+use super::cache::{Cache, flag};
+use super::error::Result;
+use super::objects::ObjectWriter;
+use super::scan::{Content, Folder, Item, Scan, git_mode};
+use super::trees::{self, Level, TREE};
+use super::user_index::GITLINK;
+use crate::model::manifest::{DefaultModes, Nested, PathMode};
+use crate::model::path::RepoPath;
+
+/// What was made of a folder.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Made {
+    /// Its tree; `None` if it holds nothing that has a place in one.
+    pub tree: Option<Oid>,
+    /// How many folders in it have a tree.
+    pub subtrees: u32,
+    /// Its tree and all below are those of the cache.
+    pub same: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Not part of the capture.
+    #[default]
+    Out,
+    /// It holds something captured.
+    Holding,
+    /// It stands for itself.
+    Empty,
+}
+
+/// The trees of all folders of a scan, in its order.
+pub(super) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -> Result<Vec<Made>> {
+    let folders = &scan.folders;
+    let parents = parents(folders);
+    let mut made = vec![Made { same: true, ..Made::default() }; folders.len()];
+    let mut hidden: Vec<bool> = folders.iter().map(|folder| folder.is(flag::HIDDEN)).collect();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); folders.len()];
+    let links: BTreeMap<&RepoPath, &Nested> = scan.nested.iter().map(|nested| (&nested.path, nested)).collect();
+    let relinked = relinked(&cache.header.nested, &scan.nested);
+    for at in (0..folders.len()).rev() {
+        let folder = &folders[at];
+        if let Some(cached) = folder.cached.filter(|_| made[at].same && !relinked.contains(&folder.path)) {
+            made[at].same = made[at].subtrees == cached.subtrees && same_items(scan, folder, cached.items);
+        } else {
+            made[at].same = false;
+        }
+        let reused = folder.cached.filter(|_| made[at].same).and_then(|cached| cached.tree);
+        made[at].tree = match reused {
+            Some(tree) => Some(tree),
+            None => build(writer, scan, at, &children[at], &made, &links)?,
+        };
+        children[at] = Vec::new();
+        let Some(parent) = parents[at] else { continue };
+        let link = links.get(&folder.path).is_some_and(|nested| nested.commit.is_some());
+        if made[at].tree.is_some() || made[at].state == State::Holding {
+            made[at].state = State::Holding;
+        } else if !hidden[at] && folder.is(flag::WANTED) {
+            made[at].state = State::Empty;
+        }
+        if made[at].state != State::Out || link {
+            made[parent].state = State::Holding;
+        } else {
+            hidden[parent] |= hidden[at];
+        }
+        if made[at].tree.is_some() {
+            made[parent].subtrees += 1;
+            children[parent].push(at);
+        }
+        // One that lost its tree shows in the number of them.
+        made[parent].same &= made[at].tree.is_none() || made[at].same;
+    }
+    Ok(made)
+}
+
+/// The folder that holds each folder.
+fn parents(folders: &[Folder]) -> Vec<Option<usize>> {
+    let mut above: Vec<usize> = Vec::new();
+    let mut parents = Vec::with_capacity(folders.len());
+    for (at, folder) in folders.iter().enumerate() {
+        while above.last().is_some_and(|last| !folder.path.starts_with(&folders[*last].path)) {
+            above.pop();
+        }
+        parents.push(above.last().copied());
+        above.push(at);
+    }
+    parents
+}
+
+/// Folders whose repositories inside are not those of the cached trees.
+fn relinked(before: &[Nested], now: &[Nested]) -> BTreeSet<RepoPath> {
+    let key = |nested: &Nested| nested.commit.clone().map(|commit| (nested.path.clone(), commit.0));
+    let (before, now): (BTreeSet<_>, BTreeSet<_>) =
+        (before.iter().filter_map(key).collect(), now.iter().filter_map(key).collect());
+    before.symmetric_difference(&now).map(|(path, _)| path.parent().unwrap_or_default()).collect()
+}
+
+/// Whether the files of a folder are those of its cached tree.
+fn same_items(scan: &Scan, folder: &Folder, count: u32) -> bool {
+    let items = scan.items(folder);
+    items.len() == count as usize && items.iter().all(|item| item.flags & flag::SAME != 0)
+}
+
+fn build(
+    writer: &ObjectWriter,
+    scan: &Scan,
+    at: usize,
+    children: &[usize],
+    made: &[Made],
+    links: &BTreeMap<&RepoPath, &Nested>,
+) -> Result<Option<Oid>> {
+    let folder = &scan.folders[at];
+    let mut level = Level::default();
+    for (item, oid) in stored(scan, folder) {
+        level.add(scan.name(item), git_mode(&item.stat), oid);
+    }
+    for child in children {
+        if let Some(tree) = made[*child].tree {
+            level.add(super::dirs::split(&scan.folders[*child].path).1, TREE, tree);
+        }
+    }
+    let first = folder.path.join(b"");
+    let inside =
+        links.range::<RepoPath, _>(&first..).take_while(|(path, _)| path.as_bytes().starts_with(first.as_bytes()));
+    for (path, nested) in inside {
+        if let Some(commit) = nested.commit.as_ref().filter(|_| path.parent().unwrap_or_default() == folder.path) {
+            level.add(super::dirs::split(path).1, GITLINK, trees::parse_oid(commit)?);
+        }
+    }
+    if level.is_empty() && at > 0 {
+        return Ok(None);
+    }
+    writer.write(git2::ObjectType::Tree, &level.into_bytes()).map(Some)
+}
+
+/// The items that were captured, with their blobs.
+pub(super) fn stored<'a>(scan: &'a Scan, folder: &Folder) -> impl Iterator<Item = (&'a Item, Oid)> + Clone {
+    scan.items(folder).iter().filter_map(|item| match item.content {
+        Content::Known(oid) => Some((item, oid)),
+        _ => None,
+    })
+}
+
+/// What trees cannot say.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    pub modes: DefaultModes,
+    pub file_modes: Vec<PathMode>,
+    pub folder_modes: Vec<PathMode>,
+    pub empty_folders: Vec<PathMode>,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// Counts, modes and empty folders.
+pub(super) fn beside(scan: &Scan, made: &[Made]) -> Beside {
+    let mut counts: [BTreeMap<u32, u64>; 3] = Default::default();
+    let mut beside = Beside::default();
+    let is_file = |item: &Item| item.stat.kind() == FileType::RegularFile;
+    for (folder, made) in scan.folders.iter().zip(made) {
+        for (item, _) in stored(scan, folder) {
+            beside.files += 1;
+            beside.bytes += item.stat.size;
+            if is_file(item) {
+                let executable = item.stat.mode & 0o100 != 0;
+                *counts[usize::from(executable)].entry(item.stat.permissions()).or_default() += 1;
+            }
+        }
+        if made.state == State::Holding && !folder.path.as_bytes().is_empty() {
+            *counts[2].entry(folder.stat.permissions()).or_default() += 1;
+        }
+    }
+    let usual = DefaultModes::default();
+    beside.modes = DefaultModes {
+        file: most_frequent(&counts[0], usual.file),
+        executable: most_frequent(&counts[1], usual.executable),
+        folder: most_frequent(&counts[2], usual.folder),
+    };
+    for (folder, made) in scan.folders.iter().zip(made) {
+        for (item, _) in stored(scan, folder).filter(|(item, _)| is_file(item)) {
+            let bits = item.stat.permissions();
+            if bits != beside.modes.of_file(bits & 0o100 != 0) {
+                beside.file_modes.push(PathMode { path: folder.path.join(scan.name(item)), mode: bits });
+            }
+        }
+        let listed = || PathMode { path: folder.path.clone(), mode: folder.stat.permissions() };
+        match made.state {
+            State::Empty => beside.empty_folders.push(listed()),
+            State::Holding if !folder.path.as_bytes().is_empty() && listed().mode != beside.modes.folder => {
+                beside.folder_modes.push(listed());
+            }
+            State::Holding | State::Out => {}
+        }
+    }
+    for list in [&mut beside.file_modes, &mut beside.folder_modes, &mut beside.empty_folders] {
+        list.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    }
+    beside
+}
+
+/// The value that occurs most often, the smallest of equals; `otherwise` if there is none.
+fn most_frequent(counts: &BTreeMap<u32, u64>, otherwise: u32) -> u32 {
+    let best = counts.iter().max_by_key(|(mode, count)| (**count, std::cmp::Reverse(**mode)));
+    best.map_or(otherwise, |(mode, _)| *mode)
+}

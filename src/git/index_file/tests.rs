@@ -1,0 +1,270 @@
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Runs git with some input; its output.
+fn git(folder: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+        command.env_remove(name);
+    }
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command.current_dir(folder).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "git {args:?}");
+    output.stdout
+}
+
+fn repository() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    git(folder.path(), &["init", "-q", "-b", "main"], b"");
+    folder
+}
+
+fn read(folder: &Path) -> IndexFile {
+    IndexFile::parse(&fs::read(folder.join(".git/index")).unwrap()).unwrap()
+}
+
+/// What `git ls-files --stage --debug -z` prints of these entries.
+fn debug(index: &IndexFile) -> Vec<u8> {
+    let mut text = Vec::new();
+    for entry in index.entries() {
+        text.extend(format!("{:06o} {} {}\t", entry.mode, entry.oid, entry.stage).into_bytes());
+        text.extend(entry.path);
+        text.push(0);
+        let (ctime, mtime) = (entry.ctime, entry.mtime);
+        let flags = (u32::from(entry.stage) << 12)
+            | (u32::from(entry.assume_unchanged) << 15)
+            | (u32::from(entry.intent_to_add) << 29)
+            | (u32::from(entry.skip_worktree) << 30)
+            | (u32::from(entry.intent_to_add || entry.skip_worktree) << 14);
+        text.extend(format!("  ctime: {}:{}\n  mtime: {}:{}\n", ctime.0, ctime.1, mtime.0, mtime.1).into_bytes());
+        text.extend(format!("  dev: {}\tino: {}\n", entry.dev, entry.ino).into_bytes());
+        text.extend(format!("  uid: {}\tgid: {}\n", entry.uid, entry.gid).into_bytes());
+        text.extend(format!("  size: {}\tflags: {flags:x}\n", entry.size).into_bytes());
+    }
+    text
+}
+
+/// An entry for `git update-index --index-info`: the name, how it came about, a mark.
+type Wanted = (String, u8, u8);
+
+fn wanted() -> impl Strategy<Value = Vec<Wanted>> {
+    let name = "(d[ab]/){0,3}f([a-c]{1,3}|[ \u{e9}\n\\\\]|x{4200})";
+    prop::collection::vec((name, 0..8_u8, 0..6_u8), 0..20)
+}
+
+/// Makes an index of them with git.
+fn make(folder: &Path, wanted: &[Wanted], version: &str) {
+    // git adds nothing to an entry that it was told to skip.
+    let _ = fs::remove_file(folder.join(".git/index"));
+    let mut info = Vec::new();
+    let (mut marks, mut done) = (Vec::new(), std::collections::BTreeSet::new());
+    let blob = String::from_utf8(git(folder, &["hash-object", "-w", "--stdin"], b"content")).unwrap();
+    let blob = blob.trim();
+    for (name, kind, mark) in wanted.iter().filter(|(name, ..)| done.insert(name.clone())) {
+        match kind {
+            0..=2 if name.len() < 200 => {
+                let path = folder.join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(&path, name).unwrap();
+                let option: &[&str] = if *kind == 0 { &["add", "-N", "--"] } else { &["add", "--"] };
+                git(folder, &[option, &[name]].concat(), b"");
+            }
+            3 => {
+                for stage in 1..=3 {
+                    info.extend(format!("100755 {blob} {stage}\t{name}\0").into_bytes());
+                }
+                continue;
+            }
+            4 => info.extend(format!("160000 {blob} 0\t{name}\0").into_bytes()),
+            _ => info.extend(format!("120000 {blob} 0\t{name}\0").into_bytes()),
+        }
+        match mark {
+            0 => marks.push(("--skip-worktree", name)),
+            1 => marks.push(("--assume-unchanged", name)),
+            _ => {}
+        }
+    }
+    git(folder, &["update-index", "-z", "--index-info"], &info);
+    for (option, name) in marks {
+        git(folder, &["update-index", option, "-z", "--stdin"], format!("{name}\0").as_bytes());
+    }
+    git(folder, &["update-index", "--index-version", version, "--force-write-index"], b"");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_field_is_the_one_that_git_reads(wanted in wanted(), version in 2..=4_u8) {
+        let folder = repository();
+        make(folder.path(), &wanted, &version.to_string());
+        let index = read(folder.path());
+        let listing = git(folder.path(), &["ls-files", "--stage", "--debug", "-z"], b"");
+        let ours = debug(&index);
+        prop_assert_eq!(String::from_utf8_lossy(&ours), String::from_utf8_lossy(&listing));
+        prop_assert!(!index.is_split() && !index.is_sparse());
+        prop_assert_eq!(index.len(), index.entries().count());
+    }
+}
+
+/// A few real files to damage.
+fn samples() -> Vec<Vec<u8>> {
+    let folder = repository();
+    let wanted: Vec<Wanted> =
+        (0..24_u8).map(|n| (format!("da/{}f{n}", ["", "db/"][usize::from(n % 2)]), n % 6, n % 5)).collect();
+    let index = || fs::read(folder.path().join(".git/index")).unwrap();
+    let mut samples = Vec::new();
+    for version in ["2", "3", "4"] {
+        make(folder.path(), &wanted, version);
+        samples.push(index());
+    }
+    fs::remove_file(folder.path().join(".git/index")).unwrap();
+    git(folder.path(), &["add", "-A"], b"");
+    git(folder.path(), &["write-tree"], b"");
+    samples.push(index());
+    git(folder.path(), &["update-index", "--split-index"], b"");
+    fs::write(folder.path().join("da/f0"), "changed").unwrap();
+    git(folder.path(), &["rm", "-q", "--cached", "da/db/f1"], b"");
+    git(folder.path(), &["add", "da/f0"], b"");
+    samples.push(index());
+    samples
+}
+
+fn without_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len().saturating_sub(HASH);
+    bytes[end..].fill(0);
+    bytes
+}
+
+/// Uses everything that a parsed file offers.
+fn use_up(bytes: &[u8]) {
+    if let Ok(index) = IndexFile::parse(bytes) {
+        assert!(index.entries().map(|entry| entry.path.len()).sum::<usize>() <= MAX_NAMES);
+        let _ = index.cache_tree().map(|tree| tree.folders().count());
+        if let Some(link) = &index.link {
+            let _ = (link.delete.positions(100), link.replace.positions(100));
+        }
+    }
+}
+
+#[test]
+fn damaged_bytes_are_an_error_or_an_index_and_never_a_panic() {
+    for sample in samples() {
+        assert!(IndexFile::parse(&sample).is_ok());
+        let open = without_checksum(sample.clone());
+        assert!(IndexFile::parse(&open).is_ok());
+        for length in 0..sample.len() {
+            assert!(IndexFile::parse(&sample[..length]).is_err(), "cut at {length}");
+            use_up(&without_checksum(sample[..length].to_vec()));
+        }
+        for at in 0..sample.len() - HASH {
+            for bit in 0..8 {
+                let mut damaged = sample.clone();
+                damaged[at] ^= 1 << bit;
+                assert!(IndexFile::parse(&damaged).is_err(), "bit {bit} of byte {at}");
+                use_up(&without_checksum(damaged));
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(which in 0..5_usize, edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12)) {
+        static SAMPLES: std::sync::LazyLock<Vec<Vec<u8>>> = std::sync::LazyLock::new(samples);
+        let mut bytes = SAMPLES[which].clone();
+        for (at, value) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        use_up(&without_checksum(bytes));
+    }
+
+    #[test]
+    fn a_bitmap_of_any_words_is_survived(words in prop::collection::vec(any::<u64>(), 0..8), limit in 0..1000_usize) {
+        let mut bytes = vec![0; 4];
+        bytes.extend(u32::try_from(words.len()).unwrap().to_be_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+        bytes.extend([0; 4]);
+        if let Ok(positions) = Bitmap::parse(&mut Input(&bytes)).unwrap().positions(limit) {
+            prop_assert!(positions.is_sorted() && positions.iter().all(|position| *position < limit));
+        }
+    }
+}
+
+#[test]
+fn the_cache_tree_is_the_one_that_git_wrote() {
+    let folder = repository();
+    for name in ["a/b/c", "a/b/d", "a/e", "long name/x", "top"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    }
+    git(folder.path(), &["add", "-A"], b"");
+    assert_eq!(read(folder.path()).cache_tree(), None, "nothing was written as a tree yet");
+    let root = String::from_utf8(git(folder.path(), &["write-tree"], b"")).unwrap();
+    let tree = read(folder.path()).cache_tree().unwrap();
+    assert_eq!(tree.get(b""), Some((5, Oid::from_str(root.trim()).unwrap())));
+    let counts: Vec<_> =
+        tree.folders().map(|(path, count, _)| (String::from_utf8_lossy(path).into_owned(), count)).collect();
+    let expected = [("", 5), ("a", 3), ("a/b", 2), ("long name", 1)].map(|(path, count)| (path.to_owned(), count));
+    assert_eq!(counts, expected);
+    // Not with `git add`, which adds racy entries again.
+    let info = "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 0\ta/new\n";
+    git(folder.path(), &["update-index", "--index-info"], info.as_bytes());
+    let tree = read(folder.path()).cache_tree().unwrap();
+    assert_eq!((tree.get(b""), tree.get(b"a")), (None, None));
+    assert_eq!(tree.get(b"a/b").unwrap().0, 2, "still valid below");
+}
+
+#[test]
+fn a_checksum_may_be_left_out_and_a_new_extension_is_not_guessed_at() {
+    let folder = repository();
+    fs::write(folder.path().join("a"), "").unwrap();
+    git(folder.path(), &["-c", "index.skipHash=true", "add", "a"], b"");
+    let bytes = fs::read(folder.path().join(".git/index")).unwrap();
+    assert!(bytes.ends_with(&[0; HASH]));
+    assert_eq!(IndexFile::parse(&bytes).unwrap().len(), 1);
+    let with = |extension: &[u8]| {
+        let content = bytes.len() - HASH;
+        IndexFile::parse(&[&bytes[..content], extension, &[0; 4], &[0; HASH]].concat())
+    };
+    assert!(with(b"OPTI").is_ok());
+    assert!(matches!(with(b"must"), Err(Error::Unsupported { .. })));
+}
+
+/// `cargo test --release -- --ignored --nocapture speed`.
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_a_large_index() {
+    let folder = repository();
+    let blob = "0123456789012345678901234567890123456789";
+    let mut info = Vec::new();
+    for n in 0..78_000 {
+        write!(info, "100644 {blob} 0\tdrivers/part{}/of{}/file{n}.c\0", n / 1000, n / 50).unwrap();
+    }
+    git(folder.path(), &["update-index", "-z", "--index-info"], &info);
+    for version in ["2", "4"] {
+        git(folder.path(), &["update-index", "--index-version", version], b"");
+        let bytes = fs::read(folder.path().join(".git/index")).unwrap();
+        let times: Vec<_> = (0..5)
+            .map(|_| {
+                let start = std::time::Instant::now();
+                assert_eq!(IndexFile::parse(&bytes).unwrap().len(), 78_000);
+                start.elapsed()
+            })
+            .collect();
+        eprintln!("version {version}, {} bytes: {times:?}", bytes.len());
+    }
+}

@@ -1,0 +1,156 @@
+//! Finds the blob of every file whose content is not known, in several threads.
+
+use std::os::fd::OwnedFd;
+
+use git2::Oid;
+
+use super::cache::{Cache, flag};
+use super::content::{self, Read};
+use super::crew;
+use super::database::Database;
+use super::dirs::{self, FileStat};
+use super::error::Result;
+use super::objects::ObjectWriter;
+use super::repository::Repo;
+use super::scan::{Content, Scan, git_mode};
+use super::seeds::Seeds;
+use super::user_index::UserIndex;
+use crate::model::path::{PathReason, RepoPath, UNREADABLE};
+
+/// How many files a thread takes at a time.
+const PORTION: usize = 64;
+
+/// A file to look at: the places of its folder and of itself in the scan.
+type At = (usize, usize);
+
+/// What became of one.
+struct Outcome {
+    at: At,
+    content: Content,
+    stat: FileStat,
+    failure: Option<PathReason>,
+}
+
+/// Reads what has to be read; after it, every item of the scan is `Known` or `Lost`.
+pub(super) fn read_files(
+    repo: &Repo,
+    writer: &ObjectWriter,
+    cache: &Cache,
+    index: Option<&UserIndex>,
+    scan: &mut Scan,
+) -> Result<()> {
+    let portions = portions(scan);
+    if portions.is_empty() {
+        return Ok(());
+    }
+    let seeds = match index {
+        Some(index) if scan.items.iter().any(|item| matches!(item.content, Content::Seeded(_))) => {
+            Seeds::of(repo, scan, index)?
+        }
+        _ => Seeds::Never,
+    };
+    let reader = Reader {
+        root: dirs::open_root(repo.workdir())?,
+        writer,
+        database: if seeds == Seeds::SameSize { Some(repo.database()?) } else { None },
+        seeds,
+        scan,
+    };
+    let threads = crew::size().min(portions.len());
+    let outcomes = crew::run(portions, threads, |portion, _, outcomes| reader.portion(&portion, outcomes))?;
+    drop(reader);
+    for Outcome { at: (folder, item), content, stat, failure } in outcomes.into_iter().flatten() {
+        let is_same = cache.alive && is_cached(cache, scan, (folder, item), content, &stat);
+        let item = &mut scan.items[item];
+        (item.content, item.stat) = (content, stat);
+        item.flags |= if is_same { flag::SAME } else { 0 };
+        if let Some(failure) = failure {
+            scan.partial = true;
+            scan.skipped.push(failure);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the cached tree has this content and git file mode for the file.
+fn is_cached(cache: &Cache, scan: &Scan, at: At, content: Content, stat: &FileStat) -> bool {
+    let name = scan.name(&scan.items[at.1]);
+    let folder = cache.folder(scan.folders[at.0].path.as_bytes());
+    let cached = folder.and_then(|folder| folder.items().find(|item| item.name == name));
+    cached.is_some_and(|item| content == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat))
+}
+
+/// What has to be looked at; files of one folder stay together.
+fn portions(scan: &Scan) -> Vec<Vec<At>> {
+    let mut portions: Vec<Vec<At>> = Vec::new();
+    for (at, folder) in scan.folders.iter().enumerate() {
+        for item in folder.items.clone().filter(|item| !matches!(scan.items[*item].content, Content::Known(_))) {
+            match portions.last_mut() {
+                Some(last) if last.len() < PORTION => last.push((at, item)),
+                _ => portions.push(vec![(at, item)]),
+            }
+        }
+    }
+    portions
+}
+
+struct Reader<'a> {
+    root: OwnedFd,
+    writer: &'a ObjectWriter,
+    database: Option<Database<'a>>,
+    seeds: Seeds,
+    scan: &'a Scan,
+}
+
+impl Reader<'_> {
+    fn portion(&self, portion: &[At], outcomes: &mut Vec<Outcome>) -> Result<()> {
+        let mut open: Option<(usize, Option<OwnedFd>)> = None;
+        for at in portion {
+            let folder = &self.scan.folders[at.0];
+            let item = &self.scan.items[at.1];
+            let known = match item.content {
+                Content::Cached(oid) | Content::Known(oid) => Some(oid).filter(|oid| self.stored(*oid)),
+                Content::Seeded(oid) => Some(oid).filter(|oid| self.is_content(*oid, item.stat.size)),
+                Content::Unread | Content::Lost => None,
+            };
+            if let Some(oid) = known {
+                outcomes.push(Outcome { at: *at, content: Content::Known(oid), stat: item.stat, failure: None });
+                continue;
+            }
+            if open.as_ref().is_none_or(|(known, _)| *known != at.0) {
+                open = Some((at.0, dirs::open_path(&self.root, &folder.path).ok()));
+            }
+            let read = match &open {
+                Some((_, Some(dir))) => content::store(dir, self.scan.name(item), self.writer)?,
+                _ => Read::Failed(format!("{UNREADABLE}: its folder changed meanwhile")),
+            };
+            let path = || folder.path.join(self.scan.name(item));
+            outcomes.push(outcome(*at, item.stat, read, path));
+        }
+        Ok(())
+    }
+
+    fn stored(&self, oid: Oid) -> bool {
+        self.writer.contains(oid).unwrap_or(false)
+    }
+
+    /// Whether a blob of the index is the content of a file of this many bytes whose metadata git knows.
+    fn is_content(&self, oid: Oid, size: u64) -> bool {
+        match (self.seeds, &self.database) {
+            (Seeds::Exact, _) => self.stored(oid),
+            (Seeds::SameSize, Some(database)) => database.size(oid).is_ok_and(|stored| stored == size),
+            _ => false,
+        }
+    }
+}
+
+fn outcome(at: At, seen: FileStat, read: Read, path: impl Fn() -> RepoPath) -> Outcome {
+    match read {
+        Read::Stored(oid, stat) => Outcome { at, content: Content::Known(oid), stat, failure: None },
+        Read::Gone => Outcome { at, content: Content::Lost, stat: seen, failure: None },
+        Read::Failed(reason) => {
+            let failure = PathReason { path: path(), reason, size: Some(seen.size) };
+            Outcome { at, content: Content::Lost, stat: seen, failure: Some(failure) }
+        }
+    }
+}
