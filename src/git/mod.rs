@@ -2,7 +2,7 @@
 //!
 //! - [`repository`] finds the user's repository, or makes a private one; [`lock`] guards a worktree.
 //! - [`capture`] takes the work tree: `scan` walks it (`walk`, in a `crew` of threads), `cache` knows what has not changed, `reading` reads the rest (but
-//!   for what `seeds` lets the user's index say), `assemble` makes trees, `objects` writes them, and `remember` writes the
+//!   for what `seeds` lets the user's index say), `assemble` makes trees, `objects` writes them (`pack` and `publish` know the files), and `remember` writes the
 //!   cache. [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares.
 //!
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
@@ -33,7 +33,9 @@ mod marked_lock;
 mod names;
 mod nested;
 mod objects;
+mod pack;
 mod place;
+mod publish;
 mod reading;
 mod reflog;
 pub mod refs;

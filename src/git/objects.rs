@@ -1,228 +1,380 @@
 //! Writes objects so that the user's object database never holds a half-written one.
 //!
-//! New objects go into a quarantine, a bare repository in `$GIT_DIR/recover/quarantine` that borrows the real
-//! database. [`ObjectWriter::publish`] syncs all of them, many with one call, and only then renames them into place and syncs the
-//! folders. A process that dies, or a full disk, leaves objects in the quarantine only; the next writer empties it.
+//! New objects are kept in memory while they are few, then spooled to a pack; large ones are streamed to a file of
+//! their own. All files lie in a quarantine, `$GIT_DIR/recover/quarantine`. [`ObjectWriter::publish`] syncs them, many
+//! with one call, and only then renames them into place and syncs the folders. A process that dies, or a full disk,
+//! leaves objects in the quarantine only; the next writer empties it.
+//!
+//! Several threads may write at once: an object is hashed, looked up and deflated outside of any lock. Besides what the
+//! threads have in hand (at most two deflated objects over 1 MiB at a time), a writer holds 8 MiB of content and about
+//! 80 bytes for each new object.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::HashSet;
+use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use git2::{ObjectType, Oid};
+use sha1_checked::Digest as _;
 
+use self::tools::{LEVEL, Permits, Tools};
 use super::error::{Error, Result};
 use super::lock::{Slot, WorktreeLock};
+use super::pack::{self, Pack, PackWriter};
+pub(super) use super::publish::sync_folder;
+use super::publish::{self, Published, Staged};
 use super::repository::{Repo, init_bare};
 
-/// From this many objects on, one sync of the whole file system is cheaper than one a file.
-const MANY: usize = 32;
+mod tools;
 
-/// Writes objects of one operation.
+/// So many new objects become loose ones, more of them a pack: git's own `transfer.unpackLimit`.
+const FEW: usize = 100;
+/// Content that is kept in memory, in bytes.
+const IN_MEMORY: usize = 8 << 20;
+/// A larger object is not kept in memory, and not deflated by more than [`LARGE_AT_ONCE`] threads.
+const LARGE: usize = 1 << 20;
+const LARGE_AT_ONCE: usize = 2;
+/// An object that is older is made young again when it is needed, so that `git gc` does not take it away before
+/// something refers to it. git's own limit is two weeks.
+const FRESH: Duration = Duration::from_secs(24 * 3600);
+
+/// Writes objects of one operation. It may be shared between threads.
 pub(super) struct ObjectWriter {
-    quarantine: std::sync::Mutex<git2::Repository>,
-    path: PathBuf,
-    /// The quarantine's folder of objects.
-    objects: PathBuf,
-    /// The real one.
+    quarantine: PathBuf,
+    /// The real folder of objects.
     target: PathBuf,
+    /// What one thread needs for one object, for the next one to take.
+    tools: Mutex<Vec<Tools>>,
+    state: Mutex<State>,
+    large: Permits,
     /// Keeps the quarantine ours, and with it the worktree's lock.
     slot: Slot,
 }
 
+#[derive(Default)]
+struct State {
+    /// Everything that was written and is new.
+    known: HashSet<Oid>,
+    /// Objects in memory.
+    few: Vec<(Oid, ObjectType, Vec<u8>)>,
+    /// Their bytes.
+    bytes: usize,
+    spool: Option<PackWriter>,
+    /// Complete files of the quarantine.
+    staged: Vec<Staged>,
+    published: Published,
+    /// Whether anything lies in the quarantine.
+    used: bool,
+    /// An object is known and was not written: nothing may be published any more.
+    broken: bool,
+    /// For names of files.
+    count: u64,
+}
+
 impl std::fmt::Debug for ObjectWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ObjectWriter").field("objects", &self.objects).finish_non_exhaustive()
+        f.debug_struct("ObjectWriter").field("quarantine", &self.quarantine).finish_non_exhaustive()
     }
 }
 
 impl ObjectWriter {
-    /// Opens the worktree's quarantine, emptying it of what a dead process left.
+    /// Takes one of the worktree's quarantines, emptying it of what a dead process left. Nothing is made yet.
     pub fn new(repo: &Repo, lock: &WorktreeLock) -> Result<Self> {
         let own = repo.recover_dir()?;
         let busy =
             || Error::Locked { file: own.join("quarantine"), holder: "too many captures of this process".to_owned() };
         let slot = lock.slot().ok_or_else(busy)?;
-        let path =
+        let quarantine =
             own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
+        publish::empty(&quarantine.join("objects"))?;
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
-        let objects = path.join("objects");
-        // A quarantine that cannot be opened (cut off while it was made) is made again.
-        if git2::Repository::open_bare(&path).is_err() {
-            if path.exists() {
-                fs::remove_dir_all(&path).map_err(Error::at(&path))?;
-            }
-            init_bare(&path)?;
+        Ok(Self {
+            quarantine,
+            target,
+            tools: Mutex::default(),
+            state: Mutex::default(),
+            large: Permits::new(LARGE_AT_ONCE),
+            slot,
+        })
+    }
+
+    /// The repository that sees everything written so far and the real database; for diffs over objects that are not
+    /// published. What is written later on need not be in it.
+    pub fn repository(&self) -> Result<git2::Repository> {
+        let objects = self.objects();
+        let mut state = self.state();
+        self.stage(&mut state)?;
+        self.begin(&mut state)?;
+        for staged in &mut state.staged {
+            staged.move_into(&objects)?;
         }
-        let alternates = objects.join("info/alternates");
-        let mut line = std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()).to_vec();
+        drop(state);
+        let mut line = std::os::unix::ffi::OsStrExt::as_bytes(self.target.as_os_str()).to_vec();
         line.push(b'\n');
+        let alternates = objects.join("info/alternates");
         if fs::read(&alternates).ok().as_ref() != Some(&line) {
             fs::create_dir_all(objects.join("info")).map_err(Error::at(&alternates))?;
             fs::write(&alternates, &line).map_err(Error::at(&alternates))?;
         }
-        empty(&objects)?;
-        let quarantine = git2::Repository::open_bare(&path).map_err(Error::git("open the quarantine"))?;
-        Ok(Self { quarantine: std::sync::Mutex::new(quarantine), path, objects, target, slot })
-    }
-
-    pub fn repository(&self) -> Result<git2::Repository> {
-        git2::Repository::open_bare(&self.path).map_err(Error::git("open the quarantine"))
-    }
-
-    pub fn contains(&self, oid: Oid) -> Result<bool> {
-        let q = self.quarantine.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Ok(q.odb().map_err(Error::git("open the object database"))?.exists_ext(oid, git2::OdbLookupFlags::NO_REFRESH))
-    }
-
-    /// Writes an object from memory.
-    pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
-        {
-            let q = self.quarantine.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            q.odb().and_then(|odb| odb.write(kind, data)).map_err(Error::git("write an object"))
+        match git2::Repository::open_bare(&self.quarantine) {
+            Ok(repository) => Ok(repository),
+            // It was never made, or cut off while it was.
+            Err(_) => init_bare(&self.quarantine),
         }
     }
 
+    /// Whether the object is there: written before, or in the real database or one that it borrows from.
+    ///
+    /// A pack that another process made meanwhile may be overlooked; the object is then written once more.
+    pub fn contains(&self, oid: Oid) -> Result<bool> {
+        if self.state().known.contains(&oid) {
+            return Ok(true);
+        }
+        self.with_tools(|tools| Ok(tools.target.exists(oid)))
+    }
+
+    /// Writes an object from memory, unless it is there.
+    pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
+        let oid = Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?;
+        if self.state().known.contains(&oid) {
+            return Ok(oid);
+        }
+        self.with_tools(|tools| {
+            if tools.target.exists(oid) {
+                self.refresh(oid);
+                return Ok(oid);
+            }
+            let mut state = self.state();
+            if !state.known.insert(oid) {
+                // Another thread was faster.
+                return Ok(oid);
+            }
+            let result = self.add(state, tools, (oid, kind, data));
+            if result.is_err() {
+                self.state().broken = true;
+            }
+            result.map(|()| oid)
+        })
+    }
+
+    /// Adds an object that is new: to memory, to a file of its own, or to the pack.
+    fn add(&self, mut state: MutexGuard<'_, State>, tools: &mut Tools, object: (Oid, ObjectType, &[u8])) -> Result<()> {
+        let (oid, kind, data) = object;
+        if state.spool.is_none() {
+            let files = state.staged.iter().filter(|staged| matches!(staged, Staged::Loose { .. })).count();
+            if state.few.len() + files < FEW {
+                if data.len() <= LARGE && state.bytes + data.len() <= IN_MEMORY {
+                    state.bytes += data.len();
+                    state.few.push((oid, kind, data.to_vec()));
+                    return Ok(());
+                }
+                let path = self.next_file(&mut state)?;
+                drop(state);
+                let _permit = (data.len() > LARGE).then(|| self.large.take());
+                let packed = pack::loose(&mut tools.compress, kind, data).map_err(Error::at(&path))?;
+                pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
+                self.state().staged.push(Staged::Loose { oid, path });
+                return Ok(());
+            }
+            let path = self.next_file(&mut state)?;
+            state.spool = Some(PackWriter::create(path)?);
+        }
+        let earlier = std::mem::take(&mut state.few);
+        state.bytes = 0;
+        drop(state);
+        for (oid, kind, data) in earlier {
+            self.spool(tools, (oid, kind, &data))?;
+        }
+        self.spool(tools, object)
+    }
+
+    fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
+        let _permit = (data.len() > LARGE).then(|| self.large.take());
+        let entry = pack::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
+        let mut state = self.state();
+        if state.spool.is_none() {
+            // It was completed meanwhile, for a reader.
+            let path = self.next_file(&mut state)?;
+            state.spool = Some(PackWriter::create(path)?);
+        }
+        state.spool.as_mut().map_or(Ok(()), |spool| spool.append(oid, &entry))
+    }
+
     /// Writes a blob of exactly `size` bytes without holding it in memory. Returns `None` if the source has fewer or more.
+    ///
+    /// The outer error is the source's, the inner one the database's.
     pub fn write_stream(&self, source: &mut dyn Read, size: u64) -> io::Result<Result<Option<Oid>>> {
-        let q = self.quarantine.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let odb = match q.odb() {
-            Ok(odb) => odb,
-            Err(error) => return Ok(Err(Error::git("open")(error))),
+        let path = match self.next_file(&mut self.state()) {
+            Ok(path) => path,
+            Err(error) => return Ok(Err(error)),
         };
-        let Ok(length) = usize::try_from(size) else { return Ok(Ok(None)) };
-        let mut writer = match odb.writer(length, ObjectType::Blob) {
-            Ok(writer) => writer,
-            Err(source) => return Ok(Err(Error::git("write a large object")(source))),
+        let written = self.stream(&path, source, size);
+        if !matches!(written, Ok(Ok(Some((_, true))))) {
+            // The next writer removes what cannot be removed now.
+            let _ = fs::remove_file(&path);
+        }
+        Ok(written?.map(|found| found.map(|(oid, _)| oid)))
+    }
+
+    /// Streams into a new loose object. Returns its id and whether the file is needed.
+    fn stream(&self, path: &Path, source: &mut dyn Read, size: u64) -> io::Result<Result<Option<(Oid, bool)>>> {
+        let file = match pack::create(path) {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(error)),
         };
+        let mut packed = ZlibEncoder::new(file, Compression::new(LEVEL));
+        let mut hash = sha1_checked::Sha1::new();
         let mut buffer = vec![0; 1 << 18];
-        let mut left = length;
+        let head = pack::loose_head(ObjectType::Blob, size);
+        let mut left = size;
+        let mut part = head.as_bytes();
         loop {
+            hash.update(part);
+            if let Err(error) = packed.write_all(part) {
+                return Ok(Err(Error::io(path, error)));
+            }
             let count = source.read(&mut buffer)?;
-            if count > left {
+            if count as u64 > left {
                 return Ok(Ok(None));
             }
             if count == 0 {
                 break;
             }
-            left -= count;
-            if let Err(error) = writer.write_all(&buffer[..count]) {
-                return Ok(Err(Error::io(&self.objects, error)));
-            }
+            left -= count as u64;
+            part = &buffer[..count];
         }
         if left > 0 {
             return Ok(Ok(None));
         }
-        Ok(writer.finalize().map(Some).map_err(Error::git("write a large object")))
+        Ok(self.end_stream(path, packed, hash).map(Some))
+    }
+
+    fn end_stream(&self, path: &Path, packed: ZlibEncoder<File>, hash: sha1_checked::Sha1) -> Result<(Oid, bool)> {
+        packed.finish().map_err(Error::at(path))?;
+        let hash = hash.try_finalize();
+        if hash.has_collision() {
+            return Err(Error::corrupt("content that was made to collide with another's id"));
+        }
+        let oid = Oid::from_bytes(hash.hash()).map_err(Error::git("hash a large file"))?;
+        if self.contains(oid)? {
+            self.refresh(oid);
+            return Ok((oid, false));
+        }
+        let mut state = self.state();
+        let new = state.known.insert(oid);
+        if new {
+            state.staged.push(Staged::Loose { oid, path: path.to_owned() });
+        }
+        Ok((oid, new))
     }
 
     /// Makes everything written durable and part of the real database.
     pub fn publish(&self) -> Result<()> {
-        let files = loose(&self.objects)?;
-        if files.is_empty() {
-            return Ok(());
-        }
-        self.sync(&files)?;
-        let mut folders = BTreeSet::new();
-        for file in &files {
-            let relative = file.strip_prefix(&self.objects).unwrap_or(file);
-            let to = self.target.join(relative);
-            if let Some(folder) = to.parent() {
-                match fs::create_dir(folder) {
-                    Ok(()) => drop(folders.insert(self.target.clone())),
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    Err(error) => return Err(Error::io(folder, error)),
-                }
-                folders.insert(folder.to_owned());
-            }
-            move_file(file, &to)?;
-        }
-        folders.iter().try_for_each(|folder| sync_folder(folder))
+        let mut state = self.state();
+        self.stage(&mut state)?;
+        let staged = std::mem::take(&mut state.staged);
+        let published =
+            publish::publish(&self.objects(), &self.target, &staged).inspect_err(|_| state.broken = true)?;
+        state.published.add(published);
+        Ok(())
     }
 
-    fn sync(&self, files: &[PathBuf]) -> Result<()> {
-        #[cfg(target_os = "linux")]
-        if files.len() >= MANY {
-            let folder = fs::File::open(&self.objects).map_err(Error::at(&self.objects))?;
-            return rustix::fs::syncfs(&folder).map_err(Error::at(&self.objects));
+    /// What became part of the real database by this writer, and was not there before.
+    #[cfg(test)]
+    pub fn published(&self) -> Published {
+        self.state().published.clone()
+    }
+
+    /// Gives everything written so far a place in the quarantine where git's library finds it.
+    fn stage(&self, state: &mut State) -> Result<()> {
+        if state.broken {
+            return Err(Error::corrupt("an object could not be written before"));
         }
-        files.iter().try_for_each(|file| fs::File::open(file).and_then(|open| open.sync_all()).map_err(Error::at(file)))
+        let objects = self.objects();
+        if let Some(spool) = state.spool.take() {
+            let made: Result<Pack> = spool.finish(&objects.join("pack"));
+            state.staged.push(Staged::Pack(made.inspect_err(|_| state.broken = true)?));
+        }
+        let few = std::mem::take(&mut state.few);
+        state.bytes = 0;
+        let result = self.with_tools(|tools| {
+            for (oid, kind, data) in few {
+                let path = self.next_file(state)?;
+                let packed = pack::loose(&mut tools.compress, kind, &data).map_err(Error::at(&path))?;
+                pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
+                state.staged.push(Staged::Loose { oid, path });
+            }
+            Ok(())
+        });
+        state.broken |= result.is_err();
+        result
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.quarantine.join("objects")
+    }
+
+    /// Makes the quarantine's folder.
+    fn begin(&self, state: &mut State) -> Result<()> {
+        if !state.used {
+            let objects = self.objects();
+            fs::create_dir_all(&objects).map_err(Error::at(&objects))?;
+            state.used = true;
+        }
+        Ok(())
+    }
+
+    /// A name in the quarantine that no file has.
+    fn next_file(&self, state: &mut State) -> Result<PathBuf> {
+        self.begin(state)?;
+        state.count += 1;
+        Ok(self.objects().join(format!("new-{}", state.count)))
+    }
+
+    /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git
+    /// gc` unpacks what nothing refers to before it is removed.
+    fn refresh(&self, oid: Oid) {
+        let path = publish::loose_path(&self.target, oid);
+        let old = |time: SystemTime| SystemTime::now().duration_since(time).is_ok_and(|age| age > FRESH);
+        if fs::metadata(&path).and_then(|file| file.modified()).is_ok_and(old) {
+            // Another user's file may be kept by its owner only; that is git's own limit as well.
+            let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_tools<T>(&self, work: impl FnOnce(&mut Tools) -> Result<T>) -> Result<T> {
+        let pooled = self.tools.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut tools = match pooled {
+            Some(tools) => tools,
+            None => Tools::new(&self.target)?,
+        };
+        let result = work(&mut tools);
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
+        result
     }
 }
 
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
+        if !self.state().used {
+            return;
+        }
         // What is left behind is removed by the next writer.
-        let _ = empty(&self.objects);
+        let _ = publish::empty(&self.objects());
         // The first one is kept for the next capture; another is rarely needed.
-        if self.slot.number > 0
-            && let Some(folder) = self.objects.parent()
-        {
-            let _ = fs::remove_dir_all(folder);
+        if self.slot.number > 0 {
+            let _ = fs::remove_dir_all(&self.quarantine);
         }
     }
 }
 
-/// Syncs a folder, so that the names in it are durable.
-pub(super) fn sync_folder(folder: &Path) -> Result<()> {
-    crate::durable::sync_dir(folder).map_err(Error::at(folder))
-}
-
-/// Moves a synced file; where the database lies on another file system, by a synced copy.
-fn move_file(from: &Path, to: &Path) -> Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
-        other => return other.map_err(Error::at(to)),
-    }
-    let folder = to.parent().unwrap_or(to);
-    let mut copy = tempfile::NamedTempFile::with_prefix_in("tmp_obj_", folder).map_err(Error::at(to))?;
-    let mut source = fs::File::open(from).map_err(Error::at(from))?;
-    io::copy(&mut source, &mut copy).map_err(Error::at(to))?;
-    let metadata = source.metadata().map_err(Error::at(from))?;
-    copy.as_file().set_permissions(metadata.permissions()).map_err(Error::at(to))?;
-    copy.as_file().sync_all().map_err(Error::at(to))?;
-    copy.persist(to).map_err(|error| Error::io(to, error.error))?;
-    fs::remove_file(from).map_err(Error::at(from))
-}
-
-/// The loose objects in a folder of objects.
-fn loose(objects: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for folder in fan_out(objects)? {
-        for file in fs::read_dir(&folder).map_err(Error::at(&folder))? {
-            let file = file.map_err(Error::at(&folder))?;
-            if file.file_name().len() == 38 {
-                files.push(file.path());
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// The folders `00` to `ff` that exist.
-fn fan_out(objects: &Path) -> Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
-    for folder in fs::read_dir(objects).map_err(Error::at(objects))? {
-        let folder = folder.map_err(Error::at(objects))?;
-        if folder.file_name().len() == 2 {
-            folders.push(folder.path());
-        }
-    }
-    Ok(folders)
-}
-
-/// Removes every object and temp file of a quarantine.
-fn empty(objects: &Path) -> Result<()> {
-    for folder in fan_out(objects)? {
-        fs::remove_dir_all(&folder).map_err(Error::at(&folder))?;
-    }
-    // libgit2's streams put their temp files beside the folders.
-    for file in fs::read_dir(objects).map_err(Error::at(objects))? {
-        let file = file.map_err(Error::at(objects))?;
-        if file.file_type().is_ok_and(|kind| kind.is_file()) {
-            fs::remove_file(file.path()).map_err(Error::at(objects))?;
-        }
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests;
