@@ -2,9 +2,13 @@
 //!
 //! libgit2 (up to 1.9 at least) never returns from a loose object that was cut short, as a power failure leaves it. So
 //! loose objects are read here, and whatever libgit2 reads by itself is looked at first with [`Database::check`].
+//!
+//! [`Database::copy_blob`] does not hold a loose object in memory. libgit2 streams no object of a pack, so that those
+//! are in memory one at a time; git itself puts what is larger than `core.bigFileThreshold` there without a delta, and
+//! what this program packs is at most 8 MiB large.
 
-use std::fs;
-use std::io::{self, Read as _};
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +16,7 @@ use flate2::read::ZlibDecoder;
 use git2::{ObjectType, Odb, Oid};
 
 use super::error::{Error, Result};
+use super::publish::loose_path;
 
 /// How many databases may borrow from one another in a row, as in git.
 const MAX_ALTERNATES: usize = 5;
@@ -57,8 +62,49 @@ impl<'r> Database<'r> {
         }
     }
 
-    /// The size of an object.
+    /// Writes the content of a blob to `out` and returns its size in bytes. The outer error is that of `out`.
+    ///
+    /// It is an error if the object is missing, damaged or has another size than it says; what was written by then is to
+    /// be thrown away. The content is not hashed: who must know that reads again what was written.
+    pub fn copy_blob(&self, oid: Oid, out: &mut dyn Write) -> io::Result<Result<u64>> {
+        let mut reader = match self.open_loose(oid) {
+            Ok(Some(reader)) => reader,
+            Ok(None) => {
+                return match self.blob(oid) {
+                    Ok(data) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
+                    Err(error) => Ok(Err(error)),
+                };
+            }
+            Err(error) => return Ok(Err(error)),
+        };
+        let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
+        let Some((kind, size)) = loose_head(&mut reader) else { return Ok(Err(damaged())) };
+        if kind != ObjectType::Blob {
+            return Ok(Err(Error::corrupt(format!("{oid} is not a blob"))));
+        }
+        let mut left = size;
+        loop {
+            // The last read has to see the end of the stream, where zlib's own checksum is.
+            let count = match reader.fill_buf() {
+                Ok([]) if left == 0 => return Ok(Ok(size)),
+                Ok(bytes) if !bytes.is_empty() && bytes.len() as u64 <= left => {
+                    out.write_all(bytes)?;
+                    bytes.len()
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                _ => return Ok(Err(damaged())),
+            };
+            left -= count as u64;
+            reader.consume(count);
+        }
+    }
+
+    /// The size of an object in bytes. Of a loose one only the beginning is read, so that damage further on is not seen.
     pub fn size(&self, oid: Oid) -> Result<u64> {
+        if let Some(mut reader) = self.open_loose(oid)? {
+            let head = loose_head(&mut reader).map(|(_, size)| size);
+            return head.ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
+        }
         let header = self.odb.read_header(oid);
         let (size, _) = header.map_err(|error| Error::corrupt(format!("object {oid}: {}", error.message())))?;
         Ok(size as u64)
@@ -70,20 +116,39 @@ impl<'r> Database<'r> {
     }
 
     fn loose(&self, oid: Oid) -> Result<Option<Object>> {
-        let hex = oid.to_string();
+        let Some(mut file) = self.open_file(oid)? else { return Ok(None) };
+        let mut packed = Vec::new();
+        file.read_to_end(&mut packed).map_err(|source| Error::io(oid.to_string(), source))?;
+        let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
+        unpack(&packed).map(Some).ok_or_else(damaged)
+    }
+
+    /// A loose object to read from.
+    fn open_loose(&self, oid: Oid) -> Result<Option<Inflated>> {
+        Ok(self.open_file(oid)?.map(|file| BufReader::with_capacity(1 << 16, ZlibDecoder::new(file))))
+    }
+
+    fn open_file(&self, oid: Oid) -> Result<Option<File>> {
         for folder in &self.folders {
-            let path = folder.join(&hex[..2]).join(&hex[2..]);
-            let packed = match fs::read(&path) {
-                Ok(packed) => packed,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            let path = loose_path(folder, oid);
+            match File::open(&path) {
+                Ok(file) => return Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(Error::io(path, source)),
-            };
-            return unpack(&packed)
-                .map(Some)
-                .ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
+            }
         }
         Ok(None)
     }
+}
+
+type Inflated = BufReader<ZlibDecoder<File>>;
+
+/// Reads what a loose object begins with: kind and size.
+fn loose_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
+    let mut head = Vec::new();
+    reader.take(32).read_until(0, &mut head).ok()?;
+    let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
+    Some((ObjectType::from_str(kind)?, size.parse().ok()?))
 }
 
 /// Adds a folder of objects and those it borrows from.

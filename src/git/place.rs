@@ -183,18 +183,22 @@ pub(super) fn fill(database: &Database<'_>, dir: &OwnedFd, temp: &[u8], write: &
     let path = &write.path;
     let failed = |error: io::Error| content::io_error(path, error);
     let oid = parse_oid(&write.entry.oid)?;
-    let content = database.blob(oid).map_err(|error| match error {
+    let about = |error: Error| match error {
         Error::Corrupt { what } => Error::corrupt(format!("{path}: {what}")),
         other => other,
-    })?;
+    };
     if write.entry.kind == EntryKind::Symlink {
+        let content = database.blob(oid).map_err(about)?;
         rustix::fs::symlinkat(content.as_slice(), dir, temp).map_err(|error| failed(error.into()))?;
         return Ok(None);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
     let mut file = File::from(opened.map_err(|error| failed(error.into()))?);
-    io::Write::write_all(&mut file, &content).map_err(failed)?;
+    let size = database.copy_blob(oid, &mut file).map_err(failed)?.map_err(about)?;
+    if dirs::stat_open(&file).map_err(failed)?.size != size {
+        return Err(Error::conflict(path, "changed while it was written"));
+    }
     rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode)).map_err(|error| failed(error.into()))?;
     Ok(Some(file))
 }
