@@ -75,35 +75,6 @@ fn attempt(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -> io::Result<Resu
     Ok(written.map(|oid| same.then_some((oid, opened))))
 }
 
-/// The id that a file's or symlink's content would have; nothing is written. `None` if it is neither, or is gone.
-pub(super) fn hash(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
-    let Some(stat) = dirs::stat(dir, name)? else { return Ok(None) };
-    let hashed = |data: &[u8]| Oid::hash_object(ObjectType::Blob, data).map_err(io::Error::other);
-    match stat.kind() {
-        FileType::Symlink => Ok(Some((hashed(&dirs::read_link(dir, name)?)?, stat))),
-        FileType::RegularFile => {
-            let mut file = dirs::open_file(dir, name)?;
-            let stat = dirs::stat_open(&file)?;
-            if stat.size > WHOLE
-                && let Some(oid) = hash_stream(&file)
-            {
-                return Ok(Some((oid, stat)));
-            }
-            let mut data = Vec::new();
-            file.read_to_end(&mut data)?;
-            Ok(Some((hashed(&data)?, stat)))
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Hashes a large file without holding it in memory, where the system names open files by a path.
-fn hash_stream(file: &std::fs::File) -> Option<Oid> {
-    use std::os::fd::AsRawFd as _;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Oid::hash_file(ObjectType::Blob, path).ok()
-}
-
 /// An error of reading, for a file that must be readable.
 pub(super) fn io_error(path: &crate::model::path::RepoPath, error: io::Error) -> Error {
     use std::os::unix::ffi::OsStrExt as _;

@@ -5,18 +5,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use git2::{Index, IndexEntry, IndexTime, Oid};
 
-use super::content;
 use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
+use super::folders::Folders;
 use super::lock::WorktreeLock;
 use super::marked_lock::MarkedLock;
 use super::objects::sync_folder;
+use super::place;
 use super::repository::Repo;
 use super::stored::StoredCheckpoint;
 use super::trees::{self, parse_oid};
@@ -78,12 +78,12 @@ pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], time
     }
     let locked = LockedIndex::acquire(repo, timeout)?;
     let mut index = locked.draft()?;
-    let root = dirs::open_root(repo.workdir())?;
+    let mut folders = Folders::new(dirs::open_root(repo.workdir())?);
     let mut changed = false;
     for path in paths {
         let found = index.get_path(std::path::Path::new(&super::nested::absolute(std::path::Path::new(""), path)), 0);
         let Some(mut entry) = found else { continue };
-        if refresh(&root, path, &mut entry) {
+        if refresh(&mut folders, path, &mut entry) {
             index.add(&entry).map_err(Error::git(format!("refresh the index entry of {path}")))?;
             changed = true;
         }
@@ -104,7 +104,7 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
         };
     };
     let database = repo.database()?;
-    let root = dirs::open_root(repo.workdir())?;
+    let mut folders = Folders::new(dirs::open_root(repo.workdir())?);
     let flat = trees::read(&database, parse_oid(tree)?)?;
     let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
     for (path, (mode, oid)) in flat {
@@ -128,7 +128,7 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
     index.clear().map_err(Error::git("clear the index"))?;
     for ((path, stage), mut entry) in entries {
         if stage == 0 && entry.flags_extended & INTENT_TO_ADD == 0 {
-            refresh(&root, &path, &mut entry);
+            refresh(&mut folders, &path, &mut entry);
         }
         index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
     }
@@ -161,11 +161,11 @@ fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
 }
 
 /// Takes over the stat data of the file if it is what the entry says. Returns whether it is.
-fn refresh(root: &OwnedFd, path: &RepoPath, entry: &mut IndexEntry) -> bool {
+fn refresh(folders: &mut Folders, path: &RepoPath, entry: &mut IndexEntry) -> bool {
     let (parent, name) = dirs::split(path);
-    let hashed = dirs::open_path(root, &parent).and_then(|dir| {
-        let owner = rustix::fs::statat(&dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(content::hash(&dir, name)?.map(|(oid, stat)| (oid, stat, owner.st_uid, owner.st_gid)))
+    let hashed = folders.open(&parent).and_then(|dir| {
+        let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(place::hash(&dir, name)?.map(|(oid, stat)| (oid, stat, owner.st_uid, owner.st_gid)))
     });
     let Ok(Some((oid, stat, uid, gid))) = hashed else { return false };
     let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(entry.mode);

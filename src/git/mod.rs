@@ -22,6 +22,7 @@ mod dirs;
 pub mod error;
 pub mod exclusive;
 mod flood;
+mod folders;
 mod globs;
 pub mod head;
 pub mod ignore_rules;

@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use git2::{ObjectType, Oid};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use sha1::{Digest as _, Sha1};
 
 use super::content;
 use super::database::Database;
-use super::dirs;
+use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
+use super::pack;
 use super::repository::Repo;
-use super::restore::{BATCH, Pending};
+use super::restore::{BATCH, BATCH_BYTES, Pending};
 use super::trees::parse_oid;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind};
@@ -52,7 +55,7 @@ impl Found {
 
 /// Reads what is there.
 pub(super) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
-    match content::hash(dir, name) {
+    match hash(dir, name) {
         Ok(Some((oid, stat))) if stat.kind() == FileType::Symlink => {
             Ok(Found::Entry(EntryKind::Symlink, oid.to_string(), 0))
         }
@@ -60,6 +63,41 @@ pub(super) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
         Ok(None) => Ok(if dirs::stat(dir, name)?.is_some() { Found::Other } else { Found::Nothing }),
         Err(error) => Err(error),
     }
+}
+
+/// The id that a file's or symlink's content would have, without holding it in memory. `None` if it is neither, or is
+/// gone.
+///
+/// It only says whether content is that of a known id, so that it need not look for collisions: what was stored has none.
+pub(super) fn hash(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
+    let Some(stat) = dirs::stat(dir, name)? else { return Ok(None) };
+    let mut hash = Sha1::new();
+    let stat = match stat.kind() {
+        FileType::Symlink => {
+            let target = dirs::read_link(dir, name)?;
+            hash.update(pack::loose_head(ObjectType::Blob, target.len() as u64));
+            hash.update(&target);
+            stat
+        }
+        FileType::RegularFile => {
+            let mut file = dirs::open_file(dir, name)?;
+            let stat = dirs::stat_open(&file)?;
+            hash.update(pack::loose_head(ObjectType::Blob, stat.size));
+            let mut buffer = vec![0; usize::try_from(stat.size + 1).unwrap_or(usize::MAX).min(1 << 17)];
+            loop {
+                match io::Read::read(&mut file, &mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => hash.update(&buffer[..count]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            stat
+        }
+        _ => return Ok(None),
+    };
+    let oid = Oid::from_bytes(&hash.finalize()).map_err(io::Error::other)?;
+    Ok(Some((oid, stat)))
 }
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
@@ -161,13 +199,18 @@ pub(super) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
         used -= size(&delete.from).unwrap_or(0);
     }
     let mut peak = 0_i128;
-    for batch in plan.write.chunks(BATCH) {
-        for write in batch {
-            used += size(&write.entry)?;
-        }
+    // Written, and the files that are replaced once the batch is complete.
+    let (mut files, mut bytes, mut replaced) = (0, 0, 0_i128);
+    for write in &plan.write {
+        let written = size(&write.entry)?;
+        used += written;
+        replaced += write.from.as_ref().map_or(0, |from| size(from).unwrap_or(0));
         peak = peak.max(used);
-        let replaced = batch.iter().filter_map(|write| write.from.as_ref());
-        used -= replaced.map(|from| size(from).unwrap_or(0)).sum::<i128>();
+        (files, bytes) = (files + 1, bytes + written);
+        if files >= BATCH || bytes >= i128::from(BATCH_BYTES) {
+            used -= replaced;
+            (files, bytes, replaced) = (0, 0, 0);
+        }
     }
     let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
@@ -179,6 +222,8 @@ pub(super) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
 }
 
 /// Writes the content of a planned path under a temp name, with its mode. It is not synced; a file is returned open.
+///
+/// That the object was whole is seen when the path is read again, by [`verify`](super::verify::verify).
 pub(super) fn fill(database: &Database<'_>, dir: &OwnedFd, temp: &[u8], write: &PlannedWrite) -> Result<Option<File>> {
     let path = &write.path;
     let failed = |error: io::Error| content::io_error(path, error);
@@ -203,22 +248,78 @@ pub(super) fn fill(database: &Database<'_>, dir: &OwnedFd, temp: &[u8], write: &
     Ok(Some(file))
 }
 
-/// Makes the content of a batch of temp files durable.
-pub(super) fn sync_batch(batch: &[Pending<'_>]) -> Result<()> {
-    let files = || batch.iter().filter_map(|pending| Some((pending.path(), pending.file.as_ref()?)));
-    #[cfg(target_os = "linux")]
-    if files().count() >= MANY {
-        // A mount inside the work tree is another file system, with a sync of its own.
-        let mut synced = BTreeSet::new();
-        for (path, file) in files() {
-            let failed = |error: rustix::io::Errno| content::io_error(path, error.into());
-            if synced.insert(rustix::fs::fstat(file).map_err(failed)?.st_dev) {
-                rustix::fs::syncfs(file).map_err(failed)?;
-            }
+/// Temp files that are synced together and then renamed.
+#[derive(Default)]
+pub(super) struct Batch<'p> {
+    pub pending: Vec<Pending<'p>>,
+    /// Those that are open: all while they are few, then one of each file system. A symlink is only a name and has none.
+    open: Vec<(&'p RepoPath, File)>,
+    /// How many of them are files.
+    files: usize,
+    bytes: u64,
+    /// How many times the folder was another than that of the path before.
+    folders: usize,
+}
+
+impl<'p> Batch<'p> {
+    /// Adds a temp file; its descriptor is kept only as long as it is needed for the sync.
+    pub fn add(&mut self, pending: Pending<'p>, file: Option<File>) -> Result<()> {
+        let path = &pending.write.path;
+        let last = self.pending.last();
+        self.folders += usize::from(last.is_none_or(|last| !std::rc::Rc::ptr_eq(&last.dir, &pending.dir)));
+        self.pending.push(pending);
+        let Some(file) = file else { return Ok(()) };
+        self.files += 1;
+        self.bytes += dirs::stat_open(&file).map_err(|error| content::io_error(path, error))?.size;
+        self.open.push((path, file));
+        if cfg!(target_os = "linux") && self.files >= MANY {
+            // A mount inside the work tree is another file system, with a sync of its own.
+            let mut devices = BTreeSet::new();
+            let device = |file: &File| rustix::fs::fstat(file).map(|stat| stat.st_dev).ok();
+            self.open.retain(|(_, file)| device(file).is_none_or(|device| devices.insert(device)));
         }
-        return Ok(());
+        Ok(())
     }
-    files().try_for_each(|(path, file)| file.sync_all().map_err(|error| content::io_error(path, error)))
+
+    /// Whether it is time to sync it.
+    pub fn is_full(&self, max_open: usize) -> bool {
+        self.pending.len() >= BATCH || self.bytes >= BATCH_BYTES || self.folders + self.open.len() >= max_open
+    }
+
+    /// Makes the content of all of them durable.
+    pub fn sync(&mut self) -> Result<()> {
+        let mut sync = Sync::new(self.files);
+        let result = self.open.iter().try_for_each(|(path, file)| sync.add(path, file));
+        self.open.clear();
+        (self.files, self.bytes, self.folders) = (0, 0, 0);
+        result
+    }
+}
+
+/// Makes files or folders durable: each by itself while they are few, else whole file systems.
+pub(super) struct Sync {
+    many: bool,
+    synced: BTreeSet<u64>,
+}
+
+impl Sync {
+    /// For so many files or folders.
+    pub fn new(count: usize) -> Self {
+        Self { many: cfg!(target_os = "linux") && count >= MANY, synced: BTreeSet::new() }
+    }
+
+    /// Syncs an open one. All of them must have been written before the first is given.
+    pub fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
+        let failed = |error: rustix::io::Errno| content::io_error(path, error.into());
+        #[cfg(target_os = "linux")]
+        if self.many {
+            if self.synced.insert(rustix::fs::fstat(&file).map_err(failed)?.st_dev) {
+                rustix::fs::syncfs(&file).map_err(failed)?;
+            }
+            return Ok(());
+        }
+        rustix::fs::fsync(&file).map_err(failed)
+    }
 }
 
 /// Puts a temp file in its place. With `new` nothing may be there: it fails with `AlreadyExists`.

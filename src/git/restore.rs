@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Mode};
 
@@ -15,17 +16,20 @@ use super::content;
 use super::database::Database;
 use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
+use super::folders::Folders;
 use super::lock::WorktreeLock;
 use super::names;
-use super::place;
+use super::place::{self, Batch};
 use super::repository::Repo;
 use crate::durable::temporary_prefix;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::Entry;
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 
-/// How many files are written between two syncs; twice as many descriptors are open meanwhile.
-pub(super) const BATCH: usize = 64;
+/// How many files at most are written between two syncs.
+pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 };
+/// And how many bytes: so much is on disk twice for a moment.
+pub(super) const BATCH_BYTES: u64 = 64 << 20;
 
 /// What may stand at a path before it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +86,8 @@ fn paths(plan: &RestorePlan) -> impl Iterator<Item = &RepoPath> {
 pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Expect) -> Result<Restored> {
     check(repo, plan, expect)?;
     let mut run = Execution {
-        root: dirs::open_root(repo.workdir())?,
+        folders: Folders::new(dirs::open_root(repo.workdir())?),
+        max_open: max_open(),
         database: repo.database()?,
         expect,
         changed: BTreeSet::new(),
@@ -92,12 +97,14 @@ pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Ex
     for delete in &plan.delete {
         run.delete(&delete.path, &delete.from)?;
     }
+    run.folders.forget();
     for dir in plan.remove_dirs.iter().rev() {
         run.remove_dir(&dir.path)?;
     }
     for dir in &plan.make_dirs {
         run.make_dir(&dir.path)?;
     }
+    run.folders.forget();
     run.write_all(&plan.write)?;
     for set in &plan.set_mode {
         run.set_mode(&set.path, set.mode)?;
@@ -114,10 +121,8 @@ pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Ex
 
 /// A file that is written beside its place.
 pub(super) struct Pending<'p> {
-    write: &'p PlannedWrite,
-    pub(super) dir: OwnedFd,
-    /// The open temp file; a symlink is only a name and has none.
-    pub(super) file: Option<std::fs::File>,
+    pub(super) write: &'p PlannedWrite,
+    pub(super) dir: Rc<OwnedFd>,
     parent: RepoPath,
     name: &'p [u8],
     temp: String,
@@ -130,14 +135,18 @@ impl Pending<'_> {
         // It is reaped later on if it cannot be removed now.
         let _ = rustix::fs::unlinkat(&self.dir, self.temp.as_str(), AtFlags::empty());
     }
+}
 
-    pub(super) fn path(&self) -> &RepoPath {
-        &self.write.path
-    }
+/// Half of what the process may open is for the folders of a batch.
+fn max_open() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX).clamp(8, 4096)
 }
 
 struct Execution<'r> {
-    root: OwnedFd,
+    folders: Folders,
+    /// How many descriptors a batch may hold.
+    max_open: usize,
     database: Database<'r>,
     expect: Expect,
     /// Folders in which names changed, and folders that were made.
@@ -219,20 +228,20 @@ impl Execution<'_> {
     /// Writes files in batches: all temp files of one, one sync for them, then the renames. Until its rename a place holds
     /// what it held, and what is renamed is durable: no instant shows a half-written file.
     fn write_all(&mut self, writes: &[PlannedWrite]) -> Result<()> {
-        let mut batch = Vec::new();
+        let mut batch = Batch::default();
         let result = writes.iter().try_for_each(|write| {
-            batch.extend(self.prepare(write)?);
-            if batch.len() >= BATCH { self.place(&mut batch) } else { Ok(()) }
+            self.prepare(write, &mut batch)?;
+            if batch.is_full(self.max_open) { self.place(&mut batch) } else { Ok(()) }
         });
         let result = result.and_then(|()| self.place(&mut batch));
-        for pending in batch {
+        for pending in batch.pending {
             pending.discard();
         }
         result
     }
 
-    /// Writes the temp file of one path; `None` if the path is to stay as it is.
-    fn prepare<'p>(&mut self, write: &'p PlannedWrite) -> Result<Option<Pending<'p>>> {
+    /// Writes the temp file of one path, unless the path is to stay as it is.
+    fn prepare<'p>(&mut self, write: &'p PlannedWrite, batch: &mut Batch<'p>) -> Result<()> {
         let path = &write.path;
         let (parent, name) = dirs::split(path);
         let dir = self.open(path, &parent)?;
@@ -240,32 +249,24 @@ impl Execution<'_> {
         let accepted = [write.from.as_ref(), Some(&write.entry)];
         let accepted = if self.expect == Expect::Captured { &accepted[..1] } else { &accepted[..] };
         if !self.ready(&dir, path, name, accepted)? {
-            return Ok(None);
+            return Ok(());
         }
         self.temp += 1;
-        let mut pending = Pending {
-            write,
-            dir,
-            file: None,
-            parent,
-            name,
-            temp: format!("{}{}", temporary_prefix(), self.temp),
-            before,
-        };
+        let pending =
+            Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before };
         match place::fill(&self.database, &pending.dir, pending.temp.as_bytes(), write) {
-            Ok(file) => pending.file = file,
+            Ok(file) => batch.add(pending, file),
             Err(error) => {
                 pending.discard();
-                return Err(error);
+                Err(error)
             }
         }
-        Ok(Some(pending))
     }
 
     /// Syncs a batch and renames it into place. On an error the rest of it stays in the batch.
-    fn place(&mut self, batch: &mut Vec<Pending<'_>>) -> Result<()> {
-        place::sync_batch(batch)?;
-        while let Some(pending) = batch.pop() {
+    fn place(&mut self, batch: &mut Batch<'_>) -> Result<()> {
+        batch.sync()?;
+        while let Some(pending) = batch.pending.pop() {
             let path = &pending.write.path;
             // The last look: what was compared before it was written must still be the same file.
             let now = dirs::stat(&pending.dir, pending.name).map_err(|error| content::io_error(path, error));
@@ -281,7 +282,7 @@ impl Execution<'_> {
                 })
             });
             if let Err(error) = placed {
-                batch.push(pending);
+                batch.pending.push(pending);
                 return Err(error);
             }
             self.done.written.push(path.clone());
@@ -329,23 +330,26 @@ impl Execution<'_> {
     }
 
     /// The folder of a path that is to go away; `None` when it is gone, or a file by now, in a restore that was cut off.
-    fn parent(&self, path: &RepoPath, parent: &RepoPath) -> Result<Option<OwnedFd>> {
-        match dirs::open_path(&self.root, parent) {
+    fn parent(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Option<Rc<OwnedFd>>> {
+        match self.folders.open(parent) {
             Ok(dir) => Ok(Some(dir)),
             Err(error) if self.expect == Expect::CutOff && place::is_no_folder(&error) => Ok(None),
             Err(error) => Err(place::open_error(path, error)),
         }
     }
 
-    fn open(&self, path: &RepoPath, parent: &RepoPath) -> Result<OwnedFd> {
-        dirs::open_path(&self.root, parent).map_err(|error| place::open_error(path, error))
+    fn open(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Rc<OwnedFd>> {
+        self.folders.open(parent).map_err(|error| place::open_error(path, error))
     }
 
     /// Makes the names durable.
-    fn sync(&self) -> Result<()> {
-        for folder in &self.changed {
-            match dirs::open_path(&self.root, folder) {
-                Ok(dir) => rustix::fs::fsync(&dir).map_err(|error| content::io_error(folder, error.into()))?,
+    fn sync(&mut self) -> Result<()> {
+        let changed = std::mem::take(&mut self.changed);
+        self.folders.forget();
+        let mut sync = place::Sync::new(changed.len());
+        for folder in &changed {
+            match self.folders.open(folder) {
+                Ok(dir) => sync.add(folder, &*dir)?,
                 // It was removed later on; its own folder is in the set.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 // A folder whose own mode forbids reading it cannot be opened to be synced.
