@@ -1,10 +1,12 @@
-//! Removing checkpoints: the event first, then the references. A leftover reference is removed at the next start.
+//! Removing checkpoints: the event first, then the references, then the objects that only they held. A leftover
+//! reference is removed at the next start, leftover objects by the next prune.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use crate::git::WorktreeLock;
+use crate::git::discard::discard;
 use crate::git::exclusive::exclusive_bytes;
 use crate::git::refs::{delete_refs, ref_name};
 use crate::model::checkpoint::Checkpoint;
@@ -27,8 +29,14 @@ pub struct Pruned {
     pub kept: Vec<Reasoned>,
     /// Removed, with reasons.
     pub removed: Vec<Reasoned>,
-    /// Bytes of content that only the removed ones held; git gives them back when it collects garbage.
+    /// Bytes of content, not compressed, that only the removed ones held.
     pub freed_bytes: u64,
+    /// Objects whose files were removed. The rest, if any, is git's to collect: what it has packed, or what was touched
+    /// less than an hour ago.
+    pub objects_removed: u64,
+    /// Why no object was removed, where something could not be looked through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects_left: Option<String>,
 }
 
 /// Plans and, unless it is a dry run, removes. One run's with `--run`, else every run's of this state directory.
@@ -50,7 +58,14 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
     if plan.removed.is_empty() || context.dry_run() {
         let (kept, doomed) = split(&state, &plan);
         let freed_bytes = freed(context, &kept, &doomed)?;
-        return Ok(Pruned { changed: false, kept: plan.kept, removed: plan.removed, freed_bytes });
+        return Ok(Pruned {
+            changed: false,
+            kept: plan.kept,
+            removed: plan.removed,
+            freed_bytes,
+            objects_removed: 0,
+            objects_left: None,
+        });
     }
     // Decided again under the lock: what another process needs meanwhile is protected then.
     let mut ledger = context.store().lock()?;
@@ -65,8 +80,18 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
     let freed_bytes = freed(context, &kept, &doomed)?;
     let repo = context.repo()?;
     let references: Vec<_> = doomed.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
-    delete_refs(repo, &WorktreeLock::acquire(repo, context.lock_timeout())?, &references)?;
-    Ok(Pruned { changed: true, kept: plan.kept, removed: plan.removed, freed_bytes })
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    delete_refs(repo, &lock, &references)?;
+    let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
+    let discarded = discard(repo, &lock, &commits);
+    Ok(Pruned {
+        changed: true,
+        kept: plan.kept,
+        removed: plan.removed,
+        freed_bytes,
+        objects_removed: discarded.objects,
+        objects_left: discarded.left,
+    })
 }
 
 /// The state's checkpoints: those that stay (of other runs as well), and those that go.

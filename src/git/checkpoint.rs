@@ -64,6 +64,8 @@ pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<
     let tree = parse_oid(&capture.tree)?;
     let id = commit(tree, &parents, parts.message)?;
     writer.publish()?;
+    let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
+    writer.record(repo, id, base);
     read_back(repo, id, tree, state)?;
     Ok(ObjectId(id.to_string()))
 }

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
-use git2::{ObjectType, Odb, Oid};
+use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 
 use super::error::{Error, Result};
 use super::publish::loose_path;
@@ -108,6 +108,11 @@ impl<'r> Database<'r> {
         let header = self.odb.read_header(oid);
         let (size, _) = header.map_err(|error| Error::corrupt(format!("object {oid}: {}", error.message())))?;
         Ok(size as u64)
+    }
+
+    /// Whether an object is there.
+    pub fn has(&self, oid: Oid) -> bool {
+        self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH)
     }
 
     /// Makes sure that libgit2 can read an object, before it does so.

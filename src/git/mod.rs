@@ -1,10 +1,12 @@
 //! Capture and restore of a work tree with git objects: the only place that names git2.
 //!
 //! - [`repository`] finds the user's repository, or makes a private one; [`lock`] guards a worktree.
-//! - [`capture`] takes the work tree: `scan` walks it (`walk`, in a `crew` of threads), `cache` knows what has not changed, `reading` reads the rest (but
-//!   for what `seeds` lets the user's index say), `assemble` makes trees, `objects` writes them (`pack` and `publish` know the files), and `remember` writes the
-//!   cache. [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares.
-//!
+//! - [`capture`] takes the work tree: `scan` walks it (`walk` is one step, in a `crew` of threads), `cache` knows what has
+//!   not changed, `reading` reads the rest but for what `seeds` lets the user's index say, `assemble` makes trees, `objects`
+//!   writes them (`pack` and `publish` know the files), `remember` writes the cache.
+//! - [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares two of them.
+//! - [`discard`] removes the objects of checkpoints that are gone: `written` lists them, `roots` and `reachable` find who
+//!   needs them.
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
 //!   process of one that was cut off. [`head`] moves branches, [`index`] writes the user's index, [`diff`] compares.
 //!
@@ -19,6 +21,7 @@ mod crew;
 mod database;
 pub mod diff;
 mod dirs;
+pub mod discard;
 pub mod error;
 pub mod exclusive;
 mod flood;
@@ -37,12 +40,14 @@ mod objects;
 mod pack;
 mod place;
 mod publish;
+mod reachable;
 mod reading;
 mod reflog;
 pub mod refs;
 mod remember;
 pub mod repository;
 pub mod restore;
+mod roots;
 mod scan;
 mod seeds;
 pub mod sides;
@@ -53,6 +58,7 @@ mod trees;
 mod user_index;
 pub mod verify;
 mod walk;
+mod written;
 
 pub use error::{Error, Result};
 pub use lock::WorktreeLock;

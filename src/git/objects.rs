@@ -28,6 +28,7 @@ use super::pack::{self, Pack, PackWriter};
 pub(super) use super::publish::sync_folder;
 use super::publish::{self, Published, Staged};
 use super::repository::{Repo, init_bare};
+use super::written;
 
 mod tools;
 
@@ -53,6 +54,10 @@ pub(super) struct ObjectWriter {
     large: Permits,
     /// Keeps the quarantine ours, and with it the worktree's lock.
     slot: Slot,
+    /// When it began.
+    begun: SystemTime,
+    /// Keeps what is found in the real database there.
+    _held: File,
 }
 
 #[derive(Default)]
@@ -99,6 +104,8 @@ impl ObjectWriter {
             state: Mutex::default(),
             large: Permits::new(LARGE_AT_ONCE),
             slot,
+            begun: SystemTime::now(),
+            _held: written::hold(repo)?,
         })
     }
 
@@ -283,10 +290,10 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// What became part of the real database by this writer, and was not there before.
-    #[cfg(test)]
-    pub fn published(&self) -> Published {
-        self.state().published.clone()
+    /// Notes for the checkpoint of this commit what became part of the real database by this writer and was not there
+    /// before. `base` is HEAD, as it was read after the writer was made.
+    pub fn record(&self, repo: &Repo, commit: Oid, base: Option<Oid>) {
+        written::record(repo, commit, base, self.begun, self.state().published.clone());
     }
 
     /// Gives everything written so far a place in the quarantine where git's library finds it.

@@ -53,6 +53,10 @@ fn the_configured_limits_hold_with_a_reason_for_each() {
     assert!(removed.values().all(|why| why == "older than max_age"), "{removed:?}");
     assert!(done["freed_bytes"].as_u64().unwrap() > 2 * 2000, "{}", done["freed_bytes"]);
     assert_eq!(done["freed_bytes"], planned["freed_bytes"]);
+    assert!(done["objects_removed"].as_u64().unwrap() >= 9, "{}", done["objects_removed"]);
+    assert_eq!(planned["objects_removed"], 0);
+    assert!(done["objects_left"].is_null());
+    env.git(&["fsck", "--strict"]);
 
     let refs = env.git(&["for-each-ref", "refs/recover"]);
     assert!(refs.lines().count() == 10 && !refs.contains(&ids[1]));

@@ -5,6 +5,7 @@
 mod bench;
 mod capture;
 mod diff;
+mod discard;
 mod faults;
 mod head;
 mod index;

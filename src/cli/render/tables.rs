@@ -301,5 +301,9 @@ pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
     if pruned.kept.is_empty() && pruned.removed.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
-    finish(&table)
+    let mut text = finish(&table);
+    if let Some(why) = &pruned.objects_left {
+        text.push_str(&format!("Their objects are left to git gc: {why}\n"));
+    }
+    text
 }

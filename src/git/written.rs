@@ -1,0 +1,200 @@
+//! Which objects each checkpoint added, so that they can be taken away with it.
+//!
+//! A list for each checkpoint, `$GIT_COMMON_DIR/recover/written/<commit>`; `.gone` is added once the checkpoint is
+//! removed. Lists are not synced: one that a power failure took, or damaged, leaves its objects to `git gc`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::{self, File, TryLockError};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use git2::Oid;
+
+use super::error::{Error, Result};
+use super::publish::Published;
+use super::refs::list_refs;
+use super::repository::Repo;
+use crate::durable::write_atomic_unsynced;
+
+const HEAD: &str = "recover-written 1";
+const GONE: &str = ".gone";
+/// A list without a reference may be that of a checkpoint in the making.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// What a checkpoint added to the object database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct List {
+    /// When, in nanoseconds since the epoch: no file of it was touched later by who wrote it.
+    pub at: u64,
+    /// When it was begun: none of its objects was there before.
+    pub since: u64,
+    /// HEAD at the time.
+    pub base: Option<Oid>,
+    /// Its loose objects and packs.
+    pub files: Published,
+}
+
+/// The list of a checkpoint that is gone.
+#[derive(Debug)]
+pub(super) struct Gone {
+    pub path: PathBuf,
+    pub list: List,
+}
+
+fn folder(repo: &Repo) -> PathBuf {
+    repo.common_dir().join("recover").join("written")
+}
+
+/// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
+pub(super) fn hold(repo: &Repo) -> Result<File> {
+    let path = lock_path(repo)?;
+    let file = File::options().create(true).append(true).open(&path).map_err(Error::at(&path))?;
+    file.lock_shared().map_err(Error::at(&path))?;
+    Ok(file)
+}
+
+/// The right to remove objects; `None` while a capture is under way in any worktree.
+pub(super) fn hold_alone(repo: &Repo) -> Result<Option<File>> {
+    let path = lock_path(repo)?;
+    let file = File::options().create(true).append(true).open(&path).map_err(Error::at(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(Error::io(path, source)),
+    }
+}
+
+fn lock_path(repo: &Repo) -> Result<PathBuf> {
+    let folder = repo.common_dir().join("recover");
+    // The folder is there already, except beside a linked worktree.
+    if !folder.is_dir() {
+        fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
+    }
+    Ok(folder.join("objects.lock"))
+}
+
+/// Notes what the checkpoint of this commit added. Without a list, the objects are left to `git gc`.
+pub(super) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since: SystemTime, files: Published) {
+    if files == Published::default() {
+        return;
+    }
+    let nanos =
+        |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0));
+    let list = List { at: nanos(SystemTime::now()), since: nanos(since), base, files };
+    let folder = folder(repo);
+    let written = fs::create_dir_all(&folder)
+        .and_then(|()| write_atomic_unsynced(&folder.join(commit.to_string()), list.encode().as_bytes()));
+    if let Err(error) = written {
+        tracing::debug!(%error, "the objects of {commit} were not noted");
+    }
+}
+
+/// The lists of checkpoints that are gone: those of `commits`, and what earlier removals left. A checkpoint that some
+/// reference still names is not gone.
+pub(super) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>> {
+    let folder = folder(repo);
+    let (refs, broken) = list_refs(repo)?;
+    if let Some(name) = broken.first() {
+        return Err(Error::corrupt(format!("{name} cannot be read")));
+    }
+    let named: BTreeSet<String> = refs.into_iter().map(|found| found.commit.0).collect();
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::io(folder, source)),
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(Error::at(&folder))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let commit = name.strip_suffix(GONE).unwrap_or(&name).to_owned();
+        if Oid::from_str(&commit).is_err() || commit.len() != 40 || named.contains(&commit) {
+            continue;
+        }
+        let mut path = entry.path();
+        if !name.ends_with(GONE) {
+            let age = entry.metadata().and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
+            if !commits.contains(&commit) && age.is_none_or(|age| age < ABANDONED) {
+                continue;
+            }
+            let to = folder.join(format!("{commit}{GONE}"));
+            fs::rename(&path, &to).map_err(Error::at(&path))?;
+            path = to;
+        }
+        match fs::read_to_string(&path).ok().as_deref().and_then(List::decode) {
+            Some(list) => all.push(Gone { path, list }),
+            // A damaged one says nothing.
+            None => fs::remove_file(&path).map_err(Error::at(&path))?,
+        }
+    }
+    Ok(all)
+}
+
+impl Gone {
+    /// Keeps what is left for the next time, or removes the list.
+    pub fn leave(self, files: Published) -> Result<()> {
+        if files == Published::default() {
+            return fs::remove_file(&self.path).map_err(Error::at(&self.path));
+        }
+        let list = List { files, ..self.list };
+        write_atomic_unsynced(&self.path, list.encode().as_bytes()).map_err(Error::at(&self.path))
+    }
+}
+
+impl List {
+    fn encode(&self) -> String {
+        let mut text = format!("{HEAD}\nat {}\nsince {}\n", self.at, self.since);
+        if let Some(base) = &self.base {
+            let _ = writeln!(text, "base {base}");
+        }
+        for oid in &self.files.loose {
+            let _ = writeln!(text, "loose {oid}");
+        }
+        for name in &self.files.packs {
+            let _ = writeln!(text, "pack {name}");
+        }
+        let sum = crc32fast::hash(text.as_bytes());
+        let _ = writeln!(text, "end {sum:08x}");
+        text
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let body = &text[..text.rfind("end ")?];
+        if text[body.len()..] != format!("end {:08x}\n", crc32fast::hash(body.as_bytes())) {
+            return None;
+        }
+        let mut lines = body.lines();
+        if lines.next() != Some(HEAD) {
+            return None;
+        }
+        let mut list = Self::default();
+        for line in lines {
+            match line.split_once(' ')? {
+                ("at", at) => list.at = at.parse().ok()?,
+                ("since", since) => list.since = since.parse().ok()?,
+                ("base", oid) => list.base = Some(Oid::from_str(oid).ok()?),
+                ("loose", oid) => drop(list.files.loose.insert(Oid::from_str(oid).ok()?)),
+                ("pack", name) => drop(list.files.packs.insert(name.to_owned())),
+                _ => return None,
+            }
+        }
+        Some(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_back_and_damage_is_noticed() {
+        let oid = |byte| Oid::from_bytes(&[byte; 20]).unwrap();
+        let files = Published { loose: [oid(1), oid(2)].into(), packs: ["pack-ab".to_owned()].into() };
+        let list = List { at: 7, since: 5, base: Some(oid(3)), files };
+        let text = list.encode();
+        assert_eq!(List::decode(&text), Some(list));
+        assert_eq!(List::decode(&text.replace("at 7", "at 8")), None);
+        assert!((0..text.len()).all(|cut| List::decode(&text[..cut]).is_none()));
+    }
+}
