@@ -335,7 +335,7 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// A name in the quarantine that no file has.
+    /// A free name in the quarantine.
     fn next_file(&self, state: &mut State) -> Result<PathBuf> {
         self.begin(state)?;
         state.count += 1;

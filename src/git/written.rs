@@ -71,7 +71,7 @@ fn lock_path(repo: &Repo) -> Result<PathBuf> {
     if !folder.is_dir() {
         fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
     }
-    Ok(folder.join("objects.lock"))
+    Ok(folder.join("in-use"))
 }
 
 /// Notes what the checkpoint of this commit added. Without a list, the objects are left to `git gc`.
