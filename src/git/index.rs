@@ -48,6 +48,19 @@ impl LockedIndex {
         open_index(&self.draft)
     }
 
+    /// An empty index to fill.
+    fn empty(&self) -> Result<Index> {
+        match self.draft() {
+            Ok(mut index) => index.clear().map(|()| index).map_err(Error::git("clear the index")),
+            // One that cannot be changed, split or sparse or damaged, is written anew.
+            Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
+                fs::remove_file(&self.draft).map_err(Error::at(&self.draft))?;
+                open_index(&self.draft)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Puts the draft in the index's place, durably.
     fn replace(&self, mut draft: Index) -> Result<()> {
         draft.write().map_err(Error::git("write the index"))?;
@@ -71,13 +84,17 @@ impl Drop for LockedIndex {
 /// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.
 ///
 /// Only `paths` are looked at, and only content that is equal byte for byte counts: what a filter changes is left to git.
-/// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`].
+/// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`]. A split or sparse index is left as it is: git
+/// then reads those files once more.
 pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], timeout: Duration) -> Result<()> {
     if repo.is_private() || paths.is_empty() || !repo.git_dir().join("index").exists() {
         return Ok(());
     }
     let locked = LockedIndex::acquire(repo, timeout)?;
-    let mut index = locked.draft()?;
+    let mut index = match locked.draft() {
+        Err(Error::Unsupported { .. }) => return Ok(()),
+        other => other?,
+    };
     let mut folders = Folders::new(dirs::open_root(repo.workdir())?);
     let mut changed = false;
     for path in paths {
@@ -124,8 +141,7 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
         one.flags_extended |= if extra.skip_worktree { SKIP_WORKTREE } else { 0 };
         entries.insert((extra.path.clone(), extra.stage), one);
     }
-    let mut index = locked.draft()?;
-    index.clear().map_err(Error::git("clear the index"))?;
+    let mut index = locked.empty()?;
     for ((path, stage), mut entry) in entries {
         if stage == 0 && entry.flags_extended & INTENT_TO_ADD == 0 {
             refresh(&mut folders, &path, &mut entry);

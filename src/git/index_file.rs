@@ -6,6 +6,7 @@
 
 mod cache_tree;
 mod ewah;
+mod expand;
 #[cfg(test)]
 mod tests;
 

@@ -26,9 +26,6 @@ pub(super) const SKIP_WORKTREE: u16 = 1 << 14;
 /// The git file mode of a submodule.
 pub(super) const GITLINK: u32 = 0o160_000;
 
-const SPLIT: &str = "a split index (git update-index --no-split-index undoes it)";
-const SPARSE: &str = "a sparse index (git sparse-checkout set --no-sparse-index undoes it)";
-
 /// Which index file it is: while it stays the same, so does all that the index says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
@@ -115,32 +112,22 @@ pub(super) struct UserIndex {
 }
 
 impl UserIndex {
-    /// Reads the index.
+    /// Reads the index; a split or sparse one in full. One with unknown extensions is [`Error::Unsupported`].
     pub fn read(repo: &Repo) -> Result<Self> {
-        let path = repo.git_dir().join("index");
         if repo.is_private() {
             return Ok(Self::default());
         }
-        let mut file = match fs::File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => return Err(Error::io(path, source)),
-        };
-        let read = |file: &mut fs::File| -> io::Result<(Identity, Vec<u8>)> {
-            let identity = Identity::of_file(file)?;
-            let mut bytes = Vec::with_capacity(usize::try_from(identity.stat.size).unwrap_or(0));
-            file.seek(SeekFrom::Start(0))?;
-            file.read_to_end(&mut bytes)?;
-            Ok((identity, bytes))
-        };
-        let (identity, bytes) = read(&mut file).map_err(Error::at(&path))?;
-        let file = IndexFile::parse(&bytes)?;
-        if file.is_split() || file.is_sparse() {
-            return Err(Error::Unsupported { what: if file.is_split() { SPLIT } else { SPARSE }.to_owned() });
+        let path = repo.git_dir().join("index");
+        let mut identity = Identity::of(repo)?;
+        // git may write it anew meanwhile: what was read must be what the identity is of.
+        for _ in 0..3 {
+            let Some(file) = IndexFile::read(repo, &path)? else { return Ok(Self::default()) };
+            let before = std::mem::replace(&mut identity, Identity::of(repo)?);
+            if let Some(same) = identity.as_ref().filter(|_| before == identity) {
+                return Ok(Self { identity: Some(same.clone()), ..Self::of_file(&file) });
+            }
         }
-        let mut result = Self::of_file(&file);
-        result.identity = Some(identity);
-        Ok(result)
+        Err(Error::Locked { file: path, holder: "another git process, which writes it again and again".to_owned() })
     }
 
     fn of_file(file: &IndexFile) -> Self {
@@ -299,17 +286,12 @@ fn position(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Opens an index file with git's library, which writes it.
+/// Opens an index file to change it. One that libgit2 cannot read (split, sparse) is [`Error::Unsupported`].
 pub(super) fn open_index(path: &Path) -> Result<git2::Index> {
     git2::Index::open(path).and_then(|mut index| index.read(true).map(|()| index)).map_err(|source| {
-        // Lower-case extensions change what the entries mean: `link` is a split index, `sdir` a sparse one.
+        // Extensions in lower case change what the entries mean.
         if source.message().contains("mandatory extension") {
-            let kind = match source.message() {
-                message if message.contains("link") => SPLIT,
-                message if message.contains("sdir") => SPARSE,
-                message => message,
-            };
-            return Error::Unsupported { what: kind.to_owned() };
+            return Error::Unsupported { what: source.message().to_owned() };
         }
         if source.class() == git2::ErrorClass::Index {
             return Error::corrupt(format!("{}: {}", path.display(), source.message()));

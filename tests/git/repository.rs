@@ -54,20 +54,35 @@ fn a_repository_of_another_user_is_refused() {
 }
 
 #[test]
-fn split_and_sparse_indexes_are_refused() {
+fn split_and_sparse_indexes_are_read_and_put_back() {
     let bench = Bench::with_commit();
     bench.write("a/b", "x");
     bench.write("c/d", "x");
     bench.commit("more");
-    bench.git(&["update-index", "--split-index"]);
-    let error = bench.try_capture().unwrap_err();
-    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
-    bench.git(&["update-index", "--no-split-index"]);
-    bench.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "a"]);
-    let error = bench.try_capture().unwrap_err();
-    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
-    bench.git(&["sparse-checkout", "set", "--cone", "--no-sparse-index", "a"]);
-    bench.checkpoint();
+    let listing = || bench.git(&["ls-files", "--stage", "-t"]);
+    for make in [
+        &["update-index", "--split-index"] as &[&str],
+        &["sparse-checkout", "set", "--cone", "--sparse-index", "a"],
+        &["sparse-checkout", "set", "--no-cone", "--no-sparse-index", "/a/"],
+    ] {
+        bench.git(make);
+        bench.write("a/staged", "staged");
+        bench.git(&["add", "a/staged"]);
+        let before = listing();
+        let stored = bench.checkpoint();
+        bench.git(&["rm", "-q", "-f", "a/b", "a/staged"]);
+        assert_ne!(listing(), before);
+        bench.restore(&stored).unwrap();
+        let repo = bench.repo();
+        let lock = Bench::lock(&repo);
+        let wait = std::time::Duration::from_millis(50);
+        recover::git::index::refresh_index(&repo, &lock, &["a/b".into()], wait).unwrap();
+        recover::git::index::restore_index(&repo, &lock, &stored, wait).unwrap();
+        assert_eq!(listing(), before, "{make:?}");
+        assert_eq!(bench.git(&["status", "--porcelain"]), "A  a/staged\n");
+        bench.git(&["rm", "-q", "-f", "a/staged"]);
+        bench.fsck();
+    }
 }
 
 #[test]

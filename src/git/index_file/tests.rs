@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod expanded;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
