@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::git::capture::{Capture, capture};
-use crate::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
+use crate::git::checkpoint::{CheckpointParts, MemoryFile, write_linked};
 use crate::git::diff::Objects;
 use crate::git::journal::read_journal;
 use crate::git::refs::{ref_exists, ref_name, set_ref};
@@ -28,6 +28,7 @@ use crate::store::{Exclusive, NewEvent};
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::nested::{self, NestedCapture};
 use super::{memory, select, settle};
 
 /// What a checkpoint says beside what it captures.
@@ -58,6 +59,8 @@ pub struct Request {
 pub struct Prepared {
     /// The work tree.
     pub capture: Capture,
+    /// The repositories inside it.
+    pub nested: Vec<NestedCapture>,
     /// The working memory.
     pub memory: Vec<MemoryFile>,
     /// Nobody else writes in the work tree while this lives.
@@ -88,9 +91,10 @@ pub fn prepare(context: &Context, also: &BTreeSet<RepoPath>) -> Result<Prepared>
 pub fn prepare_under(context: &Context, lock: WorktreeLock, also: &BTreeSet<RepoPath>) -> Result<Prepared> {
     let begun = Instant::now();
     let repo = context.repo()?;
-    let capture = capture(repo, &lock, &context.capture_rules(), also)?;
+    let mut capture = capture(repo, &lock, &context.capture_rules(), also)?;
+    let nested = nested::capture_all(context, repo, &mut capture)?;
     let memory = memory::read(context)?;
-    Ok(Prepared { capture, memory, lock, begun })
+    Ok(Prepared { capture, nested, memory, lock, begun })
 }
 
 /// Writes the commit and its reference; the caller appends the event ([`event`]) in the same hold of the ledger's
@@ -105,7 +109,8 @@ pub fn record(
     let repo = context.repo()?;
     let state = ledger.state();
     let now = context.clock.now();
-    let (seq, id) = free_id(context, state, key, now)?;
+    nested::remove_strays(context, state, &prepared.nested)?;
+    let (seq, id) = free_id(context, state, key, now, &prepared.nested)?;
     let previous = state.checkpoints_of(key).next_back();
     let run = state.run(key);
     let capture = &prepared.capture;
@@ -135,7 +140,7 @@ pub fn record(
         description: request.description,
         pinned: request.pinned,
         pin_note: None,
-        captured: CapturedTotals { files: capture.stats.files, bytes: capture.stats.bytes },
+        captured: totals(capture),
         changes: change_totals(context, previous, capture)?,
         skipped: capture.manifest.skipped.clone(),
         partial: capture.partial,
@@ -149,7 +154,14 @@ pub fn record(
     let events = events_of(ledger, key, since)?;
     let message = message(&checkpoint)?;
     let parts = CheckpointParts { memory: &prepared.memory, events_jsonl: &events, message: &message, at: now };
-    checkpoint.commit = write_checkpoint(repo, capture, &parts)?;
+    let links = if prepared.nested.is_empty() {
+        capture.manifest.nested.clone()
+    } else {
+        let before = previous.and_then(|checkpoint| load_checkpoint(repo, &checkpoint.commit).ok());
+        let linked = before.map(|stored| stored.manifest.nested).unwrap_or_default();
+        nested::record(context, &prepared.nested, &capture.manifest.nested, &linked, &checkpoint)?
+    };
+    checkpoint.commit = write_linked(repo, capture, &links, &parts)?;
     let reference = ref_name(&key.run_id, &checkpoint.id);
     set_ref(repo, &prepared.lock, &reference, &checkpoint.commit)?;
     capture.remember(&reference, &checkpoint.commit);
@@ -158,12 +170,18 @@ pub fn record(
 
 /// The next sequence number and its id. Another state directory of the same repository, or a kill before the event, may
 /// have left a reference of that name.
-fn free_id(context: &Context, state: &State, key: &RunKey, now: Timestamp) -> Result<(u64, String)> {
+fn free_id(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    now: Timestamp,
+    nested: &[NestedCapture],
+) -> Result<(u64, String)> {
     let repo = context.repo()?;
     let mut seq = state.last_checkpoint_seq + 1;
     loop {
         let id = format!("ckpt_{}_{seq:04}", now.datetime().format("%Y%m%d_%H%M%S"));
-        if !ref_exists(repo, &ref_name(&key.run_id, &id)) {
+        if !ref_exists(repo, &ref_name(&key.run_id, &id)) && !nested::taken(nested, &key.run_id, &id) {
             return Ok((seq, id));
         }
         seq += 1;
@@ -186,7 +204,7 @@ fn headline(checkpoint: &Checkpoint) -> String {
 }
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
-const RECORD: &str = "Record";
+pub(super) const RECORD: &str = "Record";
 
 fn message(checkpoint: &Checkpoint) -> Result<String> {
     let record = serde_json::to_string(checkpoint)
@@ -285,7 +303,12 @@ pub fn create(context: &Context, request: Request, if_changed: bool) -> Result<(
 /// What `create` would take: the plan of a dry run.
 pub fn preview(context: &Context) -> Result<CapturedTotals> {
     let prepared = prepare(context, &BTreeSet::new())?;
-    Ok(CapturedTotals { files: prepared.capture.stats.files, bytes: prepared.capture.stats.bytes })
+    Ok(totals(&prepared.capture))
+}
+
+/// How much a capture holds.
+pub(super) fn totals(capture: &Capture) -> CapturedTotals {
+    CapturedTotals { files: capture.stats.files, bytes: capture.stats.bytes }
 }
 
 fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Prepared) -> Result<Option<Checkpoint>> {
@@ -300,7 +323,8 @@ fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Pr
             return Ok(None);
         }
     };
-    let same = prepared.capture.same_as(&stored, &prepared.memory)?;
+    let same = prepared.capture.same_as(&stored, &prepared.memory)?
+        && nested::unchanged(&prepared.nested, &stored.manifest.nested);
     Ok(same.then(|| latest.clone()))
 }
 

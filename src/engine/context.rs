@@ -212,6 +212,11 @@ impl Context {
         self.setup.lock_timeout
     }
 
+    /// The user's home folder.
+    pub fn home(&self) -> Option<&Path> {
+        self.setup.home.as_deref()
+    }
+
     /// A variable of the environment.
     pub fn env(&self, name: &str) -> Option<String> {
         (self.setup.env)(name)

@@ -9,13 +9,14 @@ use crate::git::checkpoint::MemoryFile;
 use crate::git::diff::{Objects, changes, patch_text};
 use crate::git::stored::{blob_size, empty_tree, load_checkpoint};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::Nested;
 use crate::model::snapshot::{Change, ChangeType, EntryKind};
 use crate::model::state::State;
 use crate::policy::selection::Selection;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{checkpoint, memory};
+use super::{checkpoint, memory, nested};
 
 /// The files of a checkpoint.
 pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Value>> {
@@ -40,6 +41,11 @@ pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Value>> {
         files.push(file);
     }
     Ok(files)
+}
+
+/// The repositories inside, with their own checkpoints.
+pub fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
+    Ok(load_checkpoint(context.repo()?, &checkpoint.commit)?.manifest.nested)
 }
 
 /// What a checkpoint changed since the run's previous one; everything, for the first.
@@ -80,16 +86,22 @@ pub fn diff(
     if let Some(to) = to {
         let after = load_checkpoint(repo, &to.commit)?;
         let objects = Objects::Stored(repo);
+        let mut changes = changes(objects, before.side(), after.side(), &selection)?;
+        let now = nested::Now::Stored(&after.manifest.nested);
+        nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
         return Ok(Difference {
-            changes: changes(objects, before.side(), after.side(), &selection)?,
+            changes,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
             patch: if patch { Some(patch_text(objects, &from.tree, &to.tree, &selection)?) } else { None },
         });
     }
     let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
     let objects = Objects::Captured(&prepared.capture);
+    let mut changes = changes(objects, before.side(), prepared.capture.side(), &selection)?;
+    let now = nested::Now::Captured(&prepared.nested);
+    nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
     Ok(Difference {
-        changes: changes(objects, before.side(), prepared.capture.side(), &selection)?,
+        changes,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
         patch: if patch { Some(patch_text(objects, &from.tree, &prepared.capture.tree, &selection)?) } else { None },
     })

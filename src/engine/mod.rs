@@ -17,6 +17,7 @@ pub mod inspect;
 mod lost;
 pub mod manual_fix;
 mod memory;
+pub mod nested;
 pub mod prune;
 pub mod restore;
 pub mod resume;

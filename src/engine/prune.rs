@@ -18,7 +18,7 @@ use crate::store::views::write_views;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{select, settle};
+use super::{nested, select, settle};
 
 /// What a prune did or would do.
 #[derive(Clone, Debug, Serialize)]
@@ -82,6 +82,7 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
     let references: Vec<_> = doomed.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &references)?;
+    nested::forget(context, repo, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
     let discarded = discard(repo, &lock, &commits);
     Ok(Pruned {

@@ -87,7 +87,7 @@ fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
     checkpoint.state_dir == context.store().dir().to_string_lossy()
 }
 
-fn adopt_one(context: &Context, mut found: Checkpoint) -> Result<Option<String>> {
+pub(super) fn adopt_one(context: &Context, mut found: Checkpoint) -> Result<Option<String>> {
     let mut ledger = context.store().lock()?;
     if ledger.state().checkpoint(&found.id).is_some() {
         return Ok(None);

@@ -8,7 +8,7 @@ use crate::model::selector::Selector;
 
 use super::context::Context;
 use super::error::Result;
-use super::{select, settle};
+use super::{nested, select, settle};
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -40,7 +40,11 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
     if !chosen.is_empty() {
         let repo = context.repo()?;
         for checkpoint in &chosen {
-            let found = load_checkpoint(repo, &checkpoint.commit).and_then(|stored| stored.verify(repo));
+            let found = load_checkpoint(repo, &checkpoint.commit).and_then(|stored| {
+                let mut problems = stored.verify(repo)?;
+                problems.extend(nested::verify(context, repo, &stored.manifest.nested));
+                Ok(problems)
+            });
             let messages = found.unwrap_or_else(|error| vec![error.to_string()]);
             let named = |message| VerifyProblem { checkpoint_id: checkpoint.id.clone(), message };
             problems.extend(messages.into_iter().map(named));

@@ -17,7 +17,7 @@ use super::objects::ObjectWriter;
 use super::repository::{IDENTITY, Repo};
 use super::trees::{self, Flat, parse_oid};
 use super::user_index::GITLINK;
-use crate::model::manifest::{Manifest, PathMode};
+use crate::model::manifest::{Manifest, Nested, PathMode};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
@@ -50,6 +50,16 @@ pub struct CheckpointParts<'a> {
 ///
 /// After writing, the commit and its trees are read back from the repository.
 pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<'_>) -> Result<ObjectId> {
+    write_linked(repo, capture, &capture.manifest.nested, parts)
+}
+
+/// The same; `nested` are the repositories inside with the checkpoints that were taken of them.
+pub fn write_linked(
+    repo: &Repo,
+    capture: &Capture,
+    nested: &[Nested],
+    parts: &CheckpointParts<'_>,
+) -> Result<ObjectId> {
     let writer = &capture.writer;
     let commit = |tree: Oid, parents: &[Oid], message: &str| commit(writer, tree, parents, message, parts.at);
     let mut parents = Vec::new();
@@ -59,7 +69,7 @@ pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<
     if let Some(tree) = &capture.index_tree {
         parents.push(commit(parse_oid(tree)?, &[], "recover: index\n")?);
     }
-    let state = state_tree(capture, parts)?;
+    let state = state_tree(capture, nested, parts)?;
     parents.push(commit(state, &[], "recover: state\n")?);
     let tree = parse_oid(&capture.tree)?;
     let id = commit(tree, &parents, parts.message)?;
@@ -89,12 +99,12 @@ fn memory_files(writer: &ObjectWriter, memory: &[MemoryFile], below: &[u8]) -> R
     Ok(flat)
 }
 
-fn state_tree(capture: &Capture, parts: &CheckpointParts<'_>) -> Result<Oid> {
+fn state_tree(capture: &Capture, nested: &[Nested], parts: &CheckpointParts<'_>) -> Result<Oid> {
     let writer = &capture.writer;
     let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
     let listed = |file: &MemoryFile| PathMode { path: file.path.clone(), mode: file.mode };
     let memory_modes = parts.memory.iter().filter(unusual).map(listed).collect();
-    let manifest = Manifest { memory_modes, ..capture.manifest.clone() };
+    let manifest = Manifest { memory_modes, nested: nested.to_vec(), ..capture.manifest.clone() };
     let manifest = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
     let mut flat = memory_files(writer, parts.memory, b"memory")?;
     for (name, data) in [("manifest.json", manifest.as_slice()), ("events.jsonl", parts.events_jsonl)] {

@@ -36,6 +36,7 @@ pub mod lock;
 mod marked_lock;
 mod names;
 mod nested;
+pub mod nested_refs;
 mod objects;
 mod pack;
 mod place;

@@ -140,5 +140,5 @@ fn flags_of(folder: &Folder) -> u8 {
 }
 
 fn nested(path: &[u8], oid: git2::Oid) -> Nested {
-    Nested { path: RepoPath::new(path), commit: Some(ObjectId(oid.to_string())) }
+    Nested { path: RepoPath::new(path), commit: Some(ObjectId(oid.to_string())), checkpoint: None }
 }

@@ -10,6 +10,7 @@ use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
 use super::database::Database;
 use super::error::{Error, Result};
 use crate::model::manifest::Head;
+use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
 /// The name and address of every commit of ours.
@@ -39,9 +40,25 @@ impl Repo {
     /// refused with [`Error::ForeignOwner`] unless git's own `safe.directory` names it; root may also use those of the
     /// user who called `sudo`.
     pub fn discover(start: &Path, home: Option<&Path>) -> Result<Self> {
+        Self::open(start, RepositoryOpenFlags::empty(), home)
+    }
+
+    /// Opens the repository whose work tree is this very folder of another one's work tree.
+    ///
+    /// A folder without a repository of its own is [`Error::NotARepository`], one whose `core.worktree` is elsewhere
+    /// [`Error::Unsupported`].
+    pub fn nested(outer: &Self, path: &RepoPath, home: Option<&Path>) -> Result<Self> {
+        let folder = path.below(&outer.workdir);
+        let repo = Self::open(&folder, RepositoryOpenFlags::NO_SEARCH, home)?;
+        if repo.workdir != folder {
+            return Err(Error::Unsupported { what: format!("its work tree is {}", repo.workdir.display()) });
+        }
+        Ok(repo)
+    }
+
+    fn open(start: &Path, flags: RepositoryOpenFlags, home: Option<&Path>) -> Result<Self> {
         let none: [&std::ffi::OsStr; 0] = [];
-        let inner = git2::Repository::open_ext(start, RepositoryOpenFlags::empty(), none)
-            .map_err(|source| open_error(start, source))?;
+        let inner = git2::Repository::open_ext(start, flags, none).map_err(|source| open_error(start, source))?;
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
         };

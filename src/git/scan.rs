@@ -23,7 +23,7 @@ use super::repository::Repo;
 use super::user_index::UserIndex;
 use super::walk::{Found, Walk};
 use crate::model::manifest::{CaptureRules, Nested};
-use crate::model::path::{PathReason, RepoPath, UNREADABLE};
+use crate::model::path::{NESTED, PathReason, RepoPath, UNREADABLE};
 
 /// Work trees with fewer folders than this are walked in one thread: starting another takes longer.
 const FEW_FOLDERS: usize = 64;
@@ -178,10 +178,10 @@ impl Scan {
         let commit = head.or(if own { None } else { link });
         // A submodule that was never checked out is an empty folder: nothing is left out.
         if own || !listing.is_empty() {
-            self.skip(folder.path.clone(), "nested repository", None);
+            self.skip(folder.path.clone(), NESTED, None);
         }
         let commit = commit.map(|oid| crate::model::snapshot::ObjectId(oid.to_string()));
-        self.nested.push(Nested { path: folder.path.clone(), commit });
+        self.nested.push(Nested { path: folder.path.clone(), commit, checkpoint: None });
     }
 
     pub fn skip(&mut self, path: RepoPath, reason: &str, size: Option<u64>) {

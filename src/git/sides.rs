@@ -11,7 +11,7 @@ use super::stored::{EMPTY_BLOB, StoredCheckpoint};
 use super::tree_lookup::TreeLookup;
 use super::trees::{self, TREE, child, parse_oid};
 use crate::model::manifest::{Manifest, PathMode};
-use crate::model::path::RepoPath;
+use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
 
 /// A work tree as it is stored or was captured.
@@ -187,6 +187,12 @@ impl<'a> Collected<'a> {
         let listed: BTreeMap<_, _> = manifest.folder_modes.iter().map(|listed| (&listed.path, listed.mode)).collect();
         let mode = |path: &RepoPath| listed.get(path).copied().unwrap_or(manifest.modes.folder);
         let dirs = self.folders.iter().map(|path| (path.clone(), mode(path))).collect();
-        Snapshot { entries: self.entries, dirs, skipped: manifest.skipped.clone() }
+        // What lies in a nested repository is none of this one's paths, whether it was captured there or not.
+        let listed: BTreeSet<&RepoPath> = manifest.skipped.iter().map(|skipped| &skipped.path).collect();
+        let nested = manifest.nested.iter().filter(|nested| !listed.contains(&nested.path));
+        let nested = nested.map(|one| PathReason { path: one.path.clone(), reason: NESTED.to_owned(), size: None });
+        let mut skipped: Vec<_> = manifest.skipped.iter().cloned().chain(nested).collect();
+        skipped.sort();
+        Snapshot { entries: self.entries, dirs, skipped }
     }
 }

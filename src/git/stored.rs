@@ -156,6 +156,33 @@ impl StoredCheckpoint {
     }
 }
 
+impl StoredCheckpoint {
+    /// Whether another checkpoint of the same repository holds the same, nested repositories and working memory aside.
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.tree == other.tree && self.index_tree == other.index_tree && same_manifest(&self.manifest, &other.manifest)
+    }
+}
+
+/// The same modes and empty folders.
+fn same_modes(now: &Manifest, then: &Manifest) -> bool {
+    now.modes == then.modes
+        && now.file_modes == then.file_modes
+        && now.folder_modes == then.folder_modes
+        && now.empty_folders == then.empty_folders
+}
+
+/// The same but for what was skipped. Of nested repositories only the commits are compared: what else they hold is
+/// compared by their own checkpoints.
+fn same_manifest(now: &Manifest, then: &Manifest) -> bool {
+    let commits = |manifest: &Manifest| {
+        manifest.nested.iter().map(|one| (one.path.clone(), one.commit.clone())).collect::<Vec<_>>()
+    };
+    same_modes(now, then)
+        && now.index_extras == then.index_extras
+        && now.head == then.head
+        && commits(now) == commits(then)
+}
+
 impl Capture {
     /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.
     pub fn entry_count(&self) -> u64 {
@@ -165,22 +192,14 @@ impl Capture {
 
     /// Whether a checkpoint holds the same paths with the same content and modes.
     pub fn is_same_tree(&self, previous: &StoredCheckpoint) -> bool {
-        let (now, then) = (&self.manifest, &previous.manifest);
-        self.tree == previous.tree
-            && now.modes == then.modes
-            && now.file_modes == then.file_modes
-            && now.folder_modes == then.folder_modes
-            && now.empty_folders == then.empty_folders
+        self.tree == previous.tree && same_modes(&self.manifest, &previous.manifest)
     }
 
-    /// Whether a checkpoint holds the same: content, modes, empty folders, index, HEAD and working memory.
+    /// Whether a checkpoint holds the same: content, modes, empty folders, index, HEAD and working memory. Of nested
+    /// repositories only the commits are compared.
     pub fn same_as(&self, previous: &StoredCheckpoint, memory: &[MemoryFile]) -> Result<bool> {
         let (now, then) = (&self.manifest, &previous.manifest);
-        let same = self.is_same_tree(previous)
-            && self.index_tree == previous.index_tree
-            && now.index_extras == then.index_extras
-            && now.nested == then.nested
-            && now.head == then.head;
+        let same = self.tree == previous.tree && self.index_tree == previous.index_tree && same_manifest(now, then);
         let memory = memory_tree(&self.writer, memory)?.map(|oid| ObjectId(oid.to_string()));
         Ok(same && memory == previous.memory_tree)
     }

@@ -120,6 +120,9 @@ pub struct Nested {
     pub path: RepoPath,
     /// The commit its HEAD is at, where it could be read.
     pub commit: Option<ObjectId>,
+    /// The commit of its own checkpoint, in its own object database; `None` where it was not captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<ObjectId>,
 }
 
 /// Everything a checkpoint knows beside its trees.

@@ -45,6 +45,12 @@ impl RepoPath {
             || self.0.strip_prefix(other.0.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
+    /// Where it is, below this folder.
+    pub fn below(&self, root: &std::path::Path) -> std::path::PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+        root.join(std::ffi::OsStr::from_bytes(&self.0))
+    }
+
     /// The path of `name` in this folder.
     #[must_use]
     pub fn join(&self, name: &[u8]) -> Self {
@@ -122,6 +128,8 @@ pub struct PathReason {
     pub size: Option<u64>,
 }
 
+/// How the reason of a path begins that is a repository of its own.
+pub const NESTED: &str = "nested repository";
 /// How the reason of a path begins that should have been captured and could not be.
 pub const UNREADABLE: &str = "cannot be read";
 

@@ -15,6 +15,7 @@ mod head;
 mod live;
 mod manual_fix;
 mod memory;
+mod nested;
 mod output;
 mod places;
 mod prune;

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::engine::checkpoint::{Request, create as take, pin as set_pin, preview};
-use crate::engine::inspect::{diff as compare, patch_since_previous, show as look};
+use crate::engine::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
 use crate::engine::prune::prune as remove;
 use crate::engine::restore::{Commits, RestoreRequest, restore_with as put_back};
 use crate::engine::verify::verify as check;
-use crate::engine::{Context, Result, select, settle};
+use crate::engine::{Context, Result, nested, select, settle};
 use crate::model::checkpoint::{Checkpoint, LaneFields};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::selector::Selector;
@@ -95,7 +95,12 @@ fn show(context: &Context, args: &ShowArgs) -> Result<Reply> {
     let state = settle::load_settled(context)?;
     let checkpoint = select::checkpoint(context, &state, &args.selector)?;
     let mut text = render::checkpoint_text(checkpoint, context.clock.now());
-    let mut document = json!({"checkpoint": checkpoint, "files": look(context, checkpoint)?});
+    let nested = show_nested(context, checkpoint)?;
+    for inside in &nested {
+        let what = inside.checkpoint.as_ref().map_or_else(|| "not captured".to_owned(), ToString::to_string);
+        text.push_str(&format!("{:<12}{}: {what}\n", "nested", escape(&inside.path.to_lossy())));
+    }
+    let mut document = json!({"checkpoint": checkpoint, "files": look(context, checkpoint)?, "nested": nested});
     if args.patch {
         let patch = String::from_utf8_lossy(&patch_since_previous(context, &state, checkpoint)?).into_owned();
         text = format!("{text}\n{patch}");
@@ -137,8 +142,9 @@ fn diff(context: &Context, args: &DiffArgs) -> Result<Reply> {
 
 fn restore(context: &Context, args: &RestoreArgs) -> Result<Reply> {
     context.require_something()?;
+    let selector = nested::adopt(context, &args.selector)?;
     let request = |state: &State| {
-        let checkpoint = select::checkpoint(context, state, &args.selector)?;
+        let checkpoint = select::checkpoint(context, state, &selector)?;
         Ok(RestoreRequest {
             kind: OperationKind::Restore,
             run: Some(checkpoint.run.clone()),

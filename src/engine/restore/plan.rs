@@ -25,6 +25,7 @@ use super::super::checkpoint::{Prepared, prepare_under};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::memory::{self, MemoryPlan};
+use super::super::nested;
 use super::head::{self, HeadPlan};
 use super::{RestoreRequest, RestoreResult};
 
@@ -99,7 +100,8 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     }
 
     let (prepared, files) = if request.scope.covers_files() {
-        let (prepared, files) = file_plan(context, state, request, lock, &stored, &selection)?;
+        let (prepared, mut files) = file_plan(context, state, request, lock, &stored, &selection)?;
+        nested::keep(repo.workdir(), &prepared.nested, &stored.manifest.nested, &selection, &mut files.kept);
         check(repo, &files, Expect::Captured)?;
         (prepared, files)
     } else {
@@ -214,8 +216,8 @@ fn capture_both(
     });
     let also: BTreeSet<RepoPath> = missing.map(|(path, _)| path.clone()).collect();
     if !also.is_empty() {
-        let Prepared { capture, lock, .. } = prepared;
-        drop(capture);
+        let Prepared { capture, nested, lock, .. } = prepared;
+        drop((capture, nested));
         prepared = prepare_under(context, lock, &also)?;
         (now, target) = compare(&prepared)?;
     }
