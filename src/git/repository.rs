@@ -164,6 +164,18 @@ impl Repo {
         }
     }
 
+    /// Whether some objects may be missing because a server has promised them.
+    pub(super) fn is_partial_clone(&self) -> bool {
+        let Ok(config) = self.inner.config() else { return false };
+        let Ok(mut entries) = config.entries(Some("^remote\\..*\\.promisor$")) else { return false };
+        let mut partial = false;
+        while let Some(Ok(entry)) = entries.next() {
+            // Without a value it means yes.
+            partial |= !entry.has_value() || git2::Config::parse_bool(entry.value_bytes()).unwrap_or(false);
+        }
+        partial
+    }
+
     /// The object database.
     pub(super) fn database(&self) -> Result<Database<'_>> {
         Database::open(&self.inner)

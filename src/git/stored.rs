@@ -131,6 +131,8 @@ impl StoredCheckpoint {
     /// Objects of this checkpoint that are missing or damaged, as sentences; empty when all is well. Reads everything.
     pub fn verify(&self, repo: &Repo) -> Result<Vec<String>> {
         let database = repo.database()?;
+        let (odb, partial_clone) =
+            (repo.inner.odb().map_err(Error::git("open the object database"))?, repo.is_partial_clone());
         let mut problems = Vec::new();
         let mut seen = BTreeSet::new();
         for tree in [Some(&self.tree), self.index_tree.as_ref(), Some(&self.state_tree)].into_iter().flatten() {
@@ -143,6 +145,10 @@ impl StoredCheckpoint {
             };
             for (path, (mode, oid)) in flat {
                 if kind_of(mode)? == EntryKind::Gitlink || !seen.insert(oid) {
+                    continue;
+                }
+                // Nothing needs the content of a file that was left out of a checkout and never fetched.
+                if Some(tree) == self.index_tree.as_ref() && partial_clone && !odb.exists(oid) {
                     continue;
                 }
                 let read = database.blob(oid).ok();

@@ -16,6 +16,7 @@ mod live;
 mod manual_fix;
 mod memory;
 mod nested;
+mod odd;
 mod output;
 mod places;
 mod prune;
