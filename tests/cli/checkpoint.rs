@@ -203,13 +203,15 @@ fn what_is_left_out_is_listed() {
     env.write(".ultraplan/recover.toml", "[checkpoint]\nmax_file_size = \"1 KiB\"\nexclude = [\"secret/**\"]\n");
     env.write("big.bin", vec![7; 2000]);
     env.write("secret/key", "k\n");
-    env.sh("mkfifo pipe; git init -q inner; echo i > inner/f").expect(0);
+    env.sh("mkfifo pipe; git init -q inner; cp big.bin inner/big.bin").expect(0);
     let made = env.json(0, &["checkpoint", "create"]);
     let skipped = paths(&made["checkpoint"]["skipped"]);
-    for path in ["big.bin", "pipe", "inner"] {
+    for path in ["big.bin", "pipe", "inner/big.bin"] {
         assert!(skipped.iter().any(|one| one == path), "{path}: {made}");
     }
     assert!(skipped.iter().any(|one| one.starts_with("secret")), "{made}");
+    // The repository inside gets a checkpoint of its own.
+    env.sh("rm -rf inner").expect(0);
     let kept = seen(env.work());
     env.write("a.txt", "two\n");
     let back = env.json(0, &["rollback", "--to", "latest", "--edits", "discard"]);
