@@ -84,7 +84,7 @@ fn remove(repo: &Repo, commits: &[ObjectId], done: &mut Discarded) -> Result<()>
     }
     for gone in gone {
         let left = remove_files(&objects, &gone, &needed, done)?;
-        gone.leave(left)?;
+        gone.leave(repo, left)?;
     }
     Ok(())
 }

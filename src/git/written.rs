@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use git2::Oid;
@@ -15,7 +15,7 @@ use super::error::{Error, Result};
 use super::publish::Published;
 use super::refs::list_refs;
 use super::repository::Repo;
-use crate::durable::write_atomic_unsynced;
+use crate::durable::temporary_prefix;
 
 const HEAD: &str = "recover-written 1";
 const GONE: &str = ".gone";
@@ -83,9 +83,8 @@ pub(super) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since: SystemT
         |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0));
     let list = List { at: nanos(SystemTime::now()), since: nanos(since), base, files };
     let folder = folder(repo);
-    let written = fs::create_dir_all(&folder)
-        .and_then(|()| write_atomic_unsynced(&folder.join(commit.to_string()), list.encode().as_bytes()));
-    if let Err(error) = written {
+    let written = fs::create_dir_all(&folder).map_err(Error::at(&folder));
+    if let Err(error) = written.and_then(|()| list.write(repo, &folder.join(commit.to_string()))) {
         tracing::debug!(%error, "the objects of {commit} were not noted");
     }
 }
@@ -133,16 +132,22 @@ pub(super) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>>
 
 impl Gone {
     /// Keeps what is left for the next time, or removes the list.
-    pub fn leave(self, files: Published) -> Result<()> {
+    pub fn leave(self, repo: &Repo, files: Published) -> Result<()> {
         if files == Published::default() {
             return fs::remove_file(&self.path).map_err(Error::at(&self.path));
         }
-        let list = List { files, ..self.list };
-        write_atomic_unsynced(&self.path, list.encode().as_bytes()).map_err(Error::at(&self.path))
+        List { files, ..self.list }.write(repo, &self.path)
     }
 }
 
 impl List {
+    /// Written in the worktree's own folder, where what a kill leaves is reaped, and renamed.
+    fn write(&self, repo: &Repo, path: &Path) -> Result<()> {
+        let draft = repo.recover_dir()?.join(format!("{}written", temporary_prefix()));
+        fs::write(&draft, self.encode()).map_err(Error::at(&draft))?;
+        fs::rename(&draft, path).map_err(Error::at(path))
+    }
+
     fn encode(&self) -> String {
         let mut text = format!("{HEAD}\nat {}\nsince {}\n", self.at, self.since);
         if let Some(base) = &self.base {
