@@ -161,7 +161,7 @@ pub fn record(
         let linked = before.map(|stored| stored.manifest.nested).unwrap_or_default();
         nested::record(context, &prepared.nested, &capture.manifest.nested, &linked, &checkpoint)?
     };
-    checkpoint.commit = write_linked(repo, capture, &links, &parts)?;
+    checkpoint.commit = write_linked(repo, capture, &links, None, &parts)?;
     let reference = ref_name(&key.run_id, &checkpoint.id);
     set_ref(repo, &prepared.lock, &reference, &checkpoint.commit)?;
     capture.remember(&reference, &checkpoint.commit);

@@ -284,7 +284,7 @@ impl NestedCapture {
             let message = self.message(context, &id, checkpoint)?;
             let parts =
                 CheckpointParts { memory: &[], events_jsonl: b"", message: &message, at: checkpoint.created_at };
-            write_linked(&self.repo, &self.capture, &links, &parts)?
+            write_linked(&self.repo, &self.capture, &links, None, &parts)?
         };
         let reference = ref_name(&checkpoint.run.run_id, &id);
         set_ref(&self.repo, &self.lock, &reference, &commit)?;

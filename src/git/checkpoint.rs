@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use git2::{ObjectType, Oid};
 
+use super::branch_commit::Committed;
 use super::capture::Capture;
 use super::error::{Error, Result};
 use super::names;
@@ -50,26 +51,36 @@ pub struct CheckpointParts<'a> {
 ///
 /// After writing, the commit and its trees are read back from the repository.
 pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<'_>) -> Result<ObjectId> {
-    write_linked(repo, capture, &capture.manifest.nested, parts)
+    write_linked(repo, capture, &capture.manifest.nested, None, parts)
 }
 
-/// The same; `nested` are the repositories inside with the checkpoints that were taken of them.
+/// The same; `nested` are the repositories inside with the checkpoints that were taken of them. After what was captured
+/// became a commit on the branch, HEAD and index are recorded as that left them.
 pub fn write_linked(
     repo: &Repo,
     capture: &Capture,
     nested: &[Nested],
+    committed: Option<&Committed>,
     parts: &CheckpointParts<'_>,
 ) -> Result<ObjectId> {
     let writer = &capture.writer;
     let commit = |tree: Oid, parents: &[Oid], message: &str| commit(writer, tree, parents, message, parts.at);
     let mut parents = Vec::new();
-    if let Some(base) = &capture.head.commit {
+    let head = committed.map_or(&capture.head, |committed| &committed.head);
+    if let Some(base) = &head.commit {
         parents.push(parse_oid(base)?);
     }
-    if let Some(tree) = &capture.index_tree {
+    let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| Some(&committed.index_tree));
+    if let Some(tree) = index_tree {
         parents.push(commit(parse_oid(tree)?, &[], "recover: index\n")?);
     }
-    let state = state_tree(capture, nested, parts)?;
+    let mut manifest = Manifest { nested: nested.to_vec(), ..capture.manifest.clone() };
+    if let Some(committed) = committed {
+        manifest.head = committed.head.clone();
+        manifest.has_index = true;
+        manifest.index_extras.clone_from(&committed.index_extras);
+    }
+    let state = state_tree(capture, manifest, parts)?;
     parents.push(commit(state, &[], "recover: state\n")?);
     let tree = parse_oid(&capture.tree)?;
     let id = commit(tree, &parents, parts.message)?;
@@ -99,18 +110,18 @@ fn memory_files(writer: &ObjectWriter, memory: &[MemoryFile], below: &[u8]) -> R
     Ok(flat)
 }
 
-fn state_tree(capture: &Capture, nested: &[Nested], parts: &CheckpointParts<'_>) -> Result<Oid> {
+fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>) -> Result<Oid> {
     let writer = &capture.writer;
     let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
     let listed = |file: &MemoryFile| PathMode { path: file.path.clone(), mode: file.mode };
     let memory_modes = parts.memory.iter().filter(unusual).map(listed).collect();
-    let manifest = Manifest { memory_modes, nested: nested.to_vec(), ..capture.manifest.clone() };
-    let manifest = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
+    let manifest = Manifest { memory_modes, ..manifest };
+    let encoded = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
     let mut flat = memory_files(writer, parts.memory, b"memory")?;
-    for (name, data) in [("manifest.json", manifest.as_slice()), ("events.jsonl", parts.events_jsonl)] {
+    for (name, data) in [("manifest.json", encoded.as_slice()), ("events.jsonl", parts.events_jsonl)] {
         flat.insert(RepoPath::from(name), (0o100_644, writer.write(ObjectType::Blob, data)?));
     }
-    for extra in &capture.manifest.index_extras {
+    for extra in &manifest.index_extras {
         let oid = parse_oid(&extra.oid)?;
         // A blob that is gone already cannot be kept; the index it stands in is the user's own.
         if extra.mode != GITLINK && writer.contains(oid)? {

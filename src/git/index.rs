@@ -19,21 +19,22 @@ use super::objects::sync_folder;
 use super::place;
 use super::repository::Repo;
 use super::stored::StoredCheckpoint;
-use super::trees::{self, parse_oid};
+use super::trees::{self, Flat, parse_oid};
 use super::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex, open_index};
 use crate::durable::temporary_prefix;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
 /// The user's index, locked; the lock goes with it.
-struct LockedIndex {
+pub(super) struct LockedIndex {
     index: PathBuf,
     draft: PathBuf,
     _lock: MarkedLock,
 }
 
 impl LockedIndex {
-    fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
+    /// Takes git's lock of the index, waiting up to `timeout`; after that [`Error::Locked`].
+    pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
         let own = repo.recover_dir()?;
         let index = repo.git_dir().join("index");
         let lock = MarkedLock::acquire(&own, "index", &index, timeout)?;
@@ -59,6 +60,57 @@ impl LockedIndex {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The index as it is.
+    pub fn read(&self) -> Result<Index> {
+        self.draft()
+    }
+
+    /// The bytes of the index; `None` where there is none.
+    pub fn content(&self) -> Result<Option<Vec<u8>>> {
+        match fs::read(&self.index) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(&self.index, error)),
+        }
+    }
+
+    /// Puts an index back that [`Self::content`] has read.
+    pub fn put_back(&self, content: Option<&[u8]>) -> Result<()> {
+        match content {
+            Some(bytes) => {
+                fs::write(&self.draft, bytes).map_err(Error::at(&self.draft))?;
+                fs::rename(&self.draft, &self.index).map_err(Error::at(&self.index))
+            }
+            None => fs::remove_file(&self.index).map_err(Error::at(&self.index)),
+        }
+    }
+
+    /// Makes the index hold exactly these entries, as after a commit of them. Entries that are right already keep their
+    /// stat data and their flags.
+    pub fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
+        let mut index = self.draft()?;
+        let mut folders = Folders::new(dirs::open_root(repo.workdir())?);
+        let on_disk = |path: &RepoPath| super::nested::absolute(std::path::Path::new(""), path);
+        let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
+        let right = |entry: &IndexEntry| {
+            let wanted = flat.get(&RepoPath::new(entry.path.clone()));
+            stage(entry) == 0 && entry.flags_extended & INTENT_TO_ADD == 0 && wanted == Some(&(entry.mode, entry.id))
+        };
+        let wrong: Vec<IndexEntry> = index.iter().filter(|entry| !right(entry)).collect();
+        for entry in wrong {
+            let (stage, path) = (i32::from(stage(&entry)), RepoPath::new(entry.path));
+            index.remove(&on_disk(&path), stage).map_err(Error::git(format!("take {path} out of the index")))?;
+        }
+        for (path, (mode, oid)) in flat {
+            if index.get_path(&on_disk(path), 0).is_none() {
+                let mut entry = entry(path, *mode, *oid);
+                refresh(&mut folders, path, &mut entry);
+                index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+            }
+        }
+        self.replace(index)
     }
 
     /// Puts the draft in the index's place, durably.

@@ -7,12 +7,15 @@
 //! - [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares two of them.
 //! - [`discard`] removes the objects of checkpoints that are gone: `written` lists them, `roots` and `reachable` find who
 //!   needs them.
+//! - [`branch_commit`], [`patch`] and [`bundle`] keep the same content in other forms beside it.
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
 //!   process of one that was cut off. [`head`] moves branches, [`index`] writes the user's index, [`diff`] compares.
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
 mod assemble;
+pub mod branch_commit;
+pub mod bundle;
 mod cache;
 pub mod capture;
 pub mod checkpoint;
@@ -39,6 +42,7 @@ mod nested;
 pub mod nested_refs;
 mod objects;
 mod pack;
+pub mod patch;
 mod place;
 mod publish;
 mod reachable;

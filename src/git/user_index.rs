@@ -12,7 +12,7 @@ use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
 use super::index_file::IndexFile;
 use super::repository::Repo;
-use super::trees::{self, Sink};
+use super::trees::{self, Flat, Sink};
 use crate::model::manifest::IndexExtra;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -230,6 +230,12 @@ impl UserIndex {
         let in_tree = self.entries.iter().filter(|entry| entry.in_tree);
         let paths: Vec<_> = in_tree.map(|entry| (path_of(&self.names, entry), entry.mode, entry.oid)).collect();
         trees::build(&paths, sink).map(Some)
+    }
+
+    /// The entries of the index's tree.
+    pub fn flat(&self) -> Flat {
+        let in_tree = self.entries.iter().filter(|entry| entry.in_tree);
+        in_tree.map(|entry| (RepoPath::new(path_of(&self.names, entry)), (entry.mode, entry.oid))).collect()
     }
 
     /// The tracked repositories inside: submodules.
