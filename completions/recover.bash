@@ -85,6 +85,9 @@ _recover() {
             recover__subcmd__checkpoint,diff)
                 cmd="recover__subcmd__checkpoint__subcmd__diff"
                 ;;
+            recover__subcmd__checkpoint,export)
+                cmd="recover__subcmd__checkpoint__subcmd__export"
+                ;;
             recover__subcmd__checkpoint,list)
                 cmd="recover__subcmd__checkpoint__subcmd__list"
                 ;;
@@ -504,7 +507,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__checkpoint)
-            opts="-C -y -q -v -h --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help create list show diff restore prune pin unpin verify"
+            opts="-C -y -q -v -h --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help create list show diff restore prune pin unpin verify export"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -556,7 +559,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__checkpoint__subcmd__create)
-            opts="-m -C -y -q -v -h --message --iteration --type --trigger --if-changed --pin --stage --status --base-branch --notes --test-command --exit-code --head-sha --commit-sha --target-branch --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            opts="-m -C -y -q -v -h --message --iteration --type --trigger --storage --if-changed --if-due --pin --stage --status --base-branch --notes --test-command --exit-code --head-sha --commit-sha --target-branch --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -580,6 +583,10 @@ _recover() {
                     ;;
                 --trigger)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --storage)
+                    COMPREPLY=($(compgen -W "snapshot commit patch" -- "${cur}"))
                     return 0
                     ;;
                 --stage)
@@ -672,6 +679,88 @@ _recover() {
             case "${prev}" in
                 --path)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -C)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --run)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lane)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --task)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        recover__subcmd__checkpoint__subcmd__export)
+            opts="-C -y -q -v -h --patch --bundle --force --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --patch)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --bundle)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 -C)
@@ -1332,7 +1421,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__doctor)
-            opts="-C -y -q -v -h --repair --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            opts="-C -y -q -v -h --repair --rebuild --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

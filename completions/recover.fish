@@ -49,7 +49,7 @@ complete -c recover -n "__fish_recover_needs_command" -f -a "resume" -d 'Take a 
 complete -c recover -n "__fish_recover_needs_command" -f -a "rollback" -d 'Put the work tree back to a checkpoint. A verified safety checkpoint comes first: `recover undo` takes it back'
 complete -c recover -n "__fish_recover_needs_command" -f -a "undo" -d 'Take back the last rollback, restore or undo of this work tree'
 complete -c recover -n "__fish_recover_needs_command" -f -a "redo" -d 'Do again what `undo` took back'
-complete -c recover -n "__fish_recover_needs_command" -f -a "checkpoint" -d 'Create, list, inspect, compare, restore, pin and prune checkpoints'
+complete -c recover -n "__fish_recover_needs_command" -f -a "checkpoint" -d 'Create, list, inspect, compare, restore, pin, prune and export checkpoints'
 complete -c recover -n "__fish_recover_needs_command" -f -a "manual-fix" -d 'Hand over to a person: fix, verify, continue'
 complete -c recover -n "__fish_recover_needs_command" -f -a "retry-status" -d 'Whether and when another attempt is allowed'
 complete -c recover -n "__fish_recover_needs_command" -f -a "attempt" -d 'Record attempts of a loop that runs its own commands'
@@ -205,38 +205,42 @@ complete -c recover -n "__fish_recover_using_subcommand redo" -l dry-run -d 'Sho
 complete -c recover -n "__fish_recover_using_subcommand redo" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand redo" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand redo" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l phase -d 'The run\'s phase' -r
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l lane -d 'The run\'s lane' -r
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l task -d 'The task that the run works on' -r
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'
 never\t'Never'"
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l json -d 'Print one JSON document on stdout and nothing else there'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -s y -l yes -d 'Answer yes to every question'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l no-input -d 'Never ask; what would need an answer is refused (13)'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -l dry-run -d 'Show what would be done and change nothing'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -s q -l quiet -d 'Only errors on stderr'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "create" -d 'Capture the work tree, the index, HEAD and the working memory as a hidden commit under `refs/recover/`'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "list" -d 'List checkpoints, oldest first'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "show" -d 'Show one checkpoint'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "diff" -d 'Compare two checkpoints, or one with the work tree'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "restore" -d 'Put the files of a checkpoint back; the run\'s bookkeeping stays as it is. Undoable like a rollback'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "prune" -d 'Remove checkpoints by policy, with a reason for each. Pinned ones, milestones, undo targets, and the initial and last good one of runs that have not ended are never removed'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "pin" -d 'Keep a checkpoint whatever the limits say'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "unpin" -d 'Let the limits apply to a checkpoint again'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify" -f -a "verify" -d 'Check that checkpoints can be restored in full; exit 12 names what is missing'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "create" -d 'Capture the work tree, the index, HEAD and the working memory as a hidden commit under `refs/recover/`'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "list" -d 'List checkpoints, oldest first'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "show" -d 'Show one checkpoint'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "diff" -d 'Compare two checkpoints, or one with the work tree'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "restore" -d 'Put the files of a checkpoint back; the run\'s bookkeeping stays as it is. Undoable like a rollback'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "prune" -d 'Remove checkpoints by policy, with a reason for each. Pinned ones, milestones, undo targets, and the initial and last good one of runs that have not ended are never removed'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "pin" -d 'Keep a checkpoint whatever the limits say'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "unpin" -d 'Let the limits apply to a checkpoint again'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "verify" -d 'Check that checkpoints can be restored in full; exit 12 names what is missing'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "export" -d 'Write a checkpoint to a file that works elsewhere: a patch against its base commit, or a bundle with its commit'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -s m -l message -d 'The headline' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l iteration -d 'The iteration it is taken after' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l type -d 'What kind of moment it marks' -r -f -a "phase\t'A milestone'
 task\t'A unit of progress'
 operation\t'Before or after a single operation'"
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l trigger -d 'Why it is taken' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l storage -d 'How to keep it beside the hidden commit; else as configured' -r -f -a "snapshot\t'The hidden commit alone'
+commit\t'Also a commit on the branch'
+patch\t'Also a patch file against HEAD'"
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l stage -d 'The lane\'s stage' -r -f -a "before_lane_start\t''
 after_lane_start\t''
 after_lane_tests\t''
@@ -267,6 +271,7 @@ never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l if-changed -d 'Nothing when nothing changed since the run\'s previous checkpoint'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l if-due -d 'Nothing while the run\'s previous checkpoint is younger than `[checkpoint] interval`'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l pin -d 'Keep it whatever the limits say'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -s y -l yes -d 'Answer yes to every question'
@@ -435,6 +440,26 @@ complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_s
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from verify" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l patch -d 'As a patch that `git apply` takes on a clean checkout of the base commit; - for standard output' -r -F
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l bundle -d 'As a git bundle from which `git fetch` takes the checkpoint in any repository; - for standard output' -r -F
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l force -d 'Replace the file that is there'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l phase -d 'The run\'s phase' -r
@@ -803,6 +828,7 @@ never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l repair -d 'Mend what can be mended'
+complete -c recover -n "__fish_recover_using_subcommand doctor" -l rebuild -d 'Make a lost or damaged ledger again from the checkpoints and what can be read of it; the old one is kept aside'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -s y -l yes -d 'Answer yes to every question'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l no-input -d 'Never ask; what would need an answer is refused (13)'

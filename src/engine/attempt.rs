@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
-use crate::model::decision::Decision;
+use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, EventSource, Payload};
 use crate::model::failure::{Condition, Failure};
 use crate::model::feedback::FeedbackResults;
@@ -219,10 +219,44 @@ fn end_locked(
         attempt: Some(started.attempt),
         verdict: if cancelled { Verdict::Unverified } else { verdict },
         feedback_results: ending.feedback_results.clone(),
+        saves_progress: decision.as_ref().is_some_and(|decision| decision.has(Action::Continue)),
         ..Request::default()
     };
+    let outcome = match (&failure, cancelled) {
+        (None, _) => AttemptOutcome::Passed,
+        (Some(_), true) => AttemptOutcome::Cancelled,
+        (Some(_), false) => AttemptOutcome::Failed,
+    };
+    let reacts = outcome == AttemptOutcome::Failed;
+    let following = |checkpoint_id: Option<&str>| {
+        let end = AttemptEnd {
+            iteration: started.iteration,
+            attempt: started.attempt,
+            outcome,
+            charged,
+            duration_ms: ending.duration_ms,
+            exit_code: ending.exit_code,
+            signal: ending.signal.clone(),
+            timed_out: ending.timed_out,
+            log_path: ending.log_path.clone(),
+            approach: ending.approach.clone(),
+            checkpoint_id: checkpoint_id.map(str::to_owned),
+            conditions: failure.as_ref().map(|failure| failure.conditions.clone()).unwrap_or_default(),
+            failure: failure.clone(),
+            feedback_results: ending.feedback_results.clone(),
+            decision: decision.clone(),
+            commits: commits.clone(),
+            agent_session: ending.agent_session.clone(),
+        };
+        let mut events = vec![NewEvent::about(key, Payload::AttemptEnded(Box::new(end)))];
+        if let (Some(failure), Some(decision), true) = (&failure, &decision, reacts) {
+            events.push(loop_event(key, failure, decision, ending.plan.unwrap_or(u64::from(started.iteration))));
+        }
+        events
+    };
     let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
-        checkpoint::record(context, ledger, key, prepared, request).map_err(|error| error.to_string())
+        let recorded = checkpoint::record_with(context, ledger, key, prepared, request, |id| following(Some(id)));
+        recorded.map_err(|error| error.to_string())
     });
     let (checkpoint, checkpoint_error) = match recorded {
         Ok(checkpoint) => (Some(checkpoint), None),
@@ -232,38 +266,10 @@ fn end_locked(
         }
     };
     let mut events: Vec<NewEvent> = checkpoint.as_ref().map(checkpoint::event).into_iter().collect();
-    let outcome = match (&failure, cancelled) {
-        (None, _) => AttemptOutcome::Passed,
-        (Some(_), true) => AttemptOutcome::Cancelled,
-        (Some(_), false) => AttemptOutcome::Failed,
-    };
-    events.push(NewEvent::about(
-        key,
-        Payload::AttemptEnded(Box::new(AttemptEnd {
-            iteration: started.iteration,
-            attempt: started.attempt,
-            outcome,
-            charged,
-            duration_ms: ending.duration_ms,
-            exit_code: ending.exit_code,
-            signal: ending.signal,
-            timed_out: ending.timed_out,
-            log_path: ending.log_path,
-            approach: ending.approach,
-            checkpoint_id: checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone()),
-            conditions: failure.as_ref().map(|failure| failure.conditions.clone()).unwrap_or_default(),
-            failure: failure.clone(),
-            feedback_results: ending.feedback_results,
-            decision: decision.clone(),
-            commits,
-            agent_session: ending.agent_session,
-        })),
-    ));
-    let reacts = outcome == AttemptOutcome::Failed;
-    if let (Some(failure), Some(decision), true) = (&failure, &decision, reacts) {
-        events.push(loop_event(key, failure, decision, ending.plan.unwrap_or(u64::from(started.iteration))));
-    }
-    ledger.append(context.clock.now(), events)?;
+    events.extend(following(checkpoint.as_ref().map(|checkpoint| checkpoint.id.as_str())));
+    // At the time that the checkpoint says too, so that what it carries are these very events.
+    let at = checkpoint.as_ref().map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
+    ledger.append(at, events)?;
 
     let result = match (&decision, reacts) {
         (Some(decision), true) => {

@@ -29,7 +29,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
-use super::{memory, select, settle};
+use super::{memory, select, settle, storage};
 
 /// What a checkpoint says beside what it captures.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +52,10 @@ pub struct Request {
     pub lane_fields: LaneFields,
     /// Whether retention must leave it alone.
     pub pinned: bool,
+    /// How it is kept, where that was asked for; else as configured.
+    pub storage: Option<StorageType>,
+    /// Whether it may become a commit on the branch although it is not good: progress that goes on later (A8).
+    pub saves_progress: bool,
 }
 
 /// A capture that is not recorded yet, and the lock it was made under.
@@ -106,6 +110,19 @@ pub fn record(
     prepared: &Prepared,
     request: Request,
 ) -> Result<Checkpoint> {
+    record_with(context, ledger, key, prepared, request, |_| Vec::new())
+}
+
+/// The same where more events than [`event`] follow in the same hold of the lock. They are known already and go into the
+/// checkpoint too, so that a ledger which is rebuilt from it has them; `following` makes them of the checkpoint's id.
+pub fn record_with(
+    context: &Context,
+    ledger: &Exclusive,
+    key: &RunKey,
+    prepared: &Prepared,
+    request: Request,
+    following: impl FnOnce(&str) -> Vec<NewEvent>,
+) -> Result<Checkpoint> {
     let repo = context.repo()?;
     let state = ledger.state();
     let now = context.clock.now();
@@ -116,11 +133,15 @@ pub fn record(
     let capture = &prepared.capture;
     let after_iteration =
         request.after_iteration.unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
+    let task_id = run.and_then(|run| run.task_id.clone()).or_else(|| context.naming().task.clone());
+    let task = task_id.as_deref();
+    let subject = storage::Subject { key, task, id: &id, after_iteration, request: &request };
+    let kept = storage::keep(context, prepared, &subject)?;
     let mut checkpoint = Checkpoint {
         id,
         seq,
         run: key.clone(),
-        task_id: run.and_then(|run| run.task_id.clone()).or_else(|| context.naming().task.clone()),
+        task_id,
         lane_fields: request.lane_fields,
         kind: request.kind,
         trigger: if request.trigger.is_empty() { trigger::MANUAL.to_owned() } else { request.trigger },
@@ -129,12 +150,13 @@ pub fn record(
         after_iteration,
         attempt: request.attempt,
         verdict: request.verdict,
-        storage_type: StorageType::Snapshot,
+        storage_type: kept.storage_type,
         commit: ObjectId(String::new()),
         tree: capture.tree.clone(),
-        base_commit: capture.head.commit.clone(),
+        base_commit: kept.committed.as_ref().map_or(&capture.head, |committed| &committed.head).commit.clone(),
         head_ref: capture.head.branch.clone(),
-        patch_path: None,
+        branch_commit: kept.committed.as_ref().map(|committed| committed.commit.clone()),
+        patch_path: kept.patch_path,
         previous: previous.map(|checkpoint| checkpoint.id.clone()),
         created_at: now,
         description: request.description,
@@ -151,7 +173,9 @@ pub fn record(
         checkpoint.description = headline(&checkpoint);
     }
     let since = run.map_or(0, |run| run.checkpoint_event_seq);
-    let events = events_of(ledger, key, since)?;
+    let mut events = events_of(ledger, key, since)?;
+    // The checkpoint's own event comes first.
+    events.extend(ledger.lines_to_come(now, 1, following(&checkpoint.id))?.into_bytes());
     let message = message(&checkpoint)?;
     let parts = CheckpointParts { memory: &prepared.memory, events_jsonl: &events, message: &message, at: now };
     let links = if prepared.nested.is_empty() {
@@ -161,7 +185,7 @@ pub fn record(
         let linked = before.map(|stored| stored.manifest.nested).unwrap_or_default();
         nested::record(context, &prepared.nested, &capture.manifest.nested, &linked, &checkpoint)?
     };
-    checkpoint.commit = write_linked(repo, capture, &links, None, &parts)?;
+    checkpoint.commit = write_linked(repo, capture, &links, kept.committed.as_ref(), &parts)?;
     let reference = ref_name(&key.run_id, &checkpoint.id);
     set_ref(repo, &prepared.lock, &reference, &checkpoint.commit)?;
     capture.remember(&reference, &checkpoint.commit);
@@ -280,14 +304,30 @@ fn totals_since(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Cha
     Ok(totals)
 }
 
-/// A checkpoint on request. `if_changed`: the run's latest one where nothing has changed since, and `false`.
-pub fn create(context: &Context, request: Request, if_changed: bool) -> Result<(bool, Checkpoint)> {
+/// When a checkpoint on request is not taken: the run's latest one is the answer then.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unless {
+    /// Nothing has changed since the latest one.
+    pub unchanged: bool,
+    /// The latest one is younger than `[checkpoint] interval` (S10).
+    pub recent: bool,
+}
+
+/// A checkpoint on request, and whether it is a new one.
+pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bool, Checkpoint)> {
     context.check_safe_mode("taking a checkpoint")?;
     settle::settle(context)?;
+    if unless.recent
+        && let Some(latest) = not_due(context)?
+    {
+        return Ok((false, latest));
+    }
     let prepared = prepare(context, &BTreeSet::new())?;
     let mut ledger = context.store().lock()?;
     let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
-    if if_changed && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)? {
+    if unless.unchanged
+        && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
+    {
         prepared.capture.remember_unchanged();
         return Ok((false, same));
     }
@@ -298,6 +338,21 @@ pub fn create(context: &Context, request: Request, if_changed: bool) -> Result<(
     ledger.append(now, vec![event(&checkpoint)])?;
     write_views(&ledger, Some(&key))?;
     Ok((true, checkpoint))
+}
+
+/// The run's latest checkpoint, if it is too young for another to be due. One dated in the future says nothing.
+pub fn not_due(context: &Context) -> Result<Option<Checkpoint>> {
+    let Some(interval) = context.settings().checkpoint.interval else { return Ok(None) };
+    let (state, now) = (settle::load_settled(context)?, context.clock.now());
+    let run = match select::find(context, &state) {
+        Ok(run) => run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
+        Err(error) if error.kind == ErrorKind::RunNotFound => None,
+        Err(error) => return Err(error),
+    };
+    let Some(run) = run else { return Ok(None) };
+    let latest = state.checkpoints_of(&run.key).rfind(|checkpoint| !checkpoint.is_safety());
+    let young = |latest: &&Checkpoint| latest.created_at <= now && now.since(latest.created_at) < interval;
+    Ok(latest.filter(young).cloned())
 }
 
 /// What `create` would take: the plan of a dry run.

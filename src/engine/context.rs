@@ -147,6 +147,11 @@ impl Context {
         &self.worktree
     }
 
+    /// The folder that the command was started in.
+    pub fn cwd(&self) -> &Path {
+        &self.setup.cwd
+    }
+
     /// The work tree's root as it is recorded.
     pub fn worktree_name(&self) -> String {
         self.worktree.to_string_lossy().into_owned()

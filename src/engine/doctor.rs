@@ -11,6 +11,7 @@ use crate::store::views::rewrite_views;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::rebuild::{self, RebuildReport};
 use super::settle;
 
 /// What was found and mended.
@@ -20,6 +21,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// What was mended.
     pub repaired: Vec<String>,
+    /// What became of a ledger that was to be rebuilt.
+    pub rebuilt: Option<RebuildReport>,
 }
 
 /// The code of a ledger that a newer version wrote (exit 15).
@@ -40,9 +43,20 @@ pub struct Problem {
     pub repairable: bool,
 }
 
-/// Looks; with `repair` mends first.
-pub fn doctor(context: &Context, repair: bool) -> Result<Report> {
+/// Looks; with `repair` mends first, with `rebuild` makes the ledger again before that (in a dry run only says how).
+pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> {
     let mut report = Report::default();
+    if rebuild {
+        let made = rebuild::rebuild(context)?;
+        if made.changed && !context.dry_run() {
+            report.repaired.push(format!(
+                "rebuilt the ledger: {} runs, {} attempts, {} checkpoints",
+                made.runs, made.attempts, made.checkpoints
+            ));
+            report.repaired.extend(settle::settle(context)?);
+        }
+        report.rebuilt = Some(made);
+    }
     let ledger = context.store().ledger_path().to_string_lossy().into_owned();
     // Every line, not only those behind the cached fold.
     let store = context.store();
@@ -51,13 +65,27 @@ pub fn doctor(context: &Context, repair: bool) -> Result<Report> {
             code: if error.kind == ErrorKind::Newer { NEWER_LEDGER } else { "corrupt_ledger" },
             severity: "error",
             path: ledger,
-            message: error.to_string(),
+            message: if error.kind == ErrorKind::Newer {
+                error.to_string()
+            } else {
+                format!("{error}; recover doctor --rebuild keeps it aside and brings back what can be read")
+            },
             repairable: false,
         });
         return Ok(report);
     }
+    let lost = rebuild::unrecorded(context)?;
+    if lost > 0 && !repair {
+        report.problems.push(Problem {
+            code: "lost_ledger",
+            severity: "error",
+            path: ledger,
+            message: format!("{lost} checkpoints are there and no ledger: recover doctor --rebuild brings it back"),
+            repairable: false,
+        });
+    }
     if repair {
-        report.repaired = settle::settle(context)?;
+        report.repaired.extend(settle::settle(context)?);
         if context.store().exists() {
             let guard = context.store().lock()?;
             let runs: Vec<_> = guard.state().runs.iter().map(|run| run.key.clone()).collect();

@@ -160,7 +160,8 @@ impl From<StoreError> for Error {
         let message = error.to_string();
         match error {
             StoreError::Io { source, .. } => Self::io(message, source),
-            StoreError::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover doctor"),
+            StoreError::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message)
+                .hint("recover doctor --rebuild keeps what is there aside and brings back what can be read"),
             StoreError::Newer { .. } => {
                 Self::new(ErrorKind::Newer, message).hint("use the newer recover; nothing was changed")
             }

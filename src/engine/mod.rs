@@ -5,7 +5,7 @@
 //!   without an event are taken in, a restore that was cut off is finished or reverted.
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
-//! - [`status`] and [`prune`] look and tidy up.
+//! - [`status`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost ledger again.
 
 pub mod attempt;
 pub mod checkpoint;
@@ -13,12 +13,14 @@ pub mod clock;
 pub mod context;
 pub mod doctor;
 pub mod error;
+pub mod export;
 pub mod inspect;
 mod lost;
 pub mod manual_fix;
 mod memory;
 pub mod nested;
 pub mod prune;
+pub mod rebuild;
 pub mod restore;
 pub mod resume;
 pub mod retry;
@@ -28,6 +30,7 @@ pub mod select;
 pub mod settle;
 mod state_rollback;
 pub mod status;
+pub mod storage;
 pub mod undo;
 pub mod verify;
 

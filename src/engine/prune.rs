@@ -11,6 +11,7 @@ use crate::git::exclusive::exclusive_bytes;
 use crate::git::refs::{delete_refs, ref_name};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
+use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::policy::retention::{Limits, Reasoned, RetentionPlan, retain};
 use crate::store::NewEvent;
@@ -18,7 +19,7 @@ use crate::store::views::write_views;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{nested, select, settle};
+use super::{nested, select, settle, storage};
 
 /// What a prune did or would do.
 #[derive(Clone, Debug, Serialize)]
@@ -50,9 +51,14 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
     let run = if named { Some(select::require(context, &state)?.key.clone()) } else { None };
     let retention = &context.settings().retention;
     let plan = retain(&state, run.as_ref(), limits, retention, context.clock.now());
-    let empties = plan.kept.is_empty() && !plan.removed.is_empty();
-    if empties && !(named && context.says_yes()) && !context.dry_run() {
-        let message = format!("this would remove all {} checkpoints", plan.removed.len());
+    let empties = !plan.removed.is_empty() && (plan.kept.is_empty() || limits.keeps_nothing());
+    let allowed = context.dry_run() || (named && context.says_yes());
+    if empties && !allowed {
+        let message = if plan.kept.is_empty() {
+            format!("this would remove all {} checkpoints", plan.removed.len())
+        } else {
+            format!("these limits keep nothing: {} checkpoints would be removed", plan.removed.len())
+        };
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint("name the run and say so: --run ID --yes"));
     }
     if plan.removed.is_empty() || context.dry_run() {
@@ -67,15 +73,34 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
             objects_left: None,
         });
     }
+    remove(context, run.as_ref(), limits)
+}
+
+/// The cleanup when a run ends: the configured limits hold for its checkpoints (S13, S14). Nobody is asked, so everything
+/// of it is never removed.
+pub fn tidy_up(context: &Context, run: &RunKey) -> Result<()> {
+    let state = context.load()?.state;
+    let (limits, retention) = (Limits::default(), &context.settings().retention);
+    let plan = retain(&state, Some(run), &limits, retention, context.clock.now());
+    if plan.kept.is_empty() || plan.removed.is_empty() {
+        return Ok(());
+    }
+    let done = remove(context, Some(run), &limits)?;
+    tracing::info!(removed = done.removed.len(), kept = done.kept.len(), "checkpoints of {run} were tidied up");
+    Ok(())
+}
+
+fn remove(context: &Context, run: Option<&RunKey>, limits: &Limits) -> Result<Pruned> {
+    let retention = &context.settings().retention;
     // Decided again under the lock: what another process needs meanwhile is protected then.
     let mut ledger = context.store().lock()?;
-    let plan = retain(ledger.state(), run.as_ref(), limits, retention, context.clock.now());
+    let plan = retain(ledger.state(), run, limits, retention, context.clock.now());
     let (kept, doomed) = split(ledger.state(), &plan);
     let ids = doomed.iter().map(|checkpoint| checkpoint.id.clone()).collect();
     let event =
-        NewEvent { run: run.clone(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
+        NewEvent { run: run.cloned(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
     ledger.append(context.clock.now(), vec![event])?;
-    write_views(&ledger, run.as_ref())?;
+    write_views(&ledger, run)?;
     drop(ledger);
     let freed_bytes = freed(context, &kept, &doomed)?;
     let repo = context.repo()?;
@@ -83,6 +108,7 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &references)?;
     nested::forget(context, repo, &doomed);
+    storage::remove_patches(context, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
     let discarded = discard(repo, &lock, &commits);
     Ok(Pruned {

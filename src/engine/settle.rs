@@ -21,7 +21,7 @@ use super::attempt::{self, Ending, Started};
 use super::checkpoint::record_of;
 use super::context::Context;
 use super::error::Result;
-use super::{lost, restore, run};
+use super::{lost, rebuild, restore, run};
 
 /// How long processes of a lost attempt may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -66,6 +66,11 @@ fn adopt(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let known: BTreeSet<&str> = state.checkpoints.values().map(|checkpoint| checkpoint.id.as_str()).collect();
     let mut done = Vec::new();
+    if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
+        tracing::warn!(
+            "the ledger is gone: checkpoints are taken in, `recover doctor --rebuild` brings their history back"
+        );
+    }
     for reference in refs {
         let id = reference.name.rsplit('/').next().unwrap_or_default();
         if state.pruned.contains(id) {

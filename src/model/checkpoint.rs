@@ -160,10 +160,13 @@ pub struct Checkpoint {
     pub commit: ObjectId,
     /// Its tree: the work tree.
     pub tree: ObjectId,
-    /// HEAD when it was taken.
+    /// HEAD when it was taken; with storage `commit`, the commit on the branch that holds it.
     pub base_commit: Option<ObjectId>,
     /// The branch HEAD was on; `None` when detached.
     pub head_ref: Option<String>,
+    /// The commit that it made on the branch (storage `commit`); `None` where HEAD held the same content already.
+    #[serde(default)]
+    pub branch_commit: Option<ObjectId>,
     /// Where the patch file is (storage `patch`).
     pub patch_path: Option<String>,
     /// The run's checkpoint before it.

@@ -12,6 +12,7 @@ pub mod excerpt;
 pub mod hints;
 pub mod options;
 pub mod prompt;
+pub mod rebuild;
 pub mod redact;
 pub mod restore_plan;
 pub mod retention;

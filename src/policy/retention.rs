@@ -7,7 +7,7 @@ use chrono::{Datelike, Timelike};
 use serde::Serialize;
 
 use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict};
-use crate::model::run::{RunKey, RunStatus};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
@@ -39,6 +39,16 @@ pub struct Limits {
 impl Limits {
     fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether these limits say what to keep, and it is nothing.
+    pub fn keeps_nothing(&self) -> bool {
+        let none = |count: Option<u32>| count.unwrap_or(0) == 0;
+        let removes = self.max_age.is_some() || self.max_total_size.is_some() || self.drop_failed || self.drop_passed;
+        self.keeps()
+            && !removes
+            && [self.keep_last, self.keep_hourly, self.keep_daily, self.keep_weekly].into_iter().all(none)
+            && self.keep_within.unwrap_or_default().is_zero()
     }
 
     fn keeps(&self) -> bool {
@@ -80,17 +90,23 @@ pub fn retain(
     for checkpoint in state.checkpoints.values().filter(|checkpoint| run.is_none_or(|run| checkpoint.run == *run)) {
         by_run.entry(&checkpoint.run).or_default().push(checkpoint);
     }
+    let in_session = positions_in_session(state);
     let mut verdicts: BTreeMap<u64, Sentence> = BTreeMap::new();
     for (key, checkpoints) in by_run {
         let protections = Protections::of(state, key, settings, now);
+        let complete = state.run(key).filter(|run| run.status == RunStatus::Complete);
+        let mut not_failed = 0;
         for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
+            let result = (checkpoint.verdict != Verdict::Failed && !checkpoint.is_safety()).then_some(not_failed);
+            not_failed += usize::from(result.is_some());
             let mut reasons = protections.of_checkpoint(checkpoint);
             let protected = !reasons.is_empty();
             let keep = if protected {
                 true
             } else {
                 let (keep, why) = if limits.is_empty() {
-                    configured(checkpoint, position, settings, now)
+                    let of_session = in_session.get(&checkpoint.seq).copied().unwrap_or(position);
+                    configured(checkpoint, Position { of_run: position, of_session, result, complete }, settings, now)
                 } else {
                     asked(checkpoint, position, &checkpoints, limits, now)
                 };
@@ -183,23 +199,62 @@ impl<'a> Protections<'a> {
     }
 }
 
-/// The configured retention (B14). `position` counts from the newest.
+/// Where each checkpoint stands among those of its session, by sequence, the newest first: lanes of a run share one (S14).
+fn positions_in_session(state: &State) -> BTreeMap<u64, usize> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut positions = BTreeMap::new();
+    for checkpoint in state.checkpoints.values().rev() {
+        let session = state.run(&checkpoint.run).map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
+        let count = counts.entry(session).or_default();
+        positions.insert(checkpoint.seq, *count);
+        *count += 1;
+    }
+    positions
+}
+
+/// Where a checkpoint stands, counted from the newest.
+#[derive(Clone, Copy)]
+struct Position<'a> {
+    /// Among those of its run.
+    of_run: usize,
+    /// Among those of its session.
+    of_session: usize,
+    /// Among those of its run that hold results: neither failures nor what a restore found.
+    result: Option<usize>,
+    /// Its run, if that ended well.
+    complete: Option<&'a Run>,
+}
+
+/// The configured retention (B14), and for a run that ended well what is said of those (S13): there the newest few results
+/// stay and the one it began with, so that it can still be taken back as a whole; failures on the way go.
 fn configured(
     checkpoint: &Checkpoint,
-    position: usize,
+    position: Position<'_>,
     settings: &RetentionSettings,
     now: Timestamp,
 ) -> (bool, String) {
-    let number = u32::try_from(position).unwrap_or(u32::MAX);
+    let number = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
+    let of_run = number(position.of_run);
     let age = now.since(checkpoint.created_at);
-    if number < settings.keep_last {
+    if settings.max_per_session.is_some_and(|max| number(position.of_session) >= max) {
+        return (false, "over max_per_session".to_owned());
+    }
+    if let (Some(run), Some(last)) = (position.complete, settings.on_success_keep_last) {
+        let initial = run.initial_checkpoint.as_ref() == Some(&checkpoint.id);
+        return match () {
+            () if position.result.is_some_and(|result| number(result) < last) => {
+                (true, format!("among the newest {last} of a complete run"))
+            }
+            () if !initial => (false, "over on_success_keep_last of a complete run".to_owned()),
+            () if settings.max_age.is_some_and(|max| age > max) => (false, "older than max_age".to_owned()),
+            () => (true, "what a complete run began with".to_owned()),
+        };
+    }
+    if of_run < settings.keep_last {
         return (true, format!("among the newest {}", settings.keep_last));
     }
     if settings.max_age.is_some_and(|max| age > max) {
         return (false, "older than max_age".to_owned());
-    }
-    if settings.max_per_session.is_some_and(|max| number >= max) {
-        return (false, "over max_per_session".to_owned());
     }
     match checkpoint.verdict {
         Verdict::Failed => (settings.keep_failed, "failed (keep_failed)".to_owned()),

@@ -130,7 +130,28 @@ impl Store {
         ahead.unwrap_or(ledger)
     }
 
-    fn cache_path(&self) -> PathBuf {
+    /// The path of the ledger's second name, where it may have one.
+    pub(super) fn twin_path(&self) -> Option<PathBuf> {
+        self.twin.as_ref().map(|twin| twin.path().to_owned())
+    }
+
+    pub(super) fn lock_path(&self) -> PathBuf {
+        self.private_dir().join("ledger.lock")
+    }
+
+    pub(super) fn lock_timeout(&self) -> Duration {
+        self.lock_timeout
+    }
+
+    /// A ledger was put in its place: its second name follows, and the mark that there is one is set.
+    pub(super) fn written_anew(&self) -> Result<(), StoreError> {
+        if let Some(twin) = &self.twin {
+            twin.follow(&self.ledger_path());
+        }
+        write_atomic(&self.created_marker(), b"").map_err(self.io("write beside"))
+    }
+
+    pub(super) fn cache_path(&self) -> PathBuf {
         self.private_dir().join("fold.json")
     }
 
@@ -263,7 +284,7 @@ impl Store {
     /// with a warning before anything is appended.
     pub fn lock(&self) -> Result<Exclusive, StoreError> {
         self.create_dirs()?;
-        let lock = FileLock::acquire(&self.private_dir().join("ledger.lock"), self.lock_timeout)?;
+        let lock = FileLock::acquire(&self.lock_path(), self.lock_timeout)?;
         if let Some(twin) = &self.twin {
             let ledger = self.ledger_path();
             if twin.ahead_of(&ledger).is_some() {
@@ -322,6 +343,18 @@ impl Exclusive {
         &self.store
     }
 
+    /// The lines that these events will have if `before` others are appended first, all in this hold of the lock.
+    pub fn lines_to_come(&self, at: Timestamp, before: u64, events: Vec<NewEvent>) -> Result<String, StoreError> {
+        let mut text = String::new();
+        for (seq, NewEvent { run, source, payload }) in (self.loaded.lines + before + 1..).zip(events) {
+            let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
+            text.push_str(
+                &line::encode(&event).map_err(io::Error::from).map_err(self.store.io("encode an event for"))?,
+            );
+        }
+        Ok(text)
+    }
+
     /// Appends events as one write and one fsync: after it returns they survive anything. On an error (no space,
     /// say) nothing of them stays.
     pub fn append(&mut self, at: Timestamp, events: Vec<NewEvent>) -> Result<(), StoreError> {
@@ -355,10 +388,7 @@ impl Exclusive {
         if self.loaded.lines == 0 {
             // The first event comes with the file: an empty ledger is never a valid one.
             write_atomic(&path, bytes).map_err(self.store.io("write"))?;
-            if let Some(twin) = &self.store.twin {
-                twin.follow(&path);
-            }
-            return write_atomic(&self.store.created_marker(), b"").map_err(self.store.io("write beside"));
+            return self.store.written_anew();
         }
         let mut file = OpenOptions::new().append(true).open(&path).map_err(self.store.io("append to"))?;
         let written = file.write_all(bytes).and_then(|()| file.sync_data());

@@ -7,8 +7,10 @@ mod error;
 mod fold_cache;
 mod ledger;
 mod line;
+mod rebuild;
 mod twin;
 pub mod views;
 
 pub use error::StoreError;
 pub use ledger::{Exclusive, Loaded, NewEvent, Store};
+pub use rebuild::{Rebuilding, Salvaged, salvage};

@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::durable::{reap, temporary_prefix};
+
 /// The second name of a ledger.
 #[derive(Clone, Debug)]
 pub struct Twin {
@@ -21,6 +23,11 @@ impl Twin {
     pub fn new(folder: &Path, dir: &Path) -> Self {
         let name = format!("ledger-{:08x}.jsonl", crc32fast::hash(dir.as_os_str().as_encoded_bytes()));
         Self { path: folder.join(name) }
+    }
+
+    /// Where it is, or would be.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The twin's path, if `ledger` is an earlier part of what it holds, or is gone.
@@ -60,9 +67,9 @@ impl Twin {
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder.join(format!(".recover-tmp-{}-{name}", std::process::id()));
-    // A leftover of a process that had the same number.
+    // What a dead process left, and a leftover of one that had the same number.
+    reap(folder);
+    let temporary = folder.join(format!("{}link", temporary_prefix()));
     let _ = fs::remove_file(&temporary);
     fs::hard_link(from, &temporary)?;
     let moved = fs::rename(&temporary, to);

@@ -179,3 +179,100 @@ fn a_leftover_reference_is_never_taken_in_again() {
     assert!(!env.git(&["for-each-ref", "refs/recover"]).contains(&ids[1]));
     env.json(4, &["checkpoint", "show", &ids[1]]);
 }
+
+// S13: a run that ended well keeps its newest three, its milestones and what it began with; S14: at its end, unasked.
+#[test]
+fn a_complete_run_is_tidied_up_at_its_end() {
+    let env = TestEnv::repo();
+    let run = |name: &str| {
+        env.json(
+            0,
+            &[
+                "run",
+                "--run",
+                name,
+                "--iterations",
+                "6",
+                "--",
+                "sh",
+                "-c",
+                "echo $RECOVER_ITERATION$RECOVER_RUN_ID > a.txt",
+            ],
+        );
+        let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
+        let mut after: Vec<u64> = Vec::new();
+        for one in list["checkpoints"].as_array().unwrap().iter().filter(|one| one["run_id"] == name) {
+            after.push(one["after_iteration"].as_u64().unwrap());
+        }
+        after
+    };
+    assert_eq!(run("a"), [0, 4, 5, 6]);
+    assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), 4);
+    let pruned = env.json(0, &["checkpoint", "prune", "--run", "a"]);
+    let why = reasons(&pruned["kept"]).into_values().collect::<Vec<_>>().join("; ");
+    assert!(why.contains("complete run") && why.contains("began with"), "{why}");
+    env.json(0, &["rollback", "--run", "a", "--full"]);
+    assert_eq!(env.read("a.txt"), "one\n");
+    env.write(".ultraplan/recover.toml", "[retention]\non_success_keep_last = \"none\"\n");
+    assert_eq!(run("b"), [0, 1, 2, 3, 4, 5, 6]);
+}
+
+// S13: a failed run keeps all of them.
+#[test]
+fn a_failed_run_keeps_all() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[retention]\nkeep_last = 1\nkeep_successful = false\n");
+    let agent = "echo $RECOVER_ITERATION > a.txt; test $RECOVER_ITERATION != 4";
+    env.json(6, &["run", "--run", "a", "--iterations", "5", "--on-failure", "stop", "--", "sh", "-c", agent]);
+    assert_eq!(env.json(0, &["checkpoint", "list"])["checkpoints"].as_array().unwrap().len(), 5);
+}
+
+// S14: the lanes of a run share the session's limit.
+#[test]
+fn a_sessions_limit_counts_over_its_lanes() {
+    let mut env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[retention]\nmax_per_session = 4\n");
+    env.set("RECOVER_SESSION", "s");
+    for number in 0..6 {
+        env.write("a.txt", format!("{number}\n"));
+        let lane = if number % 2 == 0 { "x" } else { "y" };
+        env.json(0, &["checkpoint", "create", "--run", "r", "--lane", lane]);
+    }
+    let done = env.json(0, &["checkpoint", "prune"]);
+    assert_eq!(done["kept"].as_array().unwrap().len(), 4, "{done}");
+    assert!(reasons(&done["removed"]).values().all(|why| why == "over max_per_session"), "{done}");
+}
+
+// Contract: limits that keep nothing take a name and a yes, also where protections would save some.
+#[test]
+fn limits_that_keep_nothing_have_to_be_confirmed() {
+    let mut env = TestEnv::repo();
+    checkpoints(&mut env, "r", &[3, 2, 1]);
+    at(&mut env, 0);
+    for flags in [&["--keep-last", "0"][..], &["--keep-last", "0", "--yes"], &["--keep-daily", "0", "--run", "r"]] {
+        let refused = env.json(13, &[&["checkpoint", "prune"], flags].concat());
+        assert_eq!(refused["error"]["code"], "confirmation_needed", "{flags:?}");
+    }
+    env.json(0, &["checkpoint", "prune", "--keep-last", "0", "--run", "r", "--yes"]);
+}
+
+// S10: one is due once the latest is as old as the interval.
+#[test]
+fn a_checkpoint_is_taken_when_it_is_due() {
+    let mut env = TestEnv::repo();
+    at(&mut env, 0);
+    let due = ["checkpoint", "create", "--if-due"];
+    let first = env.json(0, &due);
+    assert_eq!(first["changed"], true);
+    env.write("a.txt", "two\n");
+    at(&mut env, 299);
+    let early = env.json(0, &due);
+    assert_eq!((&early["changed"], &early["checkpoint"]["id"]), (&false.into(), &first["checkpoint"]["id"]));
+    at(&mut env, 300);
+    assert_eq!(env.json(0, &due)["changed"], true);
+    // A clock that was set back says nothing.
+    at(&mut env, 10);
+    assert_eq!(env.json(0, &due)["changed"], true);
+    env.write(".ultraplan/recover.toml", "[checkpoint]\ninterval = \"none\"\n");
+    assert_eq!(env.json(0, &due)["changed"], true);
+}

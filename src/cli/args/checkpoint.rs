@@ -1,16 +1,17 @@
 //! `checkpoint …`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::model::checkpoint::CheckpointType;
+use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::selector::Selector;
 
 use super::restore::{CommitsArg, EditsArg};
 use super::values::{duration, size};
 
-/// Create, list, inspect, compare, restore, pin and prune checkpoints.
+/// Create, list, inspect, compare, restore, pin, prune and export checkpoints.
 #[derive(Args, Debug)]
 pub struct CheckpointArgs {
     #[command(subcommand)]
@@ -34,6 +35,7 @@ pub enum CheckpointCommand {
     /// Let the limits apply to a checkpoint again
     Unpin(UnpinArgs),
     Verify(VerifyArgs),
+    Export(ExportArgs),
 }
 
 /// Capture the work tree, the index, HEAD and the working memory as a hidden commit under `refs/recover/`.
@@ -55,9 +57,17 @@ pub struct CreateArgs {
     #[arg(long, value_name = "NAME")]
     pub trigger: Option<String>,
 
+    /// How to keep it beside the hidden commit; else as configured
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub storage: Option<StorageArg>,
+
     /// Nothing when nothing changed since the run's previous checkpoint
     #[arg(long)]
     pub if_changed: bool,
+
+    /// Nothing while the run's previous checkpoint is younger than `[checkpoint] interval`
+    #[arg(long)]
+    pub if_due: bool,
 
     /// Keep it whatever the limits say
     #[arg(long)]
@@ -117,6 +127,27 @@ impl From<TypeArg> for CheckpointType {
             TypeArg::Phase => Self::Phase,
             TypeArg::Task => Self::Task,
             TypeArg::Operation => Self::Operation,
+        }
+    }
+}
+
+/// `--storage`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StorageArg {
+    /// The hidden commit alone
+    Snapshot,
+    /// Also a commit on the branch
+    Commit,
+    /// Also a patch file against HEAD
+    Patch,
+}
+
+impl From<StorageArg> for StorageType {
+    fn from(arg: StorageArg) -> Self {
+        match arg {
+            StorageArg::Snapshot => Self::Snapshot,
+            StorageArg::Commit => Self::Commit,
+            StorageArg::Patch => Self::Patch,
         }
     }
 }
@@ -256,4 +287,25 @@ pub struct VerifyArgs {
     /// Which; all without any
     #[arg(value_name = "SEL")]
     pub selectors: Vec<Selector>,
+}
+
+/// Write a checkpoint to a file that works elsewhere: a patch against its base commit, or a bundle with its commit.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("format").required(true).args(["patch", "bundle"]))]
+pub struct ExportArgs {
+    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
+    #[arg(value_name = "SEL")]
+    pub selector: Selector,
+
+    /// As a patch that `git apply` takes on a clean checkout of the base commit; - for standard output
+    #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
+    pub patch: Option<PathBuf>,
+
+    /// As a git bundle from which `git fetch` takes the checkpoint in any repository; - for standard output
+    #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
+    pub bundle: Option<PathBuf>,
+
+    /// Replace the file that is there
+    #[arg(long)]
+    pub force: bool,
 }

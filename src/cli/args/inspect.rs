@@ -59,6 +59,10 @@ pub struct DoctorArgs {
     /// Mend what can be mended
     #[arg(long)]
     pub repair: bool,
+
+    /// Make a lost or damaged ledger again from the checkpoints and what can be read of it; the old one is kept aside
+    #[arg(long)]
+    pub rebuild: bool,
 }
 
 /// Say why something failed, from its evidence; touches no state.

@@ -20,8 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use attempt::{AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs};
 pub use checkpoint::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs, ShowArgs,
-    UnpinArgs, VerifyArgs,
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs,
+    ShowArgs, UnpinArgs, VerifyArgs,
 };
 pub use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, RetryStatusArgs, StatusArgs,
@@ -149,7 +149,7 @@ pub enum Command {
     Undo(UndoArgs),
     /// Do again what `undo` took back
     Redo(UndoArgs),
-    /// Create, list, inspect, compare, restore, pin and prune checkpoints
+    /// Create, list, inspect, compare, restore, pin, prune and export checkpoints
     Checkpoint(CheckpointArgs),
     /// Hand over to a person: fix, verify, continue
     ManualFix(ManualFixArgs),

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::checkpoint::{Request, create as take, pin as set_pin, preview};
+use crate::engine::checkpoint::{Request, Unless, create as take, not_due, pin as set_pin, preview};
+use crate::engine::export::{Format, to_file, to_stream};
 use crate::engine::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
 use crate::engine::prune::prune as remove;
 use crate::engine::restore::{Commits, RestoreRequest, restore_with as put_back};
 use crate::engine::verify::verify as check;
-use crate::engine::{Context, Result, nested, select, settle};
+use crate::engine::{Context, Error, ErrorKind, Result, nested, select, settle};
 use crate::model::checkpoint::{Checkpoint, LaneFields};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::selector::Selector;
@@ -15,7 +16,7 @@ use crate::model::state::State;
 use crate::policy::retention::Limits;
 
 use super::super::args::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ListArgs, PruneArgs, RestoreArgs, ShowArgs,
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs, RestoreArgs, ShowArgs,
 };
 use super::super::exit::ExitCode;
 use super::super::render;
@@ -34,11 +35,18 @@ pub fn execute(context: &Context, args: &CheckpointArgs, ui: &Ui) -> Result<Repl
         CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone()),
         CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None),
         CheckpointCommand::Verify(args) => verify(context, &args.selectors),
+        CheckpointCommand::Export(args) => export(context, args, ui),
     }
 }
 
 fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
     if context.dry_run() {
+        if args.if_due
+            && let Some(latest) = not_due(context)?
+        {
+            let text = format!("None is due: {} is young enough.\n", latest.id);
+            return Ok(Reply::new(json!({"changed": false, "checkpoint": latest, "plan": null}), text));
+        }
         let totals = preview(context)?;
         let text = format!("Would capture {} files ({} bytes).\n", totals.files, totals.bytes);
         return Ok(Reply::new(json!({"changed": false, "checkpoint": null, "plan": {"captured": totals}}), text));
@@ -60,16 +68,25 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             target_branch: args.target_branch.clone(),
         },
         pinned: args.pin,
+        storage: args.storage.map(Into::into),
         ..Request::default()
     };
-    let (changed, checkpoint) = take(context, request, args.if_changed)?;
+    let unless = Unless { unchanged: args.if_changed, recent: args.if_due };
+    let (changed, checkpoint) = take(context, request, unless)?;
     let text = if changed {
         let skipped = match checkpoint.skipped.len() {
             0 => String::new(),
             count => format!(", {count} paths left out: recover checkpoint show {}", checkpoint.id),
         };
         let totals = checkpoint.captured;
-        format!("{} ({} files, {} bytes{skipped})\n", checkpoint.id, totals.files, totals.bytes)
+        let also = match (&checkpoint.branch_commit, &checkpoint.patch_path) {
+            (Some(commit), _) => format!("Committed on the branch as {}.\n", commit.short()),
+            (None, Some(path)) => format!("Patch: {}\n", escape(path)),
+            (None, None) => String::new(),
+        };
+        format!("{} ({} files, {} bytes{skipped})\n{also}", checkpoint.id, totals.files, totals.bytes)
+    } else if args.if_due && !args.if_changed {
+        format!("None is due: {} is young enough.\n", checkpoint.id)
     } else {
         format!("Nothing has changed since {}.\n", checkpoint.id)
     };
@@ -197,4 +214,36 @@ fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
     let exit = if report.problems.is_empty() { ExitCode::Done } else { ExitCode::Corrupt };
     let document: Value = json!({"checked": report.checked, "problems": report.problems});
     Ok(Reply::new(document, text).exit(exit))
+}
+
+fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let state = settle::load_settled(context)?;
+    let checkpoint = select::checkpoint(context, &state, &args.selector)?;
+    let (format, path) = match (&args.patch, &args.bundle) {
+        (Some(path), _) => (Format::Patch, path),
+        (None, Some(path)) => (Format::Bundle, path),
+        (None, None) => return Err(Error::new(ErrorKind::Usage, "as what? --patch F or --bundle F")),
+    };
+    let fields =
+        json!({"checkpoint_id": checkpoint.id, "format": format.as_str(), "base_commit": checkpoint.base_commit});
+    let document = |path: Value| {
+        let mut document = fields.clone();
+        document["changed"] = json!(!context.dry_run() && !path.is_null());
+        document["path"] = path;
+        document
+    };
+    if path.as_os_str() == "-" {
+        if ui.json {
+            return Err(Error::new(ErrorKind::Usage, "--json and the export cannot both go to standard output"));
+        }
+        if !context.dry_run() {
+            to_stream(context, checkpoint, format, &mut std::io::stdout().lock())?;
+        }
+        return Ok(Reply::new(document(Value::Null), ""));
+    }
+    let path = to_file(context, checkpoint, format, path, args.force || context.says_yes())?;
+    let verb = if context.dry_run() { "Would write" } else { "Wrote" };
+    let text = format!("{verb} {}\n", escape(&path.to_string_lossy()));
+    Ok(Reply::new(document(json!(path.to_string_lossy())), text))
 }

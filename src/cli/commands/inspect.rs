@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::config;
 use crate::durable::write_atomic;
 use crate::engine::doctor::{NEWER_LEDGER, doctor as examine};
+use crate::engine::rebuild::RebuildReport;
 use crate::engine::status::status as look;
 use crate::engine::{Context, Error, ErrorKind, Result, retry, select};
 use crate::model::run::RunKey;
@@ -134,15 +135,18 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
 /// `recover doctor`.
 pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
     context.require_something()?;
-    let report = examine(context, args.repair && !context.dry_run())?;
+    let report = examine(context, args.repair && !context.dry_run(), args.rebuild)?;
     let mut text = String::new();
+    if let Some(rebuilt) = &report.rebuilt {
+        text.push_str(&rebuilt_text(rebuilt, context.dry_run()));
+    }
     for problem in &report.problems {
         text.push_str(&format!("{}: {}\n", problem.code, escape(&problem.message)));
     }
     for repaired in &report.repaired {
         text.push_str(&format!("repaired: {}\n", escape(repaired)));
     }
-    if report.problems.is_empty() && report.repaired.is_empty() {
+    if report.problems.is_empty() && report.repaired.is_empty() && report.rebuilt.is_none() {
         text.push_str("No problems.\n");
     }
     let exit = match report.problems.as_slice() {
@@ -150,7 +154,31 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
         problems if problems.iter().any(|problem| problem.code == NEWER_LEDGER) => ExitCode::Newer,
         _ => ExitCode::Corrupt,
     };
-    Ok(Reply::new(json!({"problems": report.problems, "repaired": report.repaired}), text).exit(exit))
+    let mut document = json!({"problems": report.problems, "repaired": report.repaired});
+    if let Some(rebuilt) = &report.rebuilt {
+        document["rebuilt"] = json!(rebuilt);
+    }
+    Ok(Reply::new(document, text).exit(exit))
+}
+
+fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
+    if !rebuilt.changed {
+        return "The ledger is whole and knows every checkpoint: nothing to rebuild.\n".to_owned();
+    }
+    let verb = if planned { "Would hold" } else { "Now holds" };
+    let mut text = format!(
+        "{verb} {} runs, {} attempts ({} failed), {} checkpoints; {} events came from checkpoints, {} lines were unreadable.\n",
+        rebuilt.runs,
+        rebuilt.attempts,
+        rebuilt.failures,
+        rebuilt.checkpoints,
+        rebuilt.recovered_events,
+        rebuilt.unreadable_lines
+    );
+    if let Some(aside) = &rebuilt.kept_aside {
+        text.push_str(&format!("The old ledger is kept in {}\n", aside.display()));
+    }
+    text
 }
 
 /// `recover completions`.

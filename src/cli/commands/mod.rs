@@ -32,6 +32,7 @@ pub fn name(command: &Command) -> &'static str {
             CheckpointCommand::Pin(_) => "checkpoint pin",
             CheckpointCommand::Unpin(_) => "checkpoint unpin",
             CheckpointCommand::Verify(_) => "checkpoint verify",
+            CheckpointCommand::Export(_) => "checkpoint export",
         },
         Command::ManualFix(args) => match &args.command {
             ManualFixCommand::Start => "manual-fix start",

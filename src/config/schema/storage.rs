@@ -10,13 +10,12 @@ pub(super) const CHECKPOINT: Section = Section {
     keys: &[
         Key::new("enabled", Bool, "Take checkpoints without being asked; those before a restore are always taken.")
             .later(),
-        Key::new("auto_commit", Bool, "Commit each successful iteration on the branch.").later(),
+        Key::new("auto_commit", Bool, "Commit each successful iteration on the branch."),
         Key::new(
             "storage",
             Choice(&["snapshot", "commit", "patch"]),
             "snapshot: a hidden commit; commit: also one on the branch; patch: also a patch file.",
-        )
-        .later(),
+        ),
         Key::new("lane_file", Text, "Where the lane records are, relative to the project root."),
         Key::new("max_file_size", Size, "Untracked files over this are left out and listed."),
         Key::new(
@@ -32,7 +31,6 @@ pub(super) const CHECKPOINT: Section = Section {
         Key::new("include", Globs, "Ignored paths to capture all the same."),
         Key::new("exclude", Globs, "Paths to leave out; they are never overwritten or deleted either."),
         Key::new("interval", Duration, "A checkpoint is due when the latest is this old (checkpoint create --if-due).")
-            .later()
             .optional(),
         Key::new("every_operations", Count(1), "A checkpoint is due after this many recorded operations.")
             .later()
@@ -51,7 +49,6 @@ pub(super) const RETENTION: Section = Section {
         Key::new("keep_failed", Bool, "Younger ones with a failed verdict stay."),
         Key::new("keep_successful", Bool, "Younger ones with a passed verdict stay."),
         Key::new("on_success_keep_last", Count(0), "How many stay of a run that ended well, milestones aside.")
-            .later()
             .optional(),
         Key::new(
             "on_failure",

@@ -16,7 +16,7 @@ use super::super::attempt::{self, Ended, Started, run_of};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::restore::{Commits, RestoreRequest, restore};
-use super::super::{manual_fix, retry};
+use super::super::{manual_fix, prune, retry};
 use super::execute::{begin_of, execute};
 use super::{DriveOptions, Driven, Driving, Outcome};
 
@@ -262,6 +262,12 @@ impl Driver<'_> {
             Outcome::Cancelled => RunStatus::Cancelled,
         };
         self.stand(status)?;
+        // What ended badly is evidence, what only stopped goes on: retention knows (S13).
+        if matches!(status, RunStatus::Complete | RunStatus::Failed | RunStatus::Escalated)
+            && let Err(error) = prune::tidy_up(self.context, self.key)
+        {
+            tracing::warn!(%error, "the run's checkpoints were not tidied up");
+        }
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
         let settings = retry::settings_of(self.context, &run);

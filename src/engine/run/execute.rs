@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::agent;
-use crate::durable::write_atomic;
+use crate::durable::{reap, write_atomic};
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage};
@@ -174,6 +174,7 @@ fn supervised(
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {
+    path.parent().into_iter().for_each(reap);
     write_atomic(path, content).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
 }
 

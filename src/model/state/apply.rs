@@ -197,6 +197,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
         }
         Payload::CheckpointCreated { checkpoint, .. } => {
             run.checkpoint_event_seq = event.seq;
+            run.own_commits.extend(checkpoint.branch_commit.clone());
             if checkpoint.trigger == trigger::INITIAL && run.initial_checkpoint.is_none() {
                 run.initial_checkpoint = Some(checkpoint.id.clone());
             }

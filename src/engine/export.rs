@@ -1,0 +1,113 @@
+//! Checkpoints as files that work elsewhere: a patch for `git apply`, a bundle for `git fetch`.
+
+use std::fs::{self, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::durable::{reap, sync_dir, temporary_prefix};
+use crate::git::Repo;
+use crate::git::bundle::write_bundle;
+use crate::git::refs::ref_name;
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::Checkpoint;
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::storage::patch_of;
+
+/// What kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// From the base commit to the checkpoint's content, for `git apply`.
+    Patch,
+    /// The checkpoint's commit with all it needs, for `git fetch`.
+    Bundle,
+}
+
+impl Format {
+    /// Its name in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Patch => "patch",
+            Self::Bundle => "bundle",
+        }
+    }
+}
+
+/// Writes the file at `path`, whole or not at all. One that is there is replaced only with `force`. Nothing is written in
+/// a dry run. Returns the absolute path.
+pub fn to_file(
+    context: &Context,
+    checkpoint: &Checkpoint,
+    format: Format,
+    path: &Path,
+    force: bool,
+) -> Result<PathBuf> {
+    let path = plain(&context.cwd().join(path))?;
+    let there = path.symlink_metadata();
+    if there.as_ref().is_ok_and(fs::Metadata::is_dir) {
+        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
+    }
+    if there.is_ok() && !force {
+        let message = format!("{} is there already", path.display());
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint("say --force to replace it"));
+    }
+    let repo = checked(context, checkpoint)?;
+    if context.dry_run() {
+        return Ok(path);
+    }
+    let failed = |error: io::Error| Error::io(format!("cannot write {}", path.display()), error);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    reap(folder);
+    let prefix = temporary_prefix();
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).permissions(Permissions::from_mode(0o644));
+    let temporary = builder.tempfile_in(folder).map_err(failed)?;
+    let mut out = BufWriter::new(temporary);
+    write(repo, checkpoint, format, &mut out)?;
+    let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    temporary.as_file().sync_all().map_err(failed)?;
+    let moved = if force { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+    moved.map_err(|error| failed(error.error))?;
+    sync_dir(folder).map_err(failed)?;
+    Ok(path)
+}
+
+/// The path without `..` and links in its folder, which must be there.
+fn plain(path: &Path) -> Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
+    };
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let folder = fs::canonicalize(folder)
+        .map_err(|error| Error::io(format!("cannot write {}: its folder cannot be found", path.display()), error))?;
+    Ok(folder.join(name))
+}
+
+/// Writes it to a stream, a standard output say.
+pub fn to_stream(context: &Context, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
+    write(checked(context, checkpoint)?, checkpoint, format, out)?;
+    out.flush().map_err(|error| Error::io("cannot write the export", error))
+}
+
+/// The repository, once everything that the checkpoint holds was read.
+fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo> {
+    let repo = context.repo()?;
+    let problems = load_checkpoint(repo, &checkpoint.commit)?.verify(repo)?;
+    match problems.first() {
+        None => Ok(repo),
+        Some(first) => Err(Error::new(ErrorKind::Corrupt, format!("{} is damaged: {first}", checkpoint.id))
+            .hint("recover checkpoint verify")),
+    }
+}
+
+fn write(repo: &Repo, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
+    match format {
+        Format::Patch => patch_of(repo, checkpoint, out),
+        Format::Bundle => {
+            let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+            Ok(write_bundle(repo, &name, &checkpoint.commit, out)?)
+        }
+    }
+}

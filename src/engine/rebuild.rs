@@ -1,0 +1,183 @@
+//! `doctor --rebuild`: runs, attempts, decisions and checkpoints from `refs/recover/`, after the ledger was lost or damaged.
+//!
+//! Never done unasked. What is left of a ledger is kept aside; what it still says is taken over.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::git::refs::list_refs;
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::{Checkpoint, StorageType};
+use crate::model::event::{Event, Payload};
+use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
+use crate::store::salvage;
+use crate::store::views::rewrite_views;
+
+use super::checkpoint::record_of;
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::storage;
+
+/// What a rebuilt ledger holds, or would hold.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RebuildReport {
+    /// Whether another ledger was (or would be) put in the place of the one that is there.
+    pub changed: bool,
+    /// Runs in it.
+    pub runs: usize,
+    /// Their attempts.
+    pub attempts: usize,
+    /// Attempts among them that failed.
+    pub failures: usize,
+    /// Checkpoints in it.
+    pub checkpoints: usize,
+    /// Events in it.
+    pub events: usize,
+    /// Events that were in checkpoints only.
+    pub recovered_events: u64,
+    /// Lines of the old ledger that cannot be read.
+    pub unreadable_lines: u64,
+    /// Where the old ledger is kept.
+    pub kept_aside: Option<PathBuf>,
+}
+
+/// Rebuilds the ledger; in a dry run only says what it would hold. A ledger that is whole and knows all is left as it is.
+pub fn rebuild(context: &Context) -> Result<RebuildReport> {
+    let guard = if context.dry_run() { None } else { Some(context.store().lock_for_rebuilding()?) };
+    let store = context.store();
+    let damaged = store.load().is_err();
+    let left = store.salvage()?;
+    let newer = || {
+        let message = "the ledger, or a checkpoint, was written by a newer version";
+        Error::new(ErrorKind::Newer, message).hint("use the newer recover; nothing was changed")
+    };
+    if left.newer.is_some() {
+        return Err(newer());
+    }
+    let mut recorded = recorded(context)?.ok_or_else(newer)?;
+    if left.events.is_empty() && recorded.is_empty() {
+        let message = "nothing to rebuild from: no checkpoint of this project is under refs/recover";
+        return Err(Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint create"));
+    }
+    for one in &mut recorded {
+        one.events.iter_mut().for_each(|event| adapt(context, event));
+        adapt_checkpoint(context, &mut one.checkpoint);
+    }
+    let before = left.events.len();
+    let now = context.clock.now();
+    let mut rebuilt = put_together(left.events, recorded, now);
+    let state = fold(&rebuilt.events);
+    let attempts = || state.runs.iter().flat_map(crate::model::run::Run::attempts);
+    let mut report = RebuildReport {
+        changed: damaged || rebuilt.recovered > 0 || rebuilt.events.len() != before,
+        runs: state.runs.len(),
+        attempts: attempts().count(),
+        failures: attempts().filter(|(_, attempt)| attempt.failure.is_some()).count(),
+        checkpoints: state.checkpoints.len(),
+        events: rebuilt.events.len(),
+        recovered_events: rebuilt.recovered,
+        unreadable_lines: left.unreadable,
+        kept_aside: None,
+    };
+    if !report.changed {
+        return Ok(report);
+    }
+    if rebuilt.events.is_empty() {
+        let message = "nothing of the ledger can be read, and no checkpoint of this project is under refs/recover";
+        return Err(Error::new(ErrorKind::Corrupt, message));
+    }
+    if let Some(guard) = guard {
+        report.kept_aside = guard.replace(&mut rebuilt.events, now)?;
+        for checkpoint in state.checkpoints.values().filter(|one| one.storage_type == StorageType::Patch) {
+            write_patch_if_gone(context, checkpoint);
+        }
+        let ledger = context.store().lock()?;
+        let keys: Vec<_> = ledger.state().runs.iter().map(|run| run.key.clone()).collect();
+        for key in &keys {
+            rewrite_views(&ledger, Some(key))?;
+        }
+    }
+    Ok(report)
+}
+
+/// How many checkpoints of this project are under `refs/recover/` while there is no ledger.
+pub fn unrecorded(context: &Context) -> Result<usize> {
+    if context.store().exists() || !context.has_git() {
+        return Ok(0);
+    }
+    let repo = context.repo()?;
+    let (refs, _) = list_refs(repo)?;
+    let ours = refs.iter().filter(|reference| {
+        let stored = load_checkpoint(repo, &reference.commit).ok();
+        stored.and_then(|stored| record_of(&stored)).is_some_and(|found| belongs(context, &found))
+    });
+    Ok(ours.count())
+}
+
+/// The checkpoints of this project with what they carry; `None` where a newer version wrote one of them.
+fn recorded(context: &Context) -> Result<Option<Vec<Recorded>>> {
+    let repo = context.repo()?;
+    let (refs, _unreadable) = list_refs(repo)?;
+    let mut all = Vec::new();
+    for reference in refs {
+        let stored = match load_checkpoint(repo, &reference.commit) {
+            Ok(stored) => stored,
+            Err(crate::git::Error::Newer { .. }) => return Ok(None),
+            Err(error) => {
+                tracing::warn!(%error, "{} is left out", reference.name);
+                continue;
+            }
+        };
+        let Some(checkpoint) = record_of(&stored).filter(|found| belongs(context, found)) else { continue };
+        let carried = salvage(&stored.events_jsonl(repo)?);
+        if carried.newer.is_some() {
+            return Ok(None);
+        }
+        all.push(Recorded { checkpoint, events: carried.events });
+    }
+    Ok(Some(all))
+}
+
+/// Several state directories may share one repository. Ours are those recorded here, and those of a state directory that
+/// is not there any more: the project was moved, or its state directory is another one now.
+fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
+    let recorded = Path::new(&checkpoint.state_dir);
+    recorded == context.store().dir() || !recorded.join("events.jsonl").exists()
+}
+
+/// Names this project's places where the old ones are gone.
+fn adapt(context: &Context, event: &mut Event) {
+    match &mut event.payload {
+        Payload::RunCreated { worktree, .. } => adapt_worktree(context, worktree),
+        Payload::CheckpointCreated { checkpoint, .. } => adapt_checkpoint(context, checkpoint),
+        Payload::Restored { operation } => adapt_worktree(context, &mut operation.worktree),
+        _ => {}
+    }
+}
+
+fn adapt_checkpoint(context: &Context, checkpoint: &mut Checkpoint) {
+    adapt_worktree(context, &mut checkpoint.worktree);
+    checkpoint.state_dir = context.store().dir().to_string_lossy().into_owned();
+    if checkpoint.storage_type == StorageType::Patch {
+        let path = storage::patch_file(context, &checkpoint.run, &checkpoint.id);
+        checkpoint.patch_path = Some(path.to_string_lossy().into_owned());
+    }
+}
+
+fn adapt_worktree(context: &Context, worktree: &mut String) {
+    let root = Path::new(worktree.as_str());
+    let there = if context.has_git() { root.join(".git").exists() } else { root.is_dir() };
+    if !there {
+        *worktree = context.worktree_name();
+    }
+}
+
+fn write_patch_if_gone(context: &Context, checkpoint: &Checkpoint) {
+    if checkpoint.patch_path.as_ref().is_some_and(|path| Path::new(path).exists()) {
+        return;
+    }
+    if let Err(error) = storage::write_patch_again(context, checkpoint) {
+        tracing::warn!(%error, "the patch file of {} was not written again", checkpoint.id);
+    }
+}

@@ -1,0 +1,213 @@
+//! A ledger from what checkpoints carry and from what is left of the old one.
+//!
+//! Each checkpoint holds its run's events since the one before it, so a run's own events are known in their exact order.
+//! The runs among one another, and what is left of the ledger, are put in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::run::{RunKey, RunSpec, RunStatus};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+
+/// A checkpoint with the events that it carries.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Its record.
+    pub checkpoint: Checkpoint,
+    /// The run's events since its previous checkpoint, and those that were to follow its own.
+    pub events: Vec<Event>,
+}
+
+/// A ledger that was put together again.
+#[derive(Clone, Debug, Default)]
+pub struct Rebuilt {
+    /// Its events; their numbers are old ones still.
+    pub events: Vec<Event>,
+    /// How many of them are in the checkpoints only.
+    pub recovered: u64,
+}
+
+/// An event and where it stood.
+#[derive(Clone, Debug)]
+struct Item {
+    event: Event,
+    /// The event's number; a checkpoint's own event, which is not in it, comes right after the last number before it.
+    order: (u64, u64),
+    left: bool,
+}
+
+/// Puts a ledger together from what is `left` of the old one and from the checkpoints.
+///
+/// Events that are in both are taken once. A run or checkpoint that was only taken in from its reference gives way to the
+/// real events. Where a run's beginning was pruned, it is made up from its first checkpoint. A run whose iterations are
+/// all done counts as complete: the event that says so comes after its last checkpoint.
+pub fn rebuild(left: Vec<Event>, recorded: Vec<Recorded>, now: Timestamp) -> Rebuilt {
+    let mut chains = chains(recorded);
+    let left = drop_stand_ins(left, &chains);
+    let same_numbers = {
+        let numbered: BTreeSet<String> =
+            left.iter().map(|event| format!("{} {}", event.seq, identity(event))).collect();
+        let both = |item: &Item| numbered.contains(&format!("{} {}", item.event.seq, identity(&item.event)));
+        chains.values().flatten().any(both)
+    };
+    let known: BTreeSet<String> = left.iter().map(identity).collect();
+    for (key, chain) in &mut chains {
+        chain.retain(|item| !known.contains(&identity(&item.event)));
+        let made = |event: &Event| matches!(event.payload, Payload::RunCreated { .. });
+        let is_known = left.iter().any(|event| event.run.as_ref() == Some(key) && made(event));
+        if !is_known && !chain.iter().any(|item| made(&item.event)) {
+            let first = beginning(key, chain.iter().map(|item| &item.event));
+            chain.splice(0..0, first);
+        }
+    }
+    let recovered = chains.values().map(|chain| chain.len() as u64).sum();
+    let touched: Vec<RunKey> =
+        chains.iter().filter(|(_, chain)| !chain.is_empty()).map(|(key, _)| key.clone()).collect();
+    let mut queues: Vec<VecDeque<Item>> = chains.into_values().map(VecDeque::from).collect();
+    queues.push(left.into_iter().map(|event| Item { order: (event.seq, 0), event, left: true }).collect());
+    let mut events = merge(queues, same_numbers);
+    number_checkpoints(&mut events);
+    finish_complete_runs(&mut events, &touched, now);
+    Rebuilt { events, recovered }
+}
+
+/// The events of each run, in order.
+fn chains(mut recorded: Vec<Recorded>) -> BTreeMap<RunKey, Vec<Item>> {
+    recorded.sort_by_key(|one| (one.checkpoint.seq, one.checkpoint.created_at));
+    let mut chains: BTreeMap<RunKey, Vec<Item>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for Recorded { checkpoint, events } in recorded {
+        let chain = chains.entry(checkpoint.run.clone()).or_default();
+        let mut last = chain.last().map_or(0, |item| item.order.0);
+        let mut own = Some(Event {
+            seq: 0,
+            at: checkpoint.created_at,
+            schema: EVENT_SCHEMA,
+            run: Some(checkpoint.run.clone()),
+            source: EventSource::Recover,
+            payload: Payload::CheckpointCreated { checkpoint: Box::new(checkpoint.clone()), adopted: false },
+        });
+        let mut push = |event: Event, order: (u64, u64)| {
+            if seen.insert(identity(&event)) {
+                chain.push(Item { event, order, left: false });
+            }
+        };
+        for event in events {
+            let ends = matches!(&event.payload, Payload::AttemptEnded(end) if end.checkpoint_id.as_ref() == Some(&checkpoint.id));
+            if ends && let Some(own) = own.take() {
+                push(own, (last, checkpoint.seq));
+            }
+            last = event.seq;
+            push(event, (last, 0));
+        }
+        if let Some(own) = own {
+            push(own, (last, checkpoint.seq));
+        }
+    }
+    chains
+}
+
+/// What makes an event the same as another one, whatever its number.
+fn identity(event: &Event) -> String {
+    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    match &event.payload {
+        Payload::CheckpointCreated { checkpoint, .. } => format!("checkpoint {run} {}", checkpoint.id),
+        Payload::RunCreated { .. } => format!("run {run}"),
+        Payload::AttemptEnded(end) => format!("end {run} {} {} {:?}", end.iteration, end.attempt, end.checkpoint_id),
+        payload => format!("{run} {} {}", event.at, serde_json::to_string(payload).unwrap_or_default()),
+    }
+}
+
+/// Leaves out what was only made up from references: the checkpoints carry the real events.
+fn drop_stand_ins(mut left: Vec<Event>, chains: &BTreeMap<RunKey, Vec<Item>>) -> Vec<Event> {
+    let mut real: BTreeMap<String, &Event> = BTreeMap::new();
+    for item in chains.values().flatten() {
+        real.insert(identity(&item.event), &item.event);
+    }
+    left.retain(|event| match &event.payload {
+        Payload::CheckpointCreated { adopted: true, .. } => !real.contains_key(&identity(event)),
+        Payload::RunCreated { .. } => real
+            .get(&identity(event))
+            .is_none_or(|real| real.at > event.at || (real.at == event.at && real.payload == event.payload)),
+        _ => true,
+    });
+    left
+}
+
+/// The creation of a run whose own event was pruned with its first checkpoints.
+fn beginning<'a>(key: &RunKey, mut events: impl Iterator<Item = &'a Event>) -> Option<Item> {
+    let first = events.find_map(|event| match &event.payload {
+        Payload::CheckpointCreated { checkpoint, .. } => Some(checkpoint),
+        _ => None,
+    })?;
+    let payload = Payload::RunCreated {
+        task_id: first.task_id.clone(),
+        session: key.run_id.clone(),
+        worktree: first.worktree.clone(),
+        spec: Box::new(RunSpec::default()),
+    };
+    let (run, source) = (Some(key.clone()), EventSource::Recover);
+    let event = Event { seq: 0, at: first.created_at, schema: EVENT_SCHEMA, run, source, payload };
+    Some(Item { event, order: (0, 0), left: false })
+}
+
+/// One list of all; the order within each is kept.
+fn merge(mut queues: Vec<VecDeque<Item>>, by_number: bool) -> Vec<Event> {
+    let mut events = Vec::new();
+    loop {
+        let head = |queue: &VecDeque<Item>| {
+            queue.front().map(|item| {
+                let at = if by_number { None } else { Some((item.event.at, item.left)) };
+                Reverse((at, item.order))
+            })
+        };
+        let next = (0..queues.len()).rev().max_by_key(|at| head(&queues[*at]));
+        match next.and_then(|at| queues[at].pop_front()) {
+            Some(item) => events.push(item.event),
+            None => return events,
+        }
+    }
+}
+
+/// Checkpoints of ledgers that knew nothing of each other may have the same number.
+fn number_checkpoints(events: &mut [Event]) {
+    let mut used = BTreeSet::new();
+    for event in events {
+        if let Payload::CheckpointCreated { checkpoint, .. } = &mut event.payload
+            && !used.insert(checkpoint.seq)
+        {
+            checkpoint.seq = used.last().map_or(1, |last| last + 1);
+            used.insert(checkpoint.seq);
+        }
+    }
+}
+
+fn finish_complete_runs(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
+    let state = fold(events);
+    let done = state.runs.iter().filter(|run| {
+        let total = run.spec.iterations_total.filter(|_| run.spec.until.is_none());
+        let all = total.is_some_and(|total| run.current_iteration > total);
+        all && touched.contains(&run.key)
+            && run.status == RunStatus::InProgress
+            && run.live.is_none()
+            && run.failure.is_none()
+    });
+    for run in done {
+        let reason = "every iteration was done when its last checkpoint was taken".to_owned();
+        let payload = Payload::RunStatusChanged { status: RunStatus::Complete, reason };
+        let (run, source) = (Some(run.key.clone()), EventSource::Recover);
+        events.push(Event { seq: 0, at: now, schema: EVENT_SCHEMA, run, source, payload });
+    }
+}
+
+/// What events add up to once they are numbered in their order.
+pub fn fold(events: &[Event]) -> State {
+    let mut state = State::default();
+    for (seq, event) in (1..).zip(events) {
+        state.apply(&Event { seq, ..event.clone() });
+    }
+    state
+}

@@ -1,0 +1,144 @@
+//! A ledger that was damaged or lost: what can still be read of it, and another one in its place.
+//!
+//! Nothing is ever thrown away: what stood there is kept aside under a name that says so.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::durable::{FileLock, sync_dir, write_atomic};
+use crate::model::event::{EVENT_SCHEMA, Event};
+use crate::model::time::Timestamp;
+
+use super::error::StoreError;
+use super::ledger::Store;
+use super::line::{self, Line};
+
+/// What can be read of lines that may be damaged.
+#[derive(Clone, Debug, Default)]
+pub struct Salvaged {
+    /// Events whose checksum fits, in their order.
+    pub events: Vec<Event>,
+    /// Lines that cannot be read.
+    pub unreadable: u64,
+    /// The schema of a newer version that wrote some of them.
+    pub newer: Option<u32>,
+}
+
+/// Reads the events of a ledger or of a part of one; lines that are damaged are counted and left out.
+pub fn salvage(bytes: &[u8]) -> Salvaged {
+    let mut found = Salvaged::default();
+    for text in bytes.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
+        match line::decode(text) {
+            Ok(Line::Event(event)) => {
+                if event.schema > EVENT_SCHEMA {
+                    found.newer = Some(event.schema);
+                }
+                found.events.push(*event);
+            }
+            Ok(Line::Newer(schema)) => found.newer = Some(schema),
+            Err(_) => found.unreadable += 1,
+        }
+    }
+    found
+}
+
+/// The right to put another ledger in the place of one that may be damaged.
+#[derive(Debug)]
+pub struct Rebuilding {
+    store: Store,
+    _lock: FileLock,
+}
+
+impl Store {
+    /// What can be read of the ledger and of its second name, each event once.
+    pub fn salvage(&self) -> Result<Salvaged, StoreError> {
+        let mut found = Salvaged::default();
+        let mut seen = BTreeSet::new();
+        for path in [Some(self.ledger_path()), self.twin_path()].into_iter().flatten() {
+            let bytes = match fs::read(&path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(source) => return Err(StoreError::Io { action: "read", path, source }),
+            };
+            let read = salvage(&bytes);
+            let first = found.events.is_empty();
+            found.unreadable = found.unreadable.max(read.unreadable);
+            found.newer = found.newer.or(read.newer);
+            for event in read.events {
+                if seen.insert(line::encode(&event).unwrap_or_default()) {
+                    found.events.push(event);
+                }
+            }
+            if !first {
+                // The two have parted: what is in both stands in the order of its numbers.
+                found.events.sort_by_key(|event| event.seq);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes the ledger's lock without reading the ledger.
+    pub fn lock_for_rebuilding(&self) -> Result<Rebuilding, StoreError> {
+        self.create_dirs()?;
+        let lock = FileLock::acquire(&self.lock_path(), self.lock_timeout())?;
+        Ok(Rebuilding { store: self.clone(), _lock: lock })
+    }
+}
+
+impl Rebuilding {
+    /// Puts a ledger of these events, numbered anew, in the place of the one that is there, which is kept aside. Returns
+    /// where; `None` if there was none. A kill leaves either ledger whole.
+    pub fn replace(self, events: &mut [Event], now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
+        let path = self.store.ledger_path();
+        let failed = |action: &'static str| {
+            let path = path.clone();
+            move |source: io::Error| StoreError::Io { action, path, source }
+        };
+        let mut text = String::new();
+        for (seq, event) in (1..).zip(events.iter_mut()) {
+            event.seq = seq;
+            text.push_str(&line::encode(event).map_err(io::Error::from).map_err(failed("encode an event for"))?);
+        }
+        let aside = self.keep_aside(now)?;
+        // It describes another ledger from here on.
+        match fs::remove_file(self.store.cache_path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
+            _ => {}
+        }
+        write_atomic(&path, text.as_bytes()).map_err(failed("write"))?;
+        self.store.written_anew()?;
+        Ok(aside)
+    }
+
+    /// Gives the present ledger (where it is gone, its second name) another name.
+    fn keep_aside(&self, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
+        let ledger = self.store.ledger_path();
+        let from = [Some(ledger), self.store.twin_path()].into_iter().flatten().find(|path| path.exists());
+        let Some(from) = from else { return Ok(None) };
+        let folder = self.store.private_dir().join("damaged");
+        let failed = |source| StoreError::Io { action: "keep aside", path: from.clone(), source };
+        fs::create_dir_all(&folder).map_err(failed)?;
+        let stamp = now.datetime().format("%Y%m%d-%H%M%S").to_string();
+        let names = std::iter::once(format!("events-{stamp}.jsonl"))
+            .chain((2..u32::MAX).map(|number| format!("events-{stamp}-{number}.jsonl")));
+        for name in names {
+            let to = folder.join(name);
+            match fs::hard_link(&from, &to) {
+                Ok(()) => {
+                    sync_dir(&folder).map_err(failed)?;
+                    return Ok(Some(to));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // Another file system, or one without hard links.
+                Err(_) => {
+                    let bytes = fs::read(&from).map_err(failed)?;
+                    write_atomic(&to, &bytes).map_err(failed)?;
+                    return Ok(Some(to));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
