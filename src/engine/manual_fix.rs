@@ -222,7 +222,6 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
         feedback_results: session.verification_results.clone(),
         ..Request::default()
     };
-    let good = checkpoint::record(context, &ledger, &key, &prepared, request)?;
     let instructions = manual_fix_context(&ManualFixSession { detected_changes: changes.clone(), ..session });
     let next = iteration.saturating_add(1).max(fix.run.current_iteration);
     let payloads = vec![
@@ -242,9 +241,11 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
             restart: false,
         },
     ];
-    let now = context.clock.now();
-    ledger.append(now, vec![checkpoint::event(&good)])?;
-    append(context, &mut ledger, &key, payloads)?;
+    let following: Vec<_> = payloads.into_iter().map(|payload| NewEvent::about(&key, payload)).collect();
+    let good = checkpoint::record_with(context, &ledger, &key, &prepared, request, |_| following.clone())?;
+    let events = std::iter::once(checkpoint::event(&good)).chain(following).collect();
+    ledger.append(good.created_at, events)?;
+    write_views(&ledger, Some(&key))?;
     drop(ledger);
     drop(prepared);
 

@@ -2,6 +2,7 @@
 //!
 //! Never done unasked. What is left of a ledger is kept aside; what it still says is taken over.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -44,10 +45,14 @@ pub struct RebuildReport {
 
 /// Rebuilds the ledger; in a dry run only says what it would hold. A ledger that is whole and knows all is left as it is.
 pub fn rebuild(context: &Context) -> Result<RebuildReport> {
-    let guard = if context.dry_run() { None } else { Some(context.store().lock_for_rebuilding()?) };
     let store = context.store();
+    if !store.exists() && unrecorded(context)? == 0 {
+        let message = "nothing to rebuild from: no checkpoint of this project is under refs/recover";
+        return Err(Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint create"));
+    }
+    let guard = if context.dry_run() { None } else { Some(store.lock_for_rebuilding()?) };
     let damaged = store.load().is_err();
-    let left = store.salvage()?;
+    let mut left = store.salvage()?;
     let newer = || {
         let message = "the ledger, or a checkpoint, was written by a newer version";
         Error::new(ErrorKind::Newer, message).hint("use the newer recover; nothing was changed")
@@ -56,21 +61,19 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
         return Err(newer());
     }
     let mut recorded = recorded(context)?.ok_or_else(newer)?;
-    if left.events.is_empty() && recorded.is_empty() {
-        let message = "nothing to rebuild from: no checkpoint of this project is under refs/recover";
-        return Err(Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint create"));
-    }
+    let places = moved(context, &recorded)?;
+    let before = left.events.clone();
+    left.events.iter_mut().for_each(|event| adapt(context, &places, event));
     for one in &mut recorded {
-        one.events.iter_mut().for_each(|event| adapt(context, event));
-        adapt_checkpoint(context, &mut one.checkpoint);
+        one.events.iter_mut().for_each(|event| adapt(context, &places, event));
+        adapt_checkpoint(context, &places, &mut one.checkpoint);
     }
-    let before = left.events.len();
     let now = context.clock.now();
     let mut rebuilt = put_together(left.events, recorded, now);
     let state = fold(&rebuilt.events);
     let attempts = || state.runs.iter().flat_map(crate::model::run::Run::attempts);
     let mut report = RebuildReport {
-        changed: damaged || rebuilt.recovered > 0 || rebuilt.events.len() != before,
+        changed: damaged || rebuilt.recovered > 0 || rebuilt.events != before,
         runs: state.runs.len(),
         attempts: attempts().count(),
         failures: attempts().filter(|(_, attempt)| attempt.failure.is_some()).count(),
@@ -146,18 +149,42 @@ fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
     recorded == context.store().dir() || !recorded.join("events.jsonl").exists()
 }
 
+/// Work trees by their old and their new place.
+type Places = BTreeMap<String, String>;
+
+/// Where the work trees of a project are that was moved: its own root is where it is now. A linked work tree that is gone
+/// may just have been removed, so its runs stay its own.
+fn moved(context: &Context, recorded: &[Recorded]) -> Result<Places> {
+    let mut places = Places::new();
+    for Checkpoint { worktree, state_dir, .. } in recorded.iter().map(|one| &one.checkpoint) {
+        let (old, state_dir) = (Path::new(worktree), Path::new(state_dir));
+        let there = if context.has_git() { old.join(".git").exists() } else { old.is_dir() };
+        if there {
+            continue;
+        }
+        if state_dir.starts_with(old) {
+            let main = context.repo()?.main_worktree().to_string_lossy().into_owned();
+            places.insert(worktree.clone(), main);
+        } else if !state_dir.ends_with(".ultraplan/state") {
+            // A state directory elsewhere does not say which work tree is the project's own.
+            places.insert(worktree.clone(), context.worktree_name());
+        }
+    }
+    Ok(places)
+}
+
 /// Names this project's places where the old ones are gone.
-fn adapt(context: &Context, event: &mut Event) {
+fn adapt(context: &Context, places: &Places, event: &mut Event) {
     match &mut event.payload {
-        Payload::RunCreated { worktree, .. } => adapt_worktree(context, worktree),
-        Payload::CheckpointCreated { checkpoint, .. } => adapt_checkpoint(context, checkpoint),
-        Payload::Restored { operation } => adapt_worktree(context, &mut operation.worktree),
+        Payload::RunCreated { worktree, .. } => adapt_worktree(places, worktree),
+        Payload::CheckpointCreated { checkpoint, .. } => adapt_checkpoint(context, places, checkpoint),
+        Payload::Restored { operation } => adapt_worktree(places, &mut operation.worktree),
         _ => {}
     }
 }
 
-fn adapt_checkpoint(context: &Context, checkpoint: &mut Checkpoint) {
-    adapt_worktree(context, &mut checkpoint.worktree);
+fn adapt_checkpoint(context: &Context, places: &Places, checkpoint: &mut Checkpoint) {
+    adapt_worktree(places, &mut checkpoint.worktree);
     checkpoint.state_dir = context.store().dir().to_string_lossy().into_owned();
     if checkpoint.storage_type == StorageType::Patch {
         let path = storage::patch_file(context, &checkpoint.run, &checkpoint.id);
@@ -165,11 +192,9 @@ fn adapt_checkpoint(context: &Context, checkpoint: &mut Checkpoint) {
     }
 }
 
-fn adapt_worktree(context: &Context, worktree: &mut String) {
-    let root = Path::new(worktree.as_str());
-    let there = if context.has_git() { root.join(".git").exists() } else { root.is_dir() };
-    if !there {
-        *worktree = context.worktree_name();
+fn adapt_worktree(places: &Places, worktree: &mut String) {
+    if let Some(place) = places.get(worktree) {
+        worktree.clone_from(place);
     }
 }
 

@@ -126,6 +126,10 @@ fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIn
                 }
                 let mode = match entry.kind {
                     EntryKind::Symlink => 0o120_000,
+                    // git is told not to trust the executable bit.
+                    _ if !filters.trusts_modes => {
+                        known.map(|(mode, _)| *mode).filter(|mode| *mode != 0o120_000).unwrap_or(0o100_644)
+                    }
                     _ if entry.mode & 0o100 != 0 => 0o100_755,
                     _ => 0o100_644,
                 };
@@ -143,6 +147,7 @@ struct Filters<'a> {
     repo: &'a Repo,
     index: git2::Index,
     converts_line_ends: bool,
+    trusts_modes: bool,
     root: std::os::fd::OwnedFd,
     config: git2::Config,
     capture: &'a Capture,
@@ -154,8 +159,9 @@ impl<'a> Filters<'a> {
         let config = config.map_err(Error::git("read the configuration"))?;
         let line_ends = config.get_string("core.autocrlf").unwrap_or_default();
         let converts_line_ends = !matches!(line_ends.as_str(), "" | "false" | "no" | "off" | "0");
+        let trusts_modes = config.get_bool("core.filemode").unwrap_or(true);
         let root = dirs::open_root(repo.workdir())?;
-        Ok(Self { repo, index: locked.read()?, converts_line_ends, root, config, capture })
+        Ok(Self { repo, index: locked.read()?, converts_line_ends, trusts_modes, root, config, capture })
     }
 
     /// The blob to commit for a file whose captured content is `oid` and differs from the index.
@@ -201,7 +207,8 @@ impl<'a> Filters<'a> {
 
     /// The content as the attributes have it stored, from the file, which must be what was captured still.
     fn convert(&self, path: &RepoPath, captured: Oid) -> Result<Oid> {
-        let file = absolute(self.repo.workdir(), path);
+        // As libgit2 names it: only of a file below its own work tree it knows the attributes.
+        let file = absolute(self.repo.inner.workdir().unwrap_or(self.repo.workdir()), path);
         let failed = Error::git(format!("convert {path}"));
         // libgit2 writes into the real database; it holds the objects that the capture has in quarantine too.
         self.capture.writer.publish()?;

@@ -226,7 +226,7 @@ struct Position<'a> {
 }
 
 /// The configured retention (B14), and for a run that ended well what is said of those (S13): there the newest few results
-/// stay and the one it began with, so that it can still be taken back as a whole; failures on the way go.
+/// stay and the one it began with, so that it can still be taken back as a whole; failures on the way as everywhere.
 fn configured(
     checkpoint: &Checkpoint,
     position: Position<'_>,
@@ -245,9 +245,13 @@ fn configured(
             () if position.result.is_some_and(|result| number(result) < last) => {
                 (true, format!("among the newest {last} of a complete run"))
             }
-            () if !initial => (false, "over on_success_keep_last of a complete run".to_owned()),
+            () if !initial && checkpoint.verdict != Verdict::Failed => {
+                (false, "over on_success_keep_last of a complete run".to_owned())
+            }
             () if settings.max_age.is_some_and(|max| age > max) => (false, "older than max_age".to_owned()),
-            () => (true, "what a complete run began with".to_owned()),
+            () if initial => (true, "what a complete run began with".to_owned()),
+            // A killed attempt's work may be nowhere else.
+            () => (settings.keep_failed, "failed (keep_failed)".to_owned()),
         };
     }
     if of_run < settings.keep_last {

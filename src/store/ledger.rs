@@ -1,15 +1,16 @@
-//! Reading and appending.
+//! Reading, and the lock for appending.
+
+mod exclusive;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::durable::{FileLock, reap, sync_dir, write_atomic};
+use crate::durable::{FileLock, reap, write_atomic};
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 
 use super::error::StoreError;
 use super::fold_cache::FoldCache;
@@ -330,106 +331,6 @@ fn read_end(file: &mut File, offset: u64) -> io::Result<String> {
     file.seek(SeekFrom::Start(offset.saturating_sub(END_LENGTH as u64)))?;
     file.read_exact(&mut end)?;
     Ok(String::from_utf8_lossy(&end).into_owned())
-}
-
-impl Exclusive {
-    /// The state as of the last append.
-    pub fn state(&self) -> &State {
-        &self.loaded.state
-    }
-
-    /// The state directory.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// The lines that these events will have if `before` others are appended first, all in this hold of the lock.
-    pub fn lines_to_come(&self, at: Timestamp, before: u64, events: Vec<NewEvent>) -> Result<String, StoreError> {
-        let mut text = String::new();
-        for (seq, NewEvent { run, source, payload }) in (self.loaded.lines + before + 1..).zip(events) {
-            let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
-            text.push_str(
-                &line::encode(&event).map_err(io::Error::from).map_err(self.store.io("encode an event for"))?,
-            );
-        }
-        Ok(text)
-    }
-
-    /// Appends events as one write and one fsync: after it returns they survive anything. On an error (no space,
-    /// say) nothing of them stays.
-    pub fn append(&mut self, at: Timestamp, events: Vec<NewEvent>) -> Result<(), StoreError> {
-        let mut text = String::new();
-        let mut made = Vec::with_capacity(events.len());
-        for new in events {
-            let seq = self.loaded.lines + made.len() as u64 + 1;
-            let NewEvent { run, source, payload } = new;
-            let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
-            text.push_str(
-                &line::encode(&event).map_err(io::Error::from).map_err(self.store.io("encode an event for"))?,
-            );
-            made.push(event);
-        }
-        if made.is_empty() {
-            return Ok(());
-        }
-        self.write(text.as_bytes())?;
-        for event in &made {
-            self.loaded.state.apply(event);
-        }
-        self.loaded.lines += made.len() as u64;
-        self.loaded.offset += text.len() as u64;
-        self.loaded.beyond_cache += made.len() as u64;
-        self.renew_cache(&text);
-        Ok(())
-    }
-
-    fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        let path = self.store.ledger_path();
-        if self.loaded.lines == 0 {
-            // The first event comes with the file: an empty ledger is never a valid one.
-            write_atomic(&path, bytes).map_err(self.store.io("write"))?;
-            return self.store.written_anew();
-        }
-        let mut file = OpenOptions::new().append(true).open(&path).map_err(self.store.io("append to"))?;
-        let written = file.write_all(bytes).and_then(|()| file.sync_data());
-        if let Err(error) = written {
-            // What was written in part, or may not be on disk, must not count later as if it were.
-            if let Err(undo) = file.set_len(self.loaded.offset) {
-                tracing::warn!(%undo, "a cut-off append stays until the next command drops it");
-            }
-            return Err(self.store.io("append to")(error));
-        }
-        Ok(())
-    }
-
-    fn renew_cache(&mut self, last_append: &str) {
-        if self.loaded.beyond_cache < CACHE_EVERY {
-            return;
-        }
-        let end = last_append.len().saturating_sub(END_LENGTH);
-        let ends_with = last_append[end..].to_owned();
-        let state = self.loaded.state.clone();
-        FoldCache::new(self.loaded.offset, ends_with, self.loaded.lines, state).write(&self.store.cache_path());
-        self.loaded.beyond_cache = 0;
-    }
-
-    /// Writes a view (a path below the state directory, or an absolute one) unless it holds exactly that already.
-    /// Returns whether it was written.
-    pub fn write_view(&self, relative: &Path, content: &[u8]) -> Result<bool, StoreError> {
-        let path = self.store.dir.join(relative);
-        if fs::read(&path).is_ok_and(|present| present == content) {
-            return Ok(false);
-        }
-        let failed = |source| StoreError::Io { action: "write", path: path.clone(), source };
-        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
-            fs::create_dir_all(folder).and_then(|()| sync_dir(&self.store.dir)).map_err(failed)?;
-        }
-        if let Some(folder) = path.parent() {
-            reap(folder);
-        }
-        write_atomic(&path, content).map_err(failed)?;
-        Ok(true)
-    }
 }
 
 #[cfg(test)]

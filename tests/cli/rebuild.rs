@@ -133,6 +133,33 @@ fn a_moved_project_is_rebuilt_at_its_new_place() {
     assert_eq!(std::fs::read_to_string(moved.join("state")).unwrap(), "1\n");
 }
 
+// The same where the state directory moved along: the ledger is whole, only its places are the old ones.
+#[test]
+fn a_project_that_moved_with_its_ledger_is_found_again() {
+    let env = failed_run();
+    let before = standing(&env);
+    env.sh("cd .. && mv work moved && mkdir work").expect(0);
+    let moved = env.root().join("moved");
+    let at = |code, args: &[&str]| env.json(code, &[&["-C", moved.to_str().unwrap()], args].concat());
+    assert_eq!(at(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], true);
+    let retry = at(0, &["retry-status"]);
+    assert_eq!((&retry["error_count"], &retry["attempts_left"]), (&before[0], &before[1]));
+    at(0, &["rollback", "--to", "good", "--edits", "discard"]);
+    assert_eq!(at(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
+}
+
+// B8: a manual fix that was carried on with is over after a rebuild too.
+#[test]
+fn a_completed_manual_fix_stays_completed() {
+    let env = crate::manual_fix::failed_run();
+    env.json(0, &["manual-fix", "start"]);
+    env.json(0, &["checkpoint", "create"]);
+    let before = env.json(0, &["status"])["manual_fix"].clone();
+    lose(&env);
+    env.json(0, &["doctor", "--rebuild"]);
+    assert_eq!(env.json(0, &["status"])["manual_fix"], before);
+}
+
 // Complete runs are complete again, so that the next command knows which run is meant; patches are written again.
 #[test]
 fn complete_runs_are_complete_again() {

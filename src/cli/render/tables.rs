@@ -100,6 +100,12 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
         let on = checkpoint.head_ref.as_deref().unwrap_or("detached");
         line("base", format!("{base} ({on})"));
     }
+    if let Some(commit) = &checkpoint.branch_commit {
+        line("on branch", commit.to_string());
+    }
+    if let Some(path) = &checkpoint.patch_path {
+        line("patch", escape(path));
+    }
     line("captured", format!("{} files, {} bytes", checkpoint.captured.files, checkpoint.captured.bytes));
     let changes = checkpoint.changes;
     line("changes", format!("{} modified, {} created, {} deleted", changes.modified, changes.created, changes.deleted));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::run::RunSpec;
+use crate::model::time::Timestamp;
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
