@@ -37,7 +37,7 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
             paths: entry.paths.clone(),
             commits,
             edits,
-            restore_index: entry.scope == Scope::All && entry.paths.is_empty(),
+            restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
             reposition: None,
             undoes: Some(entry.head.clone()),
         })

@@ -170,6 +170,9 @@ pub struct UndoEntry {
     /// Where the operation found HEAD, and where it left it.
     #[serde(default)]
     pub head: HeadMove,
+    /// Whether it put another index in the place of the one it found.
+    #[serde(default)]
+    pub index_restored: bool,
 }
 
 /// What a work tree held after the run last wrote it: later layers win.

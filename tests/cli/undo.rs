@@ -91,3 +91,24 @@ fn undo_covers_what_was_covered() {
     assert_eq!(env.read(".ultraplan/state/plan.json"), "2");
     assert_eq!(env.read("b.txt"), "by hand\n");
 }
+
+// snapshot.md: undo brings back the index wherever the restore replaced it, also one of some paths or of files only.
+#[test]
+fn undo_brings_back_an_index_that_was_replaced() {
+    for how in [["--path", "a.txt"], ["--scope", "files"]] {
+        let env = TestEnv::repo();
+        checkpoint(&env);
+        env.write("a.txt", "two\n");
+        env.write("staged.txt", "staged\n");
+        env.git(&["add", "staged.txt"]);
+        env.write("staged.txt", "changed since\n");
+        checkpoint(&env);
+        let staged = env.git(&["ls-files", "-s"]);
+        env.json(0, &["rollback", "--to", "@1", "--restore-index", how[0], how[1]]);
+        assert_ne!(env.git(&["ls-files", "-s"]), staged);
+        env.json(0, &["undo"]);
+        assert_eq!(env.git(&["ls-files", "-s"]), staged, "{how:?}");
+        env.json(0, &["redo"]);
+        assert_ne!(env.git(&["ls-files", "-s"]), staged, "{how:?}");
+    }
+}

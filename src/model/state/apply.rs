@@ -91,6 +91,7 @@ impl State {
             paths: operation.paths.clone(),
             position,
             head: operation.head.clone(),
+            index_restored: operation.index_restored,
         };
         match operation.kind {
             OperationKind::Undo => worktree.redo.push(entry),
