@@ -1,0 +1,152 @@
+//! Many processes in many linked worktrees at once (state.md, Concurrency): nothing is lost, nobody waits for ever.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::env::TestEnv;
+use crate::seen::{assert_clean, checkpoint, text};
+
+/// Worktrees beside the main one.
+const WORKTREES: usize = 8;
+/// Operations of each of the two processes in each worktree.
+const ROUNDS: usize = 6;
+
+fn worktrees(env: &TestEnv) -> Vec<PathBuf> {
+    (0..WORKTREES)
+        .map(|number| {
+            let place = format!("../linked{number}");
+            env.git(&["worktree", "add", "-q", "-b", &format!("lane{number}"), &place]);
+            env.root().join(format!("linked{number}"))
+        })
+        .collect()
+}
+
+/// Runs a command in a worktree: its exit code and its document.
+fn at(env: &TestEnv, place: &PathBuf, args: &[&str]) -> (i32, Value) {
+    let mut command = env.recover_command(&["--json", "--lock-timeout", "120s"]);
+    let output = command.current_dir(place).args(args).output().expect("recover starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"));
+    (output.status.code().expect("a code"), document)
+}
+
+/// Every checkpoint is there once, with a number of its own, none missing in between, and sound.
+fn assert_complete(env: &TestEnv, made: &BTreeSet<String>) {
+    let list = env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].clone();
+    let list = list.as_array().expect("a list");
+    let numbers: Vec<u64> = list.iter().map(|one| one["seq"].as_u64().expect("a number")).collect();
+    let all = u64::try_from(numbers.len()).expect("few");
+    let mut sorted = numbers.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, (1..=all).collect::<Vec<_>>(), "numbers without gaps");
+    let ids: BTreeSet<String> = list.iter().map(|one| text(&one["id"])).collect();
+    assert_eq!(ids.len(), list.len(), "no id twice");
+    assert!(made.is_subset(&ids), "lost: {:?}", made.difference(&ids).collect::<Vec<_>>());
+    assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), list.len());
+    assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], list.len());
+    assert_clean(env);
+}
+
+// Two processes in each of eight worktrees capture, roll back and undo; at the end each worktree still goes back to its
+// own first checkpoint, and the ledger has all.
+#[test]
+fn eight_worktrees_capture_and_roll_back_at_once() {
+    let env = TestEnv::repo();
+    let places = worktrees(&env);
+    let begun = Instant::now();
+    let first: Vec<String> =
+        places.iter().map(|place| text(&at(&env, place, &["checkpoint", "create"]).1["checkpoint"]["id"])).collect();
+    let made: BTreeSet<String> = std::thread::scope(|scope| {
+        let work = |number: usize, process: usize| {
+            let (env, place, first) = (&env, &places[number], &first[number]);
+            move || {
+                let mut made = BTreeSet::new();
+                for round in 0..ROUNDS {
+                    // Each process has files of its own, so that what it wrote can be told apart.
+                    let name = format!("p{process}-{round}");
+                    std::fs::write(place.join(&name), format!("{number} {name}\n")).unwrap();
+                    let args: &[&str] = match (round + process) % 3 {
+                        0 => &["rollback", "--to", first, "--edits", "discard"],
+                        1 => &["checkpoint", "create"],
+                        _ => &["undo", "--edits", "discard"],
+                    };
+                    let (code, document) = at(env, place, args);
+                    // A file that the other process writes in the middle stops a restore; nothing to undo is 4.
+                    let fits = code == 0 || (args[0] == "undo" && code == 4) || (args[0] != "checkpoint" && code == 13);
+                    assert!(fits, "{args:?} in {number}: {code} {document}");
+                    if args[0] == "checkpoint" {
+                        made.insert(text(&document["checkpoint"]["id"]));
+                    }
+                    if let Some(safety) = document["result"]["safety_checkpoint_id"].as_str() {
+                        made.insert(safety.to_owned());
+                    }
+                }
+                made
+            }
+        };
+        let all: Vec<_> = (0..WORKTREES)
+            .flat_map(|number| [(number, 0), (number, 1)])
+            .map(|(number, process)| scope.spawn(work(number, process)))
+            .collect();
+        all.into_iter().flat_map(|thread| thread.join().expect("it ends well")).collect()
+    });
+    assert!(begun.elapsed() < Duration::from_secs(110), "somebody waited for nobody: {:?}", begun.elapsed());
+    assert!(made.len() > WORKTREES * 2, "{}", made.len());
+    assert_complete(&env, &made);
+    for (place, first) in places.iter().zip(&first) {
+        let (code, document) = at(&env, place, &["rollback", "--to", first, "--edits", "discard"]);
+        assert_eq!(code, 0, "{document}");
+        let left = env.git(&["-C", &place.to_string_lossy(), "status", "--porcelain"]);
+        assert_eq!(left, "", "{}", place.display());
+    }
+}
+
+// `git gc --prune=now` drops what nothing refers to: a checkpoint whose objects were just written must not be among it.
+#[test]
+#[ignore = "fails now and then: nothing keeps new objects from a collection until their reference is set"]
+fn garbage_collection_meanwhile_loses_no_checkpoint() {
+    let env = TestEnv::repo();
+    let places = worktrees(&env);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let made: BTreeSet<String> = std::thread::scope(|scope| {
+        let collecting = scope.spawn(|| {
+            let mut times = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                // References that others write meanwhile may hold one collection up, not break anything.
+                env.sh("git gc -q --prune=now; git prune --expire=now; git pack-refs --all");
+                times += 1;
+            }
+            times
+        });
+        let captures: Vec<_> = places[..2]
+            .iter()
+            .map(|place| {
+                let env = &env;
+                scope.spawn(move || {
+                    let mut made = BTreeSet::new();
+                    for round in 0..15 {
+                        std::fs::write(place.join("file"), format!("{} {round}\n", place.display())).unwrap();
+                        // A collection may take away what is just being written: that is an error, never a checkpoint
+                        // that lacks something, and the next one works.
+                        let (code, document) = at(env, place, &["checkpoint", "create"]);
+                        if code == 0 {
+                            made.insert(text(&document["checkpoint"]["id"]));
+                        }
+                    }
+                    made
+                })
+            })
+            .collect();
+        let made = captures.into_iter().flat_map(|thread| thread.join().expect("it ends well")).collect();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(collecting.join().expect("it ends") > 1);
+        made
+    });
+    assert!(made.len() > 25, "captures failed beside a collection: {} of 30 came out", made.len());
+    env.git(&["gc", "-q", "--prune=now"]);
+    checkpoint(&env);
+    assert_complete(&env, &made);
+}
