@@ -16,8 +16,8 @@ use std::path::Path;
 use env::TestEnv;
 use seen::{Seen, assert_clean, checkpoint, seen};
 
-/// Calls that change something on disk.
-const CALLS: [&str; 22] = [
+/// Calls that change something on disk; of `openat` those count that make a file.
+const CALLS: [&str; 27] = [
     "write",
     "pwrite64",
     "writev",
@@ -40,10 +40,25 @@ const CALLS: [&str; 22] = [
     "fchmodat",
     "openat",
     "copy_file_range",
+    "pwritev",
+    "fallocate",
+    "truncate",
+    "sync_file_range",
+    "symlink",
 ];
 
-/// How many points of each command the default run takes.
-const SAMPLE: usize = 9;
+/// How many points of each command the default run takes, beside one of each kind of call that these leave out.
+const SAMPLE: usize = 6;
+
+/// One occurrence of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Point {
+    call: &'static str,
+    /// As a thread counts its own.
+    when: usize,
+    /// Whether something is changed: all calls but `openat`, which may only read.
+    changes: bool,
+}
 
 /// What is done to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,30 +120,42 @@ fn everything(env: &TestEnv) -> (Seen, Seen, String) {
     (seen(env.work()), memory, git)
 }
 
-/// The calls of one undisturbed execution, as `(call, how often)`.
-fn count(case: &Case) -> Vec<(&'static str, usize)> {
+/// The calls of one undisturbed execution, those of the dynamic linker and of the C library aside.
+fn calls(case: &Case) -> BTreeSet<Point> {
     let env = start(case.git);
     (case.before)(&env);
     let log = env.root().join("calls");
     let recover = env!("CARGO_BIN_EXE_recover");
     let line = format!("strace -f -o {} -e trace={} {recover} {}", log.display(), CALLS.join(","), case.args.join(" "));
     env.sh(&line).expect(0);
+    let mut seen = std::collections::BTreeMap::<(&str, &'static str), usize>::new();
+    let mut points = BTreeSet::new();
     let text = std::fs::read_to_string(log).expect("a log");
-    let of = |call: &'static str| {
-        let begins = format!(" {call}(");
-        (call, text.lines().filter(|line| line.contains(&begins)).count())
-    };
-    CALLS.into_iter().map(of).filter(|(_, times)| *times > 0).collect()
+    for line in text.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let name = rest.trim_start().split('(').next().unwrap_or_default();
+        let Some(call) = CALLS.into_iter().find(|call| *call == name) else { continue };
+        let when = seen.entry((thread, call)).or_default();
+        *when += 1;
+        let system =
+            ["/lib", "/usr", "/etc", "/proc", "/sys", "/dev"].iter().any(|place| rest.contains(&format!("\"{place}")));
+        let changes = call != "openat" || rest.contains("O_CREAT");
+        if !system {
+            points.insert(Point { call, when: *when, changes });
+        }
+    }
+    points
 }
 
 /// Executes the command with a fault at the given occurrence of a call, and returns how it ended.
-fn disturbed(env: &TestEnv, case: &Case, call: &str, when: usize, fault: Fault) -> env::Ran {
+fn disturbed(env: &TestEnv, case: &Case, Point { call, when, .. }: Point, fault: Fault) -> env::Ran {
     let injected = match fault {
         Fault::Kill => "signal=SIGKILL".to_owned(),
         // A full disk stays full for a while.
         Fault::Error(errno) => format!("error={errno}"),
     };
-    let more = if fault == Fault::Kill { "" } else { "+" };
+    // Files that are there can still be opened.
+    let more = if fault == Fault::Kill || call == "openat" { "" } else { "+" };
     let recover = env!("CARGO_BIN_EXE_recover");
     env.sh(&format!(
         "exec strace -f -o /dev/null -e trace={call} -e inject={call}:{injected}:when={when}{more} {recover} {}",
@@ -136,18 +163,27 @@ fn disturbed(env: &TestEnv, case: &Case, call: &str, when: usize, fault: Fault) 
     ))
 }
 
-/// All points, or some spread over all of them.
-fn points(calls: &[(&'static str, usize)], keep: impl Fn(&str) -> bool) -> Vec<(&'static str, usize)> {
-    let all: Vec<_> = calls
-        .iter()
-        .filter(|(call, _)| keep(call))
-        .flat_map(|(call, times)| (1..=*times).map(|when| (*call, when)))
-        .collect();
+/// All points, or some spread over all of them, with each kind of call among them.
+fn points(case: &Case, keep: impl Fn(&Point) -> bool) -> Vec<Point> {
+    let all: Vec<Point> = calls(case).into_iter().filter(keep).collect();
     if std::env::var_os("RECOVER_CRASH_ALL").is_some() {
         return all;
     }
     let step = all.len().div_ceil(SAMPLE).max(1);
-    all.into_iter().step_by(step).collect()
+    let mut some: Vec<Point> = all.iter().copied().step_by(step).collect();
+    for call in CALLS {
+        let of: Vec<Point> = all.iter().copied().filter(|point| point.call == call).collect();
+        if !of.is_empty() && !some.iter().any(|point| point.call == call) {
+            some.push(of[of.len() / 2]);
+        }
+    }
+    some
+}
+
+/// What a sweep did, for people.
+fn say(name: &str, points: &[Point], more: &str) {
+    let kinds: BTreeSet<&str> = points.iter().map(|point| point.call).collect();
+    eprintln!("{name}: {} points, {} kinds of calls{more}", points.len(), kinds.len());
 }
 
 /// Kills the command at each point. `after` is what it leads to when nothing disturbs it.
@@ -159,13 +195,13 @@ fn sweep_kills(name: &str, case: &Case) {
     (case.before)(&undisturbed);
     undisturbed.recover(case.args).expect(0);
     let (after, ..) = everything(&undisturbed);
-    let points = points(&count(case), |call| call != "openat");
-    for (call, when) in &points {
+    let points = points(case, |point| point.changes);
+    for point in &points {
         let env = start(case.git);
         (case.before)(&env);
         let before = everything(&env);
-        let at = format!("{name} killed at {call} {when}");
-        disturbed(&env, case, call, *when, Fault::Kill);
+        let at = format!("{name} killed at {} {}", point.call, point.when);
+        disturbed(&env, case, *point, Fault::Kill);
         // Reading works at once, and does not change anything.
         let between = everything(&env);
         let status = env.json(0, &["status"]);
@@ -194,7 +230,7 @@ fn sweep_kills(name: &str, case: &Case) {
             assert_nothing_left(&env, &at);
         }
     }
-    eprintln!("{name}: {} points", points.len());
+    say(name, &points, "");
 }
 
 fn listed(env: &TestEnv) -> BTreeSet<String> {
@@ -223,49 +259,65 @@ fn sweep_errors(name: &str, case: &Case, errno: &'static str, code: i32) {
         return;
     }
     // A full disk does not hinder removing; cutting a file down and permissions take no space.
-    let takes_space = |call: &str| {
-        matches!(
-            call,
-            "write"
-                | "pwrite64"
-                | "writev"
-                | "fsync"
-                | "fdatasync"
-                | "mkdir"
-                | "mkdirat"
-                | "linkat"
-                | "link"
-                | "symlinkat"
-        )
+    let takes_space = |point: &Point| {
+        // What fails for want of descriptors may be any file that is opened.
+        point.call == "openat" && (point.changes || errno == "EMFILE")
+            || errno != "EMFILE"
+                && matches!(
+                    point.call,
+                    "write"
+                        | "pwrite64"
+                        | "writev"
+                        | "fsync"
+                        | "fdatasync"
+                        | "mkdir"
+                        | "mkdirat"
+                        | "linkat"
+                        | "link"
+                        | "symlinkat"
+                        | "symlink"
+                        | "fallocate"
+                        | "pwritev"
+                        | "copy_file_range"
+                )
     };
-    let points = points(&count(case), takes_space);
+    let points = points(case, takes_space);
     let mut failed = 0;
-    let restores = case.args[0] != "checkpoint";
-    for (call, when) in &points {
+    let restores = ["rollback", "undo"].contains(&case.args[0]);
+    let back = if case.args[0] == "undo" { "redo" } else { "undo" };
+    for point in &points {
         let env = start(case.git);
         (case.before)(&env);
         let before = everything(&env);
-        let at = format!("{name}: {errno} at {call} {when}");
-        let ran = disturbed(&env, case, call, *when, Fault::Error(errno));
+        let at = format!("{name}: {errno} at {} {}", point.call, point.when);
+        let ran = disturbed(&env, case, *point, Fault::Error(errno));
         // Where only a cache or the answer itself could not be written, the work is done.
         if ran.code == 0 {
             if restores {
-                env.json(0, &["undo"]);
+                env.json(0, &[back]);
             }
         } else {
             assert!(restores || everything(&env) == before, "{at}: {ran:?}");
             failed += 1;
-            assert!([code, 1, 11, 14, 16].contains(&ran.code), "{at}: {ran:?}");
+            // An object that could not be opened is taken for a damaged one.
+            let unread = point.call == "openat" && ran.code == 12;
+            assert!(unread || [code, 1, 11, 14, 16].contains(&ran.code), "{at}: {ran:?}");
         }
         env.json(0, &["checkpoint", "create"]);
         if everything(&env) != before && restores {
             // A view, or the answer, was all that could not be written.
-            env.json(0, &["undo"]);
+            env.json(0, &[back]);
         }
         assert_eq!(everything(&env), before, "{at}: {ran:?}");
         assert_nothing_left(&env, &at);
+        if case.args.contains(&"prune") {
+            // What was asked for is done the next time, and no reference without a checkpoint or the other way round.
+            env.json(0, case.args);
+            assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), listed(&env).len(), "{at}");
+        }
+        assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(&env).len(), "{at}");
     }
-    eprintln!("{name}, {errno}: {} points, {failed} of them failed", points.len());
+    say(&format!("{name}, {errno}"), &points, &format!(", {failed} failed"));
 }
 
 const CREATE: Case = Case {
@@ -353,4 +405,40 @@ fn a_full_disk_under_a_capture() {
 #[test]
 fn a_failing_disk() {
     sweep_errors("rollback", &ROLLBACK, "EIO", 1);
+}
+
+// The same, and out of descriptors, for what else changes something.
+#[test]
+fn a_failing_disk_under_a_capture() {
+    sweep_errors("checkpoint create", &CREATE, "EIO", 1);
+}
+
+#[test]
+fn a_full_disk_under_an_undo() {
+    sweep_errors("undo", &UNDO, "ENOSPC", 14);
+}
+
+#[test]
+fn a_failing_disk_under_an_undo() {
+    sweep_errors("undo", &UNDO, "EIO", 1);
+}
+
+#[test]
+fn a_full_disk_under_a_prune() {
+    sweep_errors("prune", &PRUNE, "ENOSPC", 14);
+}
+
+#[test]
+fn a_failing_disk_under_a_prune() {
+    sweep_errors("prune", &PRUNE, "EIO", 1);
+}
+
+#[test]
+fn no_descriptors_under_a_capture() {
+    sweep_errors("checkpoint create", &CREATE, "EMFILE", 1);
+}
+
+#[test]
+fn no_descriptors_under_a_rollback() {
+    sweep_errors("rollback", &ROLLBACK, "EMFILE", 1);
 }
