@@ -62,6 +62,13 @@ fn ignored_data_deleted() {
     assert!(!env.exists("app/code.rs"));
     assert_eq!(ignored(&env).collect::<Vec<_>>(), before);
     env.json(0, &["undo"]);
+    // Ignored by the rules of the checkpoint, though not any more.
+    env.write(".gitignore", "");
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    let left: Vec<_> = ignored(&env).collect();
+    assert_eq!(left.len(), 5, "what lies in dist/ no rule ignores");
+    assert!(left.iter().all(|file| before.contains(file)), "{left:?}");
+    env.json(0, &["undo"]);
     env.json(0, &["rollback", "--to", &second, "--edits", "discard"]);
     assert_eq!(ignored(&env).collect::<Vec<_>>(), before);
 }
@@ -109,6 +116,7 @@ fn staged_work_lost() {
     std::fs::remove_file(env.work().join(".git/index")).unwrap();
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard", "--restore-index"]);
     assert_eq!(env.git(&["ls-files", "-s"]), staged);
+    assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "staged.txt\n", "what is only intended is not staged");
     assert_eq!(env.git(&["show", ":staged.txt"]), "staged, and then changed\n");
     assert_eq!(env.git(&["stash", "list"]), "");
 }

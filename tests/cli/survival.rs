@@ -137,6 +137,6 @@ fn nothing_that_is_set_up_ever_runs() {
     assert!(!ran.exists(), "{}", std::fs::read_to_string(&ran).unwrap_or_default());
     assert_eq!(seen(env.work()), kept);
     // The traps do work.
-    env.sh("git add a.txt; git status").expect(0);
+    env.sh("git add a.txt; git status");
     assert!(ran.exists());
 }
