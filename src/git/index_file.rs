@@ -4,7 +4,6 @@
 //! vectors. What the file refers to (the shared index of a split one, the trees of a sparse one) is not read here.
 //! Damaged bytes are an error, never a panic and never a shorter list.
 
-mod cache_tree;
 mod ewah;
 mod expand;
 #[cfg(test)]
@@ -14,7 +13,6 @@ use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
 use super::error::{Error, Result};
-pub(super) use cache_tree::CacheTree;
 use ewah::Bitmap;
 
 /// Bytes of an object id and of the trailing checksum.
@@ -45,7 +43,6 @@ pub(super) struct IndexFile {
     /// The names, one after the other.
     names: Vec<u8>,
     records: Vec<Record>,
-    cache_tree: Option<Box<[u8]>>,
     link: Option<Link>,
     sparse: bool,
 }
@@ -123,24 +120,9 @@ impl IndexFile {
         self.records.iter().map(|record| self.entry(record))
     }
 
-    /// How many entries there are.
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// The trees that git knows to be those of the entries; `None` if there are none, or they cannot be read.
-    pub fn cache_tree(&self) -> Option<CacheTree> {
-        CacheTree::parse(self.cache_tree.as_deref()?)
-    }
-
     /// Whether the entries are only the difference to a shared index.
     pub fn is_split(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.shared.is_some())
-    }
-
-    /// Whether some entries may stand for whole folders.
-    pub fn is_sparse(&self) -> bool {
-        self.sparse
     }
 
     fn path(&self, record: &Record) -> &[u8] {
@@ -193,7 +175,6 @@ impl IndexFile {
             let length = input.number()? as usize;
             let data = input.take(length)?;
             match name {
-                b"TREE" => index.cache_tree = Some(data.into()),
                 b"link" => index.link = Some(Link::parse(data)?),
                 b"sdir" => index.sparse = true,
                 [b'A'..=b'Z', ..] => {}

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use recover::engine::checkpoint::{self, Request};
+use recover::engine::checkpoint::{self, Request, Unless};
 use recover::engine::context::{Context, Naming, Setup};
 use recover::engine::restore::{Commits, Restore};
 use recover::engine::rollback::{self, Options, Target};
@@ -55,7 +55,12 @@ impl Driver {
             let id = document["checkpoint"]["id"].as_str().unwrap().to_owned();
             return (document["changed"].as_bool().unwrap(), id);
         }
-        let (changed, made) = checkpoint::create(&self.context(), Request::default(), if_changed).unwrap();
+        let (changed, made) = checkpoint::create(
+            &self.context(),
+            Request::default(),
+            Unless { unchanged: if_changed, ..Unless::default() },
+        )
+        .unwrap();
         assert!(!made.partial, "{:?}", made.skipped);
         (changed, made.id)
     }

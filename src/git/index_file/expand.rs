@@ -66,7 +66,6 @@ impl IndexFile {
         let mut merged = Self {
             names: Vec::with_capacity(base.names.len() + self.names.len()),
             records: Vec::with_capacity(kept.len() + self.records.len()),
-            cache_tree: self.cache_tree.clone(),
             link: None,
             sparse: self.sparse || base.sparse,
         };

@@ -115,8 +115,7 @@ proptest! {
         let listing = git(folder.path(), &["ls-files", "--stage", "--debug", "-z"], b"");
         let ours = debug(&index);
         prop_assert_eq!(String::from_utf8_lossy(&ours), String::from_utf8_lossy(&listing));
-        prop_assert!(!index.is_split() && !index.is_sparse());
-        prop_assert_eq!(index.len(), index.entries().count());
+        prop_assert!(!index.is_split() && !index.sparse);
     }
 }
 
@@ -153,7 +152,6 @@ fn without_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
 fn use_up(bytes: &[u8]) {
     if let Ok(index) = IndexFile::parse(bytes) {
         assert!(index.entries().map(|entry| entry.path.len()).sum::<usize>() <= MAX_NAMES);
-        let _ = index.cache_tree().map(|tree| tree.folders().count());
         if let Some(link) = &index.link {
             let _ = (link.delete.positions(100), link.replace.positions(100));
         }
@@ -206,38 +204,13 @@ proptest! {
 }
 
 #[test]
-fn the_cache_tree_is_the_one_that_git_wrote() {
-    let folder = repository();
-    for name in ["a/b/c", "a/b/d", "a/e", "long name/x", "top"] {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, name).unwrap();
-    }
-    git(folder.path(), &["add", "-A"], b"");
-    assert_eq!(read(folder.path()).cache_tree(), None, "nothing was written as a tree yet");
-    let root = String::from_utf8(git(folder.path(), &["write-tree"], b"")).unwrap();
-    let tree = read(folder.path()).cache_tree().unwrap();
-    assert_eq!(tree.get(b""), Some((5, Oid::from_str(root.trim()).unwrap())));
-    let counts: Vec<_> =
-        tree.folders().map(|(path, count, _)| (String::from_utf8_lossy(path).into_owned(), count)).collect();
-    let expected = [("", 5), ("a", 3), ("a/b", 2), ("long name", 1)].map(|(path, count)| (path.to_owned(), count));
-    assert_eq!(counts, expected);
-    // Not with `git add`, which adds racy entries again.
-    let info = "100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 0\ta/new\n";
-    git(folder.path(), &["update-index", "--index-info"], info.as_bytes());
-    let tree = read(folder.path()).cache_tree().unwrap();
-    assert_eq!((tree.get(b""), tree.get(b"a")), (None, None));
-    assert_eq!(tree.get(b"a/b").unwrap().0, 2, "still valid below");
-}
-
-#[test]
 fn a_checksum_may_be_left_out_and_a_new_extension_is_not_guessed_at() {
     let folder = repository();
     fs::write(folder.path().join("a"), "").unwrap();
     git(folder.path(), &["-c", "index.skipHash=true", "add", "a"], b"");
     let bytes = fs::read(folder.path().join(".git/index")).unwrap();
     assert!(bytes.ends_with(&[0; HASH]));
-    assert_eq!(IndexFile::parse(&bytes).unwrap().len(), 1);
+    assert_eq!(IndexFile::parse(&bytes).unwrap().entries().len(), 1);
     let with = |extension: &[u8]| {
         let content = bytes.len() - HASH;
         IndexFile::parse(&[&bytes[..content], extension, &[0; 4], &[0; HASH]].concat())
@@ -263,7 +236,7 @@ fn speed_of_a_large_index() {
         let times: Vec<_> = (0..5)
             .map(|_| {
                 let start = std::time::Instant::now();
-                assert_eq!(IndexFile::parse(&bytes).unwrap().len(), 78_000);
+                assert_eq!(IndexFile::parse(&bytes).unwrap().entries().len(), 78_000);
                 start.elapsed()
             })
             .collect();

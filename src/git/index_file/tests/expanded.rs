@@ -66,7 +66,7 @@ fn a_shared_index_that_is_gone_or_another_one_is_an_error() {
     fs::write(folder.path().join("a"), "").unwrap();
     git(folder.path(), &["add", "a"], b"");
     git(folder.path(), &["update-index", "--split-index"], b"");
-    assert_eq!(expanded(folder.path()).unwrap().len(), 1);
+    assert_eq!(expanded(folder.path()).unwrap().entries().len(), 1);
     let names = fs::read_dir(folder.path().join(".git")).unwrap().map(|entry| entry.unwrap().path());
     let shared = names.into_iter().find(|path| path.to_string_lossy().contains("sharedindex")).unwrap();
     fs::remove_file(&shared).unwrap();
@@ -93,9 +93,9 @@ fn a_sparse_index_is_read_whole() {
         git(folder.path(), &["update-index", "--index-version", version], b"");
         git(folder.path(), &["sparse-checkout", "set", "--cone", "--sparse-index", "a"], b"");
         let sparse = read(folder.path());
-        assert!(sparse.is_sparse() && sparse.entries().any(|entry| entry.path == b"c/"));
+        assert!(sparse.sparse && sparse.entries().any(|entry| entry.path == b"c/"));
         let whole = expanded(folder.path()).unwrap();
-        assert!(!whole.is_sparse());
+        assert!(!whole.sparse);
         assert_eq!(String::from_utf8_lossy(&debug(&whole)), listing(folder.path()));
         assert!(whole.entries().any(|entry| entry.path == b"c/d/f/g" && entry.skip_worktree));
         git(folder.path(), &["sparse-checkout", "disable"], b"");
