@@ -162,42 +162,40 @@ pub(super) struct Beside {
 
 /// Counts, modes and empty folders.
 pub(super) fn beside(scan: &Scan, made: &[Made]) -> Beside {
-    let mut counts: [BTreeMap<u32, u64>; 3] = Default::default();
+    let mut counts: [Counts; 3] = Default::default();
     let mut beside = Beside::default();
     let is_file = |item: &Item| item.stat.kind() == FileType::RegularFile;
-    for (folder, made) in scan.folders.iter().zip(made) {
-        for (item, _) in stored(scan, folder) {
-            beside.files += 1;
-            beside.bytes += item.stat.size;
-            if is_file(item) {
-                let executable = item.stat.mode & 0o100 != 0;
-                *counts[usize::from(executable)].entry(item.stat.permissions()).or_default() += 1;
-            }
+    let is_executable = |item: &Item| item.stat.mode & 0o100 != 0;
+    for item in scan.items.iter().filter(|item| matches!(item.content, Content::Known(_))) {
+        beside.files += 1;
+        beside.bytes += item.stat.size;
+        if is_file(item) {
+            counts[usize::from(is_executable(item))].add(item.stat.permissions());
         }
-        if made.state == State::Holding && !folder.path.as_bytes().is_empty() {
-            *counts[2].entry(folder.stat.permissions()).or_default() += 1;
-        }
+    }
+    let holding = |folder: &Folder, made: &Made| made.state == State::Holding && !folder.path.as_bytes().is_empty();
+    for (folder, _) in scan.folders.iter().zip(made).filter(|(folder, made)| holding(folder, made)) {
+        counts[2].add(folder.stat.permissions());
     }
     let usual = DefaultModes::default();
     beside.modes = DefaultModes {
-        file: most_frequent(&counts[0], usual.file),
-        executable: most_frequent(&counts[1], usual.executable),
-        folder: most_frequent(&counts[2], usual.folder),
+        file: counts[0].most_frequent(usual.file),
+        executable: counts[1].most_frequent(usual.executable),
+        folder: counts[2].most_frequent(usual.folder),
     };
+    let are_all_usual = counts[0].0.len() < 2 && counts[1].0.len() < 2;
     for (folder, made) in scan.folders.iter().zip(made) {
-        for (item, _) in stored(scan, folder).filter(|(item, _)| is_file(item)) {
-            let bits = item.stat.permissions();
-            if bits != beside.modes.of_file(bits & 0o100 != 0) {
-                beside.file_modes.push(PathMode { path: folder.path.join(scan.name(item)), mode: bits });
-            }
-        }
+        let unusual = |item: &&Item| item.stat.permissions() != beside.modes.of_file(is_executable(item));
+        let items = stored(scan, folder).map(|(item, _)| item).filter(|item| !are_all_usual && is_file(item));
+        let listed = items
+            .filter(unusual)
+            .map(|item| PathMode { path: folder.path.join(scan.name(item)), mode: item.stat.permissions() });
+        beside.file_modes.extend(listed);
         let listed = || PathMode { path: folder.path.clone(), mode: folder.stat.permissions() };
-        match made.state {
-            State::Empty => beside.empty_folders.push(listed()),
-            State::Holding if !folder.path.as_bytes().is_empty() && listed().mode != beside.modes.folder => {
-                beside.folder_modes.push(listed());
-            }
-            State::Holding | State::Out => {}
+        if made.state == State::Empty {
+            beside.empty_folders.push(listed());
+        } else if holding(folder, made) && folder.stat.permissions() != beside.modes.folder {
+            beside.folder_modes.push(listed());
         }
     }
     for list in [&mut beside.file_modes, &mut beside.folder_modes, &mut beside.empty_folders] {
@@ -206,8 +204,21 @@ pub(super) fn beside(scan: &Scan, made: &[Made]) -> Beside {
     beside
 }
 
-/// The value that occurs most often, the smallest of equals; `otherwise` if there is none.
-fn most_frequent(counts: &BTreeMap<u32, u64>, otherwise: u32) -> u32 {
-    let best = counts.iter().max_by_key(|(mode, count)| (**count, std::cmp::Reverse(**mode)));
-    best.map_or(otherwise, |(mode, _)| *mode)
+/// How often each mode occurs; there are few different ones.
+#[derive(Default)]
+struct Counts(Vec<(u32, u64)>);
+
+impl Counts {
+    fn add(&mut self, mode: u32) {
+        match self.0.iter_mut().find(|(known, _)| *known == mode) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((mode, 1)),
+        }
+    }
+
+    /// The mode that occurs most often, the smallest of equals; `otherwise` if there is none.
+    fn most_frequent(&self, otherwise: u32) -> u32 {
+        let best = self.0.iter().max_by_key(|(mode, count)| (*count, std::cmp::Reverse(*mode)));
+        best.map_or(otherwise, |(mode, _)| *mode)
+    }
 }

@@ -11,9 +11,9 @@
 //! **When an object is trusted.** The cache names the checkpoint that it was stored with. While that one's reference is
 //! there, so are the objects that its trees hold; else each is looked for.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
-use std::ops::Range;
 use std::path::PathBuf;
 
 use git2::Oid;
@@ -28,7 +28,7 @@ use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
-const MAGIC: &[u8; 8] = b"RCVCACH2";
+const MAGIC: &[u8; 8] = b"RCVCACH4";
 const FILE: &str = "index-cache";
 /// Kernel ticks are at most 10 ms; network file systems lag a little more.
 pub(super) const MARGIN: i64 = 50_000_000;
@@ -75,6 +75,10 @@ pub(super) mod flag {
     pub const HIDDEN: u8 = 64;
     /// The folder is the root of a repository of its own. Not stored.
     pub const NESTED: u8 = 128;
+    /// The folder is not all that the cache says of it. Not stored.
+    pub const CHANGED: u8 = 4;
+    /// The folder holds nothing else than its items, its folders and what the rules left out.
+    pub const COMPLETE: u8 = 1;
 }
 
 /// An entry of a folder.
@@ -101,10 +105,57 @@ pub(super) struct CachedFolder<'a> {
     pub count: u32,
     items: &'a [u8],
     names: &'a [u8],
+    others: &'a [u8],
     dev: u64,
+    ino: u64,
+    mtime: i64,
+    ctime: i64,
+}
+
+/// What a name in a folder stands for that is no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Other {
+    /// The ignore rules left a file out.
+    IgnoredFile,
+    /// The ignore rules left a folder out.
+    IgnoredFolder,
+    /// A folder that the walk went into.
+    Folder,
 }
 
 impl<'a> CachedFolder<'a> {
+    /// Whether a folder with these flags stands in the cache with the same ones.
+    pub fn is_as(&self, flags: u8) -> bool {
+        self.flags & (flag::IGNORED | flag::WANTED) == flags & (flag::IGNORED | flag::WANTED)
+    }
+
+    /// Names that are no items, sorted.
+    pub fn others(&self) -> impl Iterator<Item = (&'a [u8], Other)> + use<'a> {
+        let mut rest = self.others;
+        std::iter::from_fn(move || {
+            let [length, what] = take(&mut rest)?;
+            let (name, after) = rest.split_at_checked(usize::from(length))?;
+            rest = after;
+            let all = [Other::IgnoredFile, Other::IgnoredFolder, Other::Folder];
+            Some((name, *all.get(usize::from(what))?))
+        })
+    }
+
+    /// Whether the folder holds what it held then: nothing was added, removed or renamed since.
+    ///
+    /// A file system that keeps the times of folders as POSIX asks is the caller's to make sure of.
+    pub fn holds_the_same(&self, stat: &FileStat) -> bool {
+        self.flags & (flag::COMPLETE | flag::SETTLED) == flag::COMPLETE | flag::SETTLED
+            && (stat.mtime, stat.ctime, stat.ino, stat.dev) == (self.mtime, self.ctime, self.ino, self.dev)
+    }
+
+    /// Whether it has an item or an ignored file of this name.
+    pub fn has_file(&self, name: &[u8]) -> bool {
+        let is = |known: &[u8]| known == name;
+        self.items().take_while(|item| item.name <= name).any(|item| is(item.name))
+            || self.others().any(|(other, what)| is(other) && what == Other::IgnoredFile)
+    }
+
     /// Its items, sorted by name.
     pub fn items(&self) -> impl Iterator<Item = CachedItem<'a>> + use<'a> {
         let (mut names, dev) = (self.names, self.dev);
@@ -133,8 +184,10 @@ pub(super) struct Cache {
     folder: PathBuf,
     bytes: Vec<u8>,
     pub header: Header,
-    /// Where each folder's record is, and its path in it; sorted as a walk goes.
-    folders: Vec<(Range<u32>, u32)>,
+    /// Where the folders' records are, in the order of a walk.
+    folders: Vec<u32>,
+    /// The same by the folders' paths.
+    by_path: HashMap<Box<[u8]>, u32>,
     /// The file system's time when the capture began, nanoseconds.
     began: i64,
     /// Whether the checkpoint that it was stored with is still there.
@@ -151,12 +204,19 @@ impl Cache {
         stamp.write_all(b"\n").map_err(Error::at(&path))?;
         let began = super::dirs::stat_open(&stamp).map_err(Error::at(&path))?.mtime;
         let bytes = fs::read(folder.join(FILE)).unwrap_or_default();
-        let none =
-            Self { folder, bytes: Vec::new(), header: Header::default(), folders: Vec::new(), began, alive: false };
-        let Some((header, folders)) = parse(&bytes) else { return Ok(none) };
+        let none = Self {
+            folder,
+            bytes: Vec::new(),
+            header: Header::default(),
+            folders: Vec::new(),
+            by_path: HashMap::new(),
+            began,
+            alive: false,
+        };
+        let Some((header, folders, by_path)) = parse(&bytes) else { return Ok(none) };
         let found = repo.inner.refname_to_id(&header.reference).map(|oid| oid.to_string());
         let alive = found.is_ok_and(|commit| commit == header.commit);
-        Ok(Self { bytes, header, folders, alive, ..none })
+        Ok(Self { bytes, header, folders, by_path, alive, ..none })
     }
 
     /// How many folders it knows.
@@ -166,18 +226,12 @@ impl Cache {
 
     /// A folder as it was.
     pub fn folder(&self, path: &[u8]) -> Option<CachedFolder<'_>> {
-        let at = self.folders.binary_search_by(|(known, _)| walk_order(self.path(known), path)).ok()?;
-        let (_, record) = &self.folders[at];
-        parse_folder(&mut &self.bytes[*record as usize..])
+        parse_folder(&mut &self.bytes[*self.by_path.get(path)? as usize..])
     }
 
     /// All folders, in the order of a walk.
     pub fn folders(&self) -> impl Iterator<Item = CachedFolder<'_>> {
-        self.folders.iter().filter_map(|(_, record)| parse_folder(&mut &self.bytes[*record as usize..]))
-    }
-
-    fn path(&self, range: &Range<u32>) -> &[u8] {
-        &self.bytes[range.start as usize..range.end as usize]
+        self.folders.iter().filter_map(|record| parse_folder(&mut &self.bytes[*record as usize..]))
     }
 
     /// Whether a change after the capture began would show in the times of this file.
@@ -219,7 +273,9 @@ pub(super) struct NewFolder<'a> {
     pub tree: Option<Oid>,
     pub flags: u8,
     pub subtrees: u32,
-    pub dev: u64,
+    pub stat: FileStat,
+    /// See [`CachedFolder::others`].
+    pub others: &'a [(&'a [u8], Other)],
 }
 
 impl Builder {
@@ -241,7 +297,12 @@ impl Builder {
         bytes.extend_from_slice(folder.tree.unwrap_or_else(Oid::zero).as_bytes());
         bytes.push(folder.flags);
         bytes.extend_from_slice(&folder.subtrees.to_le_bytes());
-        bytes.extend_from_slice(&folder.dev.to_le_bytes());
+        for number in [folder.stat.dev, folder.stat.ino] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for time in [folder.stat.mtime, folder.stat.ctime] {
+            bytes.extend_from_slice(&time.to_le_bytes());
+        }
         put_length(bytes, items.clone().count());
         put_length(bytes, items.clone().map(|item| item.name.len()).sum());
         for item in items.clone() {
@@ -258,6 +319,11 @@ impl Builder {
         for item in items {
             bytes.extend_from_slice(item.name);
         }
+        put_length(bytes, folder.others.iter().map(|(name, _)| name.len() + 2).sum());
+        for (name, what) in folder.others {
+            bytes.extend_from_slice(&[u8::try_from(name.len()).unwrap_or(u8::MAX), *what as u8]);
+            bytes.extend_from_slice(name);
+        }
     }
 
     /// Replaces the worktree's cache.
@@ -272,7 +338,7 @@ fn put_length(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
 }
 
-type Parsed = (Header, Vec<(Range<u32>, u32)>);
+type Parsed = (Header, Vec<u32>, HashMap<Box<[u8]>, u32>);
 
 fn parse(bytes: &[u8]) -> Option<Parsed> {
     let (body, checksum) = bytes.split_last_chunk::<4>()?;
@@ -281,14 +347,13 @@ fn parse(bytes: &[u8]) -> Option<Parsed> {
     }
     let mut rest = body.strip_prefix(MAGIC.as_slice())?;
     let header = serde_json::from_slice(take_slice(&mut rest)?).ok()?;
-    let mut folders = Vec::new();
+    let (mut folders, mut by_path) = (Vec::new(), HashMap::new());
     while !rest.is_empty() {
         let record = u32::try_from(body.len() - rest.len()).ok()?;
-        let folder = parse_folder(&mut rest)?;
-        let length = u32::try_from(folder.path.len()).ok()?;
-        folders.push((record + 4..record + 4 + length, record));
+        by_path.insert(parse_folder(&mut rest)?.path.into(), record);
+        folders.push(record);
     }
-    Some((header, folders))
+    Some((header, folders, by_path))
 }
 
 /// Reads a folder's record and goes past it.
@@ -298,14 +363,16 @@ fn parse_folder<'a>(rest: &mut &'a [u8]) -> Option<CachedFolder<'a>> {
     let tree = Oid::from_bytes(&take::<20>(rest)?).ok()?;
     let [flags] = take(rest)?;
     let subtrees = u32::from_le_bytes(take(rest)?);
-    let dev = u64::from_le_bytes(take(rest)?);
+    let (dev, ino) = (u64::from_le_bytes(take(rest)?), u64::from_le_bytes(take(rest)?));
+    let (mtime, ctime) = (i64::from_le_bytes(take(rest)?), i64::from_le_bytes(take(rest)?));
     let count = u32::from_le_bytes(take(rest)?);
     let names = u32::from_le_bytes(take(rest)?);
     let (items, after) = rest.split_at_checked(count as usize * ITEM)?;
     let (names, after) = after.split_at_checked(names as usize)?;
     *rest = after;
+    let others = take_slice(rest)?;
     let tree = (!tree.is_zero()).then_some(tree);
-    Some(CachedFolder { path, rules, tree, flags, subtrees, count, items, names, dev })
+    Some(CachedFolder { path, rules, tree, flags, subtrees, count, items, names, others, dev, ino, mtime, ctime })
 }
 
 fn take_slice<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -335,19 +402,21 @@ mod tests {
         let header = Header { reference: "refs/x".to_owned(), ..Header::default() };
         let mut builder = Builder::new(&header).unwrap();
         for path in [b"".as_slice(), b"sub"] {
-            let folder = NewFolder { path, rules: Oid::zero(), tree: None, flags: flag::WANTED, subtrees: 1, dev: 9 };
+            let others: &[(&[u8], Other)] = &[(b"target", Other::IgnoredFolder), (b"x.o", Other::IgnoredFile)];
+            let folder =
+                NewFolder { path, rules: Oid::zero(), tree: None, flags: flag::WANTED, subtrees: 1, stat, others };
             builder.folder(&folder, items.iter().copied());
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cache");
         builder.store(&file).unwrap();
         let bytes = fs::read(&file).unwrap();
-        let (read, folders) = parse(&bytes).unwrap();
+        let (read, folders, by_path) = parse(&bytes).unwrap();
         assert_eq!((read.reference.as_str(), folders.len()), ("refs/x", 2));
-        let (path, record) = &folders[1];
-        assert_eq!(&bytes[path.start as usize..path.end as usize], b"sub");
-        let sub = parse_folder(&mut &bytes[*record as usize..]).unwrap();
-        assert_eq!((sub.flags, sub.subtrees, sub.count), (flag::WANTED, 1, 2));
+        assert_eq!(by_path[b"sub".as_slice()], folders[1]);
+        let sub = parse_folder(&mut &bytes[folders[1] as usize..]).unwrap();
+        assert_eq!((sub.path, sub.flags, sub.subtrees, sub.count), (b"sub".as_slice(), flag::WANTED, 1, 2));
+        assert!(sub.others().eq([(b"target".as_slice(), Other::IgnoredFolder), (b"x.o", Other::IgnoredFile)]));
         assert!(sub.items().eq(items));
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();

@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
 use super::objects::ObjectWriter;
-use crate::model::path::UNREADABLE;
+use crate::model::path::{RepoPath, UNREADABLE};
 
 /// Up to this size a file is read at once; a larger one is streamed.
 const WHOLE: u64 = 8 << 20;
@@ -37,6 +37,7 @@ pub(super) fn store(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -> Result
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Read::Gone),
+            Err(error) if dirs::is_exhausted(&error) => return Err(io_error(&RepoPath::new(name), error)),
             Err(error) => return Ok(Read::Failed(format!("{UNREADABLE}: {error}"))),
         }
     }
@@ -76,7 +77,7 @@ fn attempt(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -> io::Result<Resu
 }
 
 /// An error of reading, for a file that must be readable.
-pub(super) fn io_error(path: &crate::model::path::RepoPath, error: io::Error) -> Error {
+pub(super) fn io_error(path: &RepoPath, error: io::Error) -> Error {
     use std::os::unix::ffi::OsStrExt as _;
     Error::io(std::path::Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())), error)
 }

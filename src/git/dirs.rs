@@ -51,6 +51,23 @@ impl From<Stat> for FileStat {
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Whether a folder of this file system gets new times whenever a name in it is added, removed or renamed: true of
+/// the local ones that are known to, and of no other.
+#[cfg(target_os = "linux")]
+pub(super) fn keeps_folder_times(dir: &OwnedFd) -> bool {
+    // ext2 to ext4, XFS, btrfs, tmpfs, F2FS, bcachefs; magic numbers of statfs(2).
+    const KNOWN: [u64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0xCA45_1A4E];
+    // The C type differs between platforms; the value has 32 bits.
+    #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, clippy::cast_lossless)]
+    rustix::fs::fstatfs(dir).is_ok_and(|found| KNOWN.contains(&(found.f_type as u64 & 0xFFFF_FFFF)))
+}
+
+/// Elsewhere folders are always read.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn keeps_folder_times(_: &OwnedFd) -> bool {
+    false
+}
+
 /// Opens the work tree's root.
 pub(super) fn open_root(root: &Path) -> Result<OwnedFd> {
     rustix::fs::open(root, FOLDER, Mode::empty()).map_err(Error::at(root))
@@ -59,6 +76,12 @@ pub(super) fn open_root(root: &Path) -> Result<OwnedFd> {
 /// Opens the folder `name` in `dir`, unless it is a symlink.
 pub(super) fn open_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, name, FOLDER, Mode::empty())?)
+}
+
+/// Whether the process or the system ran out of something: that says nothing about the file.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    let errnos = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOMEM];
+    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
 /// Opens a folder by its path, one component at a time; a symlink on the way is an error (`ENOTDIR` or `ELOOP`).
@@ -138,6 +161,11 @@ impl Listing {
     /// Whether a name is in it.
     pub fn has(&self, name: &[u8]) -> bool {
         self.entries.binary_search_by(|entry| slice(&self.bytes, *entry).cmp(name)).is_ok()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Whether there is none.

@@ -84,7 +84,9 @@ impl Rules {
     /// These rules and those of the `.gitignore` in an open folder.
     pub fn with_file(&self, dir: &OwnedFd, folder: &RepoPath) -> Result<Self> {
         let Ok(mut file) = dirs::open_file(dir, FILE) else { return Ok(self.clone()) };
-        let mut content = Vec::new();
+        let size = file.metadata().map_or(0, |file| file.len().min(MAX_BYTES));
+        // One byte more: the end is found without another read.
+        let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
         match file.by_ref().take(MAX_BYTES).read_to_end(&mut content) {
             Ok(_) => self.with(folder, content),
             Err(_) => Ok(self.clone()),

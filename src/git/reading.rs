@@ -83,6 +83,9 @@ fn is_cached(cache: &Cache, scan: &Scan, at: At, content: Content, stat: &FileSt
 /// What has to be looked at; files of one folder stay together.
 fn portions(scan: &Scan) -> Vec<Vec<At>> {
     let mut portions: Vec<Vec<At>> = Vec::new();
+    if scan.items.iter().all(|item| matches!(item.content, Content::Known(_))) {
+        return portions;
+    }
     for (at, folder) in scan.folders.iter().enumerate() {
         for item in folder.items.clone().filter(|item| !matches!(scan.items[*item].content, Content::Known(_))) {
             match portions.last_mut() {
@@ -118,7 +121,12 @@ impl Reader<'_> {
                 continue;
             }
             if open.as_ref().is_none_or(|(known, _)| *known != at.0) {
-                open = Some((at.0, dirs::open_path(&self.root, &folder.path).ok()));
+                let opened = dirs::open_path(&self.root, &folder.path);
+                let opened = match opened {
+                    Err(error) if dirs::is_exhausted(&error) => return Err(content::io_error(&folder.path, error)),
+                    opened => opened.ok(),
+                };
+                open = Some((at.0, opened));
             }
             let read = match &open {
                 Some((_, Some(dir))) => content::store(dir, self.scan.name(item), self.writer)?,

@@ -34,26 +34,12 @@ impl Survey {
     /// Whether the cache says all of this already.
     pub fn is_remembered(&self) -> bool {
         let cache = &self.cache;
-        let scan = &self.scan;
-        let known = |folder: &Folder| {
-            let now = scan.items(folder);
-            cache.folder(folder.path.as_bytes()).is_some_and(|cached| {
-                cached.flags == flags_of(folder)
-                    && cached.rules == folder.rules
-                    && cached.count as usize == now.len()
-                    && cached.items().zip(now).all(|(before, item)| {
-                        before.name == scan.name(item)
-                            && before.stat == item.stat
-                            && before.flags | flag::SAME == item.flags | flag::SETTLED
-                    })
-            })
-        };
         cache.alive
             && self.index.is_none()
             && self.made.first().is_some_and(|root| root.same)
             && self.scan.folders.len() == cache.len()
             && self.scan.nested == cache.header.nested
-            && self.scan.folders.iter().all(known)
+            && !self.scan.folders.iter().any(|folder| folder.is(flag::CHANGED))
     }
 
     /// Replaces the worktree's cache, for a checkpoint that its reference holds.
@@ -77,13 +63,18 @@ impl Survey {
         };
         let mut builder = Builder::new(&header)?;
         for (folder, made) in self.scan.folders.iter().zip(&self.made) {
+            // A file that could not be read is in the folder and not in the cache.
+            let all_stored = stored(&self.scan, folder).count() == folder.items.len();
+            let others: Vec<_> = self.scan.others(folder).collect();
             let new = NewFolder {
                 path: folder.path.as_bytes(),
                 rules: folder.rules,
                 tree: made.tree,
-                flags: flags_of(folder),
+                flags: flags_of(folder)
+                    | if all_stored && self.cache.settled(&folder.stat) { flag::SETTLED } else { 0 },
                 subtrees: made.subtrees,
-                dev: folder.stat.dev,
+                stat: folder.stat,
+                others: &others,
             };
             let items = stored(&self.scan, folder).map(|(item, oid)| {
                 // The cache keeps one device a folder.
@@ -136,7 +127,7 @@ impl Survey {
 }
 
 fn flags_of(folder: &Folder) -> u8 {
-    folder.flags & (flag::IGNORED | flag::WANTED)
+    folder.flags & (flag::IGNORED | flag::WANTED | flag::COMPLETE)
 }
 
 fn nested(path: &[u8], oid: git2::Oid) -> Nested {

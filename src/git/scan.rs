@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use git2::Oid;
 use rustix::fs::FileType;
 
-use super::cache::{Cache, walk_order};
+use super::cache::{Cache, Other};
 use super::crew;
 use super::dirs::{FileStat, Listing};
 use super::error::Result;
@@ -69,6 +69,8 @@ pub(super) struct Folder {
     pub stat: FileStat,
     /// Where its files and symlinks are, sorted by name.
     pub items: Range<usize>,
+    /// Where its other names are.
+    pub others: Range<usize>,
     /// The id of the ignore rules in force in it.
     pub rules: Oid,
     /// Bits of [`flag`](super::cache::flag).
@@ -91,7 +93,9 @@ pub(super) struct Scan {
     pub folders: Vec<Folder>,
     /// The files and symlinks of all folders, those of one side by side.
     pub items: Vec<Item>,
-    /// Their names, one after the other.
+    /// What is no item: where its name is, and what it stands for.
+    others: Vec<(u32, u8, Other)>,
+    /// Names, one after the other.
     names: Vec<u8>,
     /// Repositories inside, sorted.
     pub nested: Vec<Nested>,
@@ -121,9 +125,14 @@ pub(super) fn scan(scope: Scope<'_>) -> Result<Scan> {
         walk.folder(task, stack, found)
     })?;
     let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
-    scan.folders.sort_unstable_by(|a, b| walk_order(a.path.as_bytes(), b.path.as_bytes()));
+    // The order of a walk: no name holds a NUL, which comes before all other bytes.
+    scan.folders.sort_by_cached_key(|folder| folder.path.as_bytes().iter().map(walk_byte).collect::<Vec<u8>>());
     scan.nested.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(scan)
+}
+
+fn walk_byte(byte: &u8) -> u8 {
+    if *byte == b'/' { 0 } else { *byte }
 }
 
 /// The folders that are no part of the work tree, relative to it: for a restore plan, which must not touch them either.
@@ -149,22 +158,63 @@ impl Scan {
 
     /// Adds to the folder that is being read.
     pub fn add(&mut self, folder: &mut Folder, name: &[u8], flags: u8, stat: FileStat, content: Content) {
-        // Names of one thread that reach 4 GiB would need far more memory for everything else.
-        let begin = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
-        self.names.extend_from_slice(name);
+        let (begin, length) = self.add_name(name);
         self.items.push(Item { start: begin, length, flags, stat, content });
         folder.items.end = self.items.len();
     }
 
+    /// Notes what a name that is no item stands for in the folder that is being read.
+    pub fn other(&mut self, folder: &mut Folder, name: &[u8], what: Other) {
+        let (begin, length) = self.add_name(name);
+        self.others.push((begin, length, what));
+        folder.others.end = self.others.len();
+    }
+
+    /// How many of a folder's names are noted.
+    pub fn noted(folder: &Folder) -> usize {
+        folder.items.len() + folder.others.len()
+    }
+
+    /// Forgets what was noted of the folder that is being read.
+    pub fn forget(&mut self, folder: &mut Folder) {
+        self.items.truncate(folder.items.start);
+        self.others.truncate(folder.others.start);
+        (folder.items.end, folder.others.end) = (folder.items.start, folder.others.start);
+    }
+
+    /// Where what is added to the folder that is read next begins.
+    pub fn next(&self) -> (Range<usize>, Range<usize>) {
+        (self.items.len()..self.items.len(), self.others.len()..self.others.len())
+    }
+
+    /// The names of a folder that are no items.
+    pub fn others(&self, folder: &Folder) -> impl Iterator<Item = (&[u8], Other)> {
+        let others = self.others[folder.others.clone()].iter();
+        others
+            .map(|(begin, length, what)| (&self.names[*begin as usize..*begin as usize + usize::from(*length)], *what))
+    }
+
+    fn add_name(&mut self, name: &[u8]) -> (u32, u8) {
+        // Names of one thread that reach 4 GiB would need far more memory for everything else.
+        let begin = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.extend_from_slice(name);
+        (begin, u8::try_from(name.len()).unwrap_or(u8::MAX))
+    }
+
     /// Takes over what another thread found.
     fn join(mut self, other: Self) -> Self {
-        let (items, names) = (self.items.len(), u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        let (items, others) = (self.items.len(), self.others.len());
+        let names = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         self.names.extend(other.names);
         self.items.extend(other.items.into_iter().map(|item| Item { start: item.start.saturating_add(names), ..item }));
-        let moved = |range: Range<usize>| range.start + items..range.end + items;
-        self.folders
-            .extend(other.folders.into_iter().map(|folder| Folder { items: moved(folder.items.clone()), ..folder }));
+        let renamed = |(begin, length, what): (u32, u8, Other)| (begin.saturating_add(names), length, what);
+        self.others.extend(other.others.into_iter().map(renamed));
+        let moved = |range: &Range<usize>, by: usize| range.start + by..range.end + by;
+        self.folders.extend(other.folders.into_iter().map(|folder| Folder {
+            items: moved(&folder.items, items),
+            others: moved(&folder.others, others),
+            ..folder
+        }));
         self.nested.extend(other.nested);
         self.skipped.extend(other.skipped);
         self.partial |= other.partial;

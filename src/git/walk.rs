@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use git2::Oid;
 use rustix::fs::FileType;
 
-use super::cache::{Cache, CachedFolder, CachedItem, flag, is_settled};
+use super::cache::{Cache, CachedFolder, CachedItem, Other, flag, is_settled};
+use super::content;
 use super::crew::Stack;
 use super::dirs::{self, FileStat, Listing};
 use super::error::{Error, Result};
@@ -56,6 +57,9 @@ pub(super) struct Walk<'a> {
     also: &'a BTreeSet<RepoPath>,
     max_file_size: u64,
     untracked: Mutex<Untracked>,
+    /// The file system of the work tree, and whether the times of its folders tell that names in them changed.
+    dev: u64,
+    keeps_times: bool,
 }
 
 /// What holds for all entries of the folder that a thread is in.
@@ -67,6 +71,8 @@ struct Here<'a> {
     /// Whether what was taken then is taken now.
     same_rules: bool,
     untracked: (u64, u64),
+    /// How many of its items are exactly as the cache has them.
+    known: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -79,6 +85,7 @@ impl<'a> Walk<'a> {
             }
         };
         let (repo, rules) = (scope.repo, scope.rules);
+        let root = dirs::open_root(repo.workdir())?;
         Ok(Self {
             workdir: repo.workdir(),
             cache: scope.cache,
@@ -91,6 +98,8 @@ impl<'a> Walk<'a> {
             also: scope.also,
             max_file_size: rules.max_file_size,
             untracked: Mutex::new(Untracked::new(rules, repo.is_private())),
+            dev: dirs::stat_open(&root).map_err(Error::at(repo.workdir()))?.dev,
+            keeps_times: dirs::keeps_folder_times(&root),
         })
     }
 
@@ -109,6 +118,10 @@ impl<'a> Walk<'a> {
 }
 
 impl Here<'_> {
+    fn new(dir: Arc<OwnedFd>, rules: Rules, ignored: bool) -> Self {
+        Self { dir, rules, ignored, index: None, same_rules: true, untracked: (0, 0), known: 0 }
+    }
+
     fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> Task {
         let (parent, rules) = (Arc::clone(&self.dir), self.rules.clone());
         Task { parent, name: name.to_vec(), path, rules, ignored, wanted }
@@ -124,6 +137,7 @@ impl<'a> Walk<'a> {
             Ok(dir) => Arc::new(dir),
             // It went away since its folder was read: it is not there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if dirs::is_exhausted(&error) => return Err(content::io_error(&task.path, error)),
             Err(error) => {
                 found.scan.unreadable(task.path, &error);
                 return Ok(());
@@ -137,22 +151,31 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
         };
+        let (items, others) = found.scan.next();
         let mut folder = Folder {
             path: task.path,
             stat,
-            items: found.scan.items.len()..found.scan.items.len(),
+            items,
+            others,
             rules: task.rules.id(),
             flags: (if task.ignored { flag::IGNORED } else { 0 }) | if task.wanted { flag::WANTED } else { 0 },
             cached: None,
         };
+        let cached = self.cache.folder(folder.path.as_bytes());
+        if let Some(cached) = cached.as_ref().filter(|cached| self.holds_the_same(cached, &folder))
+            && self.known(&mut folder, cached, &dir, &task.rules, stack, &mut found.scan)?
+        {
+            found.scan.folders.push(folder);
+            return Ok(());
+        }
         let mut listing = std::mem::take(&mut found.listing);
         match listing.read(&dir) {
-            Ok(()) => self.entries(&mut folder, &listing, dir, task.rules, stack, found)?,
+            Ok(()) => self.entries(&mut folder, &listing, dir, (task.rules, cached), stack, found)?,
             // Without the top folder there is no capture; an empty one in its place would be a lie.
             Err(error) if is_top => return Err(Error::io(self.workdir, error)),
             Err(error) => {
                 found.scan.unreadable(folder.path.clone(), &error);
-                folder.flags |= flag::HIDDEN;
+                folder.flags |= flag::HIDDEN | flag::CHANGED;
             }
         }
         found.listing = listing;
@@ -160,19 +183,79 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Whether the names in a folder need not be read: they are those that the cache has.
+    fn holds_the_same(&self, cached: &CachedFolder<'_>, folder: &Folder) -> bool {
+        self.keeps_times
+            && self.index.is_none()
+            && self.also.is_empty()
+            && self.cache.alive
+            && folder.stat.dev == self.dev
+            && cached.is_as(folder.flags)
+            && cached.holds_the_same(&folder.stat)
+    }
+
+    /// Looks at the files of a folder that holds the names that it held. Returns `false`, with nothing noted, where
+    /// something else turns up.
+    fn known(
+        &self,
+        folder: &mut Folder,
+        cached: &CachedFolder<'a>,
+        dir: &Arc<OwnedFd>,
+        rules: &Rules,
+        stack: &mut Stack<'_, Task>,
+        scan: &mut Scan,
+    ) -> Result<bool> {
+        let has_rules = !folder.is(flag::IGNORED) && cached.has_file(ignore_rules::FILE);
+        let rules = if has_rules { rules.with_file(dir, &folder.path)? } else { rules.clone() };
+        if rules.id() != cached.rules {
+            return Ok(false);
+        }
+        let mut here = Here::new(Arc::clone(dir), rules, folder.is(flag::IGNORED));
+        for item in cached.items() {
+            let stat = match dirs::stat(dir, item.name) {
+                Ok(Some(stat)) if stat.kind() == item.stat.kind() && item.flags & flag::BY_RULES != 0 => stat,
+                _ => {
+                    scan.forget(folder);
+                    return Ok(false);
+                }
+            };
+            self.take(folder, &mut here, item.name, &stat, item.flags & !flag::SETTLED, Some(&item), scan);
+        }
+        let mut tasks = Vec::new();
+        for (name, what) in cached.others() {
+            scan.other(folder, name, what);
+            if what == Other::Folder {
+                let path = folder.path.join(name);
+                let Some(inside) = self.cache.folder(path.as_bytes()) else {
+                    scan.forget(folder);
+                    return Ok(false);
+                };
+                let (ignored, wanted) = (inside.flags & flag::IGNORED != 0, inside.flags & flag::WANTED != 0);
+                tasks.push(here.below(name, path, ignored, wanted));
+            }
+        }
+        folder.rules = cached.rules;
+        folder.flags |= flag::COMPLETE;
+        self.finish(folder, &here, Some(cached), true, scan);
+        self.count(&folder.path, &mut here)?;
+        tasks.into_iter().for_each(|task| stack.push(task));
+        Ok(true)
+    }
+
     fn entries(
         &self,
         folder: &mut Folder,
         listing: &Listing,
         dir: Arc<OwnedFd>,
-        rules: Rules,
+        (rules, cached): (Rules, Option<CachedFolder<'a>>),
         stack: &mut Stack<'_, Task>,
         found: &mut Found,
     ) -> Result<()> {
         let is_top = folder.path.as_bytes().is_empty();
         let link = self.links.get(&folder.path).filter(|_| !is_top);
         if link.is_some() || (!is_top && listing.has(b".git") && nested::is_repository(&dir)) {
-            folder.flags |= flag::NESTED | flag::HIDDEN;
+            let all_known = cached.is_some_and(|known| known.is_as(folder.flags) && known.count == 0);
+            folder.flags |= flag::NESTED | flag::HIDDEN | if all_known { 0 } else { flag::CHANGED };
             if folder.is(flag::WANTED) {
                 found.scan.nested(self.workdir, folder, listing, link.copied().flatten(), &dir);
             }
@@ -181,21 +264,31 @@ impl<'a> Walk<'a> {
         let has_rules = !folder.is(flag::IGNORED) && listing.has(ignore_rules::FILE);
         let rules = if has_rules { rules.with_file(&dir, &folder.path)? } else { rules };
         folder.rules = rules.id();
-        let cached = self.cache.folder(folder.path.as_bytes());
         let same_rules = cached.as_ref().is_some_and(|cached| {
             cached.rules == folder.rules && (cached.flags & flag::IGNORED != 0) == folder.is(flag::IGNORED)
         });
-        if let Some(cached) = cached.as_ref().filter(|_| self.cache.alive) {
-            folder.cached = Some(Shape { tree: cached.tree, subtrees: cached.subtrees, items: cached.count });
-        }
         let index = self.index.map(|index| index.folder(folder.path.as_bytes()));
         let mut before = cached.as_ref().map(CachedFolder::items).into_iter().flatten().peekable();
-        let mut here = Here { dir, rules, ignored: folder.is(flag::IGNORED), index, same_rules, untracked: (0, 0) };
+        // What the rules left out they leave out again, unless the path may be tracked by now or is asked for.
+        let still_out = same_rules && self.index.is_none() && self.also.is_empty();
+        let others = cached.as_ref().filter(|_| still_out).map(CachedFolder::others);
+        let mut others = others.into_iter().flatten().peekable();
+        let mut here = Here { index, same_rules, ..Here::new(dir, rules, folder.is(flag::IGNORED)) };
         let left_out: Vec<_> =
             self.left_out.iter().filter(|path| path.parent().unwrap_or_default() == folder.path).collect();
         for (name, kind) in listing.iter() {
             while before.next_if(|item| item.name < name).is_some() {}
             let known = before.next_if(|item| item.name == name);
+            while others.next_if(|(other, _)| *other < name).is_some() {}
+            let was = others.next_if(|(other, _)| *other == name).map(|(_, what)| what);
+            match (was, kind) {
+                (Some(what @ Other::IgnoredFolder), FileType::Directory)
+                | (Some(what @ Other::IgnoredFile), FileType::RegularFile | FileType::Symlink) => {
+                    found.scan.other(folder, name, what);
+                    continue;
+                }
+                _ => {}
+            }
             if name == b".git" {
                 // At the top it is the repository; deeper it would have made its folder a nested one if it were any.
                 if !is_top {
@@ -211,7 +304,36 @@ impl<'a> Walk<'a> {
                 self.count(&folder.path, &mut here)?;
             }
         }
+        // The repository itself is at the top of every one.
+        let nameless = usize::from(is_top && listing.has(b".git"));
+        if Scan::noted(folder) + nameless == listing.len() {
+            folder.flags |= flag::COMPLETE;
+        }
+        self.finish(folder, &here, cached.as_ref(), same_rules, &mut found.scan);
         self.count(&folder.path, &mut here)
+    }
+
+    /// Notes what the cache has of a folder, and whether that is all that was found.
+    fn finish(
+        &self,
+        folder: &mut Folder,
+        here: &Here<'_>,
+        cached: Option<&CachedFolder<'_>>,
+        same_rules: bool,
+        scan: &mut Scan,
+    ) {
+        if let Some(cached) = cached.filter(|_| self.cache.alive) {
+            folder.cached = Some(Shape { tree: cached.tree, subtrees: cached.subtrees, items: cached.count });
+        }
+        let all_known = cached.is_some_and(|cached| {
+            let items = scan.items(folder).len();
+            same_rules
+                && cached.is_as(folder.flags)
+                && here.known == items
+                && here.known == cached.count as usize
+                && (cached.holds_the_same(&folder.stat) || !folder.is(flag::COMPLETE))
+        });
+        folder.flags |= if all_known { 0 } else { flag::CHANGED };
     }
 
     fn count(&self, folder: &RepoPath, here: &mut Here<'_>) -> Result<()> {
@@ -253,7 +375,7 @@ impl<'a> Walk<'a> {
             let wanted =
                 tracked || !(here.ignored || here.rules.matches(path.as_bytes(), false)) || self.include.matches(&path);
             if !wanted && !self.also.contains(&path) {
-                return;
+                return scan.other(folder, name, Other::IgnoredFile);
             }
             if !wanted {
                 flags = 0;
@@ -271,19 +393,35 @@ impl<'a> Walk<'a> {
                 _ => return scan.skip(path, "a device", Some(stat.size)),
             }
         }
-        if !tracked && stat.kind() == FileType::RegularFile && stat.size > self.max_file_size {
-            return scan.skip(folder.path.join(name), "over max_file_size", Some(stat.size));
-        }
-        if !tracked {
+        self.take(folder, here, name, &stat, flags, known.as_ref(), scan);
+    }
+
+    /// Takes a file or symlink, if it is not too large.
+    #[allow(clippy::too_many_arguments)]
+    fn take(
+        &self,
+        folder: &mut Folder,
+        here: &mut Here<'_>,
+        name: &[u8],
+        stat: &FileStat,
+        mut flags: u8,
+        known: Option<&CachedItem<'_>>,
+        scan: &mut Scan,
+    ) {
+        if flags & flag::TRACKED == 0 {
+            if stat.kind() == FileType::RegularFile && stat.size > self.max_file_size {
+                return scan.skip(folder.path.join(name), "over max_file_size", Some(stat.size));
+            }
             here.untracked = (here.untracked.0 + 1, here.untracked.1.saturating_add(stat.size));
         }
-        let content = self.content(here, name, &stat, known.as_ref());
+        let blob = self.content(here, name, stat, known);
         let is_same =
-            |item: CachedItem<'_>| content == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(&stat);
-        if known.is_some_and(is_same) {
+            |item: &CachedItem<'_>| blob == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat);
+        if let Some(item) = known.filter(|item| is_same(item)) {
+            here.known += usize::from(item.flags == flags | flag::SETTLED);
             flags |= flag::SAME;
         }
-        scan.add(folder, name, flags, stat, content);
+        scan.add(folder, name, flags, *stat, blob);
     }
 
     /// Whether the user's index has the path.
@@ -313,11 +451,19 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn subfolder(&self, folder: &Folder, here: &Here<'_>, name: &[u8], stack: &mut Stack<'_, Task>, scan: &mut Scan) {
+    fn subfolder(
+        &self,
+        folder: &mut Folder,
+        here: &Here<'_>,
+        name: &[u8],
+        stack: &mut Stack<'_, Task>,
+        scan: &mut Scan,
+    ) {
         let path = folder.path.join(name);
         let known = self.cache.folder(path.as_bytes()).filter(|_| here.same_rules);
         let taken_before = known.is_some_and(|known| known.flags & (flag::WANTED | flag::IGNORED) == flag::WANTED);
         if taken_before {
+            scan.other(folder, name, Other::Folder);
             return stack.push(here.below(name, path, false, true));
         }
         let ignored = here.ignored || here.rules.matches(path.as_bytes(), true);
@@ -325,7 +471,7 @@ impl<'a> Walk<'a> {
         let wanted = !ignored || tracked || self.include.matches(&path) || self.also.contains(&path);
         let below = || self.tracked_below(&path) || self.also_below(&path) || self.include.may_match_below(&path);
         if !wanted && !below() {
-            return;
+            return scan.other(folder, name, Other::IgnoredFolder);
         }
         if self.exclude.matches(&path) {
             return scan.skip(path, "excluded", None);
@@ -333,6 +479,7 @@ impl<'a> Walk<'a> {
         if let Some(reason) = super::names::unsafe_name(name) {
             return scan.skip(path, reason, None);
         }
+        scan.other(folder, name, Other::Folder);
         stack.push(here.below(name, path, ignored, wanted));
     }
 

@@ -225,11 +225,12 @@ fn nested_repositories_silently_left_out() {
     env.sh("git init -q inner; echo x > inner/x; git -C inner add x; git -C inner commit -qm inner").expect(0);
     env.sh("git init -q fresh; echo y > fresh/y").expect(0);
     let made = env.json(0, &["checkpoint", "create"]);
-    let skipped = paths(&made["checkpoint"]["skipped"]);
-    let listed = env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].to_string();
+    assert_eq!(made["checkpoint"]["skipped"], serde_json::json!([]));
+    let shown = env.json(0, &["checkpoint", "show", "@1"]);
     for name in ["inner", "fresh"] {
-        // Said so, or captured by a checkpoint of its own.
-        assert!(skipped.iter().any(|path| path == name) || listed.contains(&format!("/work/{name}")), "{name}: {made}");
+        let nested = shown["checkpoint"]["nested"].as_array().unwrap();
+        let one = nested.iter().find(|nested| nested["path"] == name);
+        assert!(one.is_some_and(|one| one["checkpoint"].is_string()), "{name}: {shown}");
     }
     env.write("inner/x", "changed\n");
     env.write("fresh/y", "changed\n");

@@ -93,7 +93,7 @@ fn a_killed_capture_leaves_nothing_half() {
     for call in CAPTURE_CALLS {
         for kill_at in (1..).step_by(3) {
             bench.write("file", format!("{call} {kill_at}"));
-            bench.write(format!("new/{call}/{kill_at}"), "x");
+            bench.write(format!("new/{call}"), format!("{kill_at}"));
             let ended = child("faults::child_capture", &bench, "", call, kill_at);
             let (refs, broken) = list_refs(&repo).unwrap();
             assert!(broken.is_empty(), "{broken:?}");
