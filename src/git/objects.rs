@@ -129,8 +129,11 @@ impl ObjectWriter {
         }
         match git2::Repository::open_bare(&self.quarantine) {
             Ok(repository) => Ok(repository),
-            // It was never made, or cut off while it was.
-            Err(_) => init_bare(&self.quarantine),
+            // It was never made, or cut off while it was: git's library would wait for its own lock files for ever.
+            Err(_) => {
+                publish::empty_but_objects(&self.quarantine)?;
+                init_bare(&self.quarantine)
+            }
         }
     }
 

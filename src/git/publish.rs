@@ -168,19 +168,28 @@ pub(super) fn loose_path(objects: &Path, oid: Oid) -> PathBuf {
 
 /// Removes everything of a quarantine's folder of objects but its configuration.
 pub(super) fn empty(objects: &Path) -> Result<()> {
-    let entries = match fs::read_dir(objects) {
+    empty_but(objects, "info")
+}
+
+/// Removes everything of a quarantine but its objects.
+pub(super) fn empty_but_objects(quarantine: &Path) -> Result<()> {
+    empty_but(quarantine, "objects")
+}
+
+fn empty_but(folder: &Path, kept: &str) -> Result<()> {
+    let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::io(objects, source)),
+        Err(source) => return Err(Error::io(folder, source)),
     };
     for entry in entries {
-        let entry = entry.map_err(Error::at(objects))?;
+        let entry = entry.map_err(Error::at(folder))?;
         let path = entry.path();
-        if entry.file_name() == "info" {
+        if entry.file_name() == kept {
             continue;
         }
-        let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let removed = if folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.map_err(Error::at(&path))?;
     }
     Ok(())

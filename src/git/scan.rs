@@ -126,13 +126,14 @@ pub(super) fn scan(scope: Scope<'_>) -> Result<Scan> {
     })?;
     let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
     // The order of a walk: no name holds a NUL, which comes before all other bytes.
-    scan.folders.sort_by_cached_key(|folder| folder.path.as_bytes().iter().map(walk_byte).collect::<Vec<u8>>());
+    scan.folders
+        .sort_by_cached_key(|folder| folder.path.as_bytes().iter().copied().map(walk_byte).collect::<Vec<u8>>());
     scan.nested.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(scan)
 }
 
-fn walk_byte(byte: &u8) -> u8 {
-    if *byte == b'/' { 0 } else { *byte }
+fn walk_byte(byte: u8) -> u8 {
+    if byte == b'/' { 0 } else { byte }
 }
 
 /// The folders that are no part of the work tree, relative to it: for a restore plan, which must not touch them either.

@@ -238,7 +238,9 @@ impl<'a> Walk<'a> {
         folder.flags |= flag::COMPLETE;
         self.finish(folder, &here, Some(cached), true, scan);
         self.count(&folder.path, &mut here)?;
-        tasks.into_iter().for_each(|task| stack.push(task));
+        for task in tasks {
+            stack.push(task);
+        }
         Ok(true)
     }
 

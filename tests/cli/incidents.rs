@@ -228,7 +228,7 @@ fn nested_repositories_silently_left_out() {
     assert_eq!(made["checkpoint"]["skipped"], serde_json::json!([]));
     let shown = env.json(0, &["checkpoint", "show", "@1"]);
     for name in ["inner", "fresh"] {
-        let nested = shown["checkpoint"]["nested"].as_array().unwrap();
+        let nested = shown["nested"].as_array().unwrap();
         let one = nested.iter().find(|nested| nested["path"] == name);
         assert!(one.is_some_and(|one| one["checkpoint"].is_string()), "{name}: {shown}");
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use recover::git::capture::{Capture, capture};
 use recover::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
 use recover::git::ignore_rules::TreeIgnores;
-use recover::git::refs::{ref_name, set_ref};
+use recover::git::refs::{ref_exists, ref_name, set_ref};
 use recover::git::restore::{Expect, Restored, execute};
 use recover::git::sides::differing;
 use recover::git::stored::{StoredCheckpoint, load_checkpoint};
@@ -136,8 +136,14 @@ impl Bench {
         let at = Timestamp::from_millis(1_700_000_000_000);
         let parts = CheckpointParts { memory, events_jsonl: b"{}\n", message: &message, at };
         let commit = write_checkpoint(&repo, &captured, &parts).unwrap();
-        self.count.set(self.count.get() + 1);
-        let name = ref_name("run", &format!("ckpt-{}", self.count.get()));
+        // A process that was killed may have left one of the name.
+        let name = loop {
+            self.count.set(self.count.get() + 1);
+            let name = ref_name("run", &format!("ckpt-{}", self.count.get()));
+            if !ref_exists(&repo, &name) {
+                break name;
+            }
+        };
         set_ref(&repo, &lock, &name, &commit).unwrap();
         captured.remember(&name, &commit);
         let stored = load_checkpoint(&repo, &commit).unwrap();
