@@ -67,6 +67,11 @@ impl Side<'_> {
             _ => Ok(None),
         }
     }
+
+    /// Whether a path is a folder that holds something.
+    pub fn is_folder(&self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<bool> {
+        Ok(matches!(lookup.find(self.tree, path)?, Some((TREE, _))))
+    }
 }
 
 /// Two snapshots without the folders that are the same in both: a path that only one of them has, or that differs,
@@ -169,7 +174,7 @@ impl<'a> Collected<'a> {
 
     /// Takes a folder without what is in it, if there is one.
     fn folder(&mut self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<()> {
-        if matches!(lookup.find(self.side.tree, path)?, Some((TREE, _))) {
+        if self.side.is_folder(lookup, path)? {
             self.folders.extend(path.ancestors().chain([path.clone()]));
         }
         Ok(())

@@ -32,6 +32,22 @@ fn undo_goes_back_and_redo_forward() {
     assert_clean(&env);
 }
 
+// snapshot.md, hand edits: a folder whose only file came back and is ignored by now looks empty, and nobody emptied it.
+#[test]
+fn what_is_ignored_by_now_is_no_hand_edit() {
+    let env = TestEnv::repo();
+    env.write("d/f", "kept\n");
+    checkpoint(&env);
+    env.sh("rm -r d; mkdir -p .git/info; echo f >> .git/info/exclude").expect(0);
+    checkpoint(&env);
+    env.json(0, &["rollback", "--to", "@1"]);
+    assert_eq!(env.read("d/f"), "kept\n");
+    // What the rules of now ignore stays where it is, and is said.
+    let undone = env.json(0, &["undo"])["result"].clone();
+    assert_eq!(undone["kept"][0]["path"], "d", "{undone}");
+    assert_eq!(env.read("d/f"), "kept\n");
+}
+
 // snapshot.md: undo brings the index back as well, and hand edits made since are refused.
 #[test]
 fn undo_brings_index_and_edits_back() {

@@ -153,8 +153,14 @@ fn file_plan(
     let baseline = |path: &RepoPath| {
         let layer = layers.iter().rev().find(|(_, paths)| paths.matches(path));
         let Some((Some(layer), _)) = layer else { return Baseline::Unknown };
-        match layer.side().entry(&lookup, path) {
-            Ok(entry) => entry.map_or(Baseline::Absent, Baseline::Present),
+        let known = layer.side().entry(&lookup, path).and_then(|entry| match entry {
+            Some(entry) => Ok(Baseline::Present(entry)),
+            // A folder whose content is ignored by now looks empty: that is nobody's edit.
+            None if layer.side().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
+            None => Ok(Baseline::Absent),
+        });
+        match known {
+            Ok(known) => known,
             Err(error) => {
                 unreadable.replace(Some(error.into()));
                 Baseline::Unknown
