@@ -136,14 +136,14 @@ impl<'a> TreeIgnores<'a> {
         Ok(Self { lookup, tree: tree.clone(), top, folders: RefCell::default() })
     }
 
-    /// Whether git would ignore `path` (a file) by these rules, itself or by one of its folders.
-    pub fn is_ignored(&self, path: &RepoPath) -> Result<bool> {
+    /// Whether git would ignore `path`, a file or a folder, by these rules: itself or by one of its folders.
+    pub fn is_ignored(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
         for folder in path.ancestors() {
             if self.of(&folder.parent().unwrap_or_default())?.matches(folder.as_bytes(), true) {
                 return Ok(true);
             }
         }
-        Ok(self.of(&path.parent().unwrap_or_default())?.matches(path.as_bytes(), false))
+        Ok(self.of(&path.parent().unwrap_or_default())?.matches(path.as_bytes(), is_folder))
     }
 
     fn of(&self, folder: &RepoPath) -> Result<Rules> {

@@ -127,14 +127,12 @@ impl ObjectWriter {
             fs::create_dir_all(objects.join("info")).map_err(Error::at(&alternates))?;
             fs::write(&alternates, &line).map_err(Error::at(&alternates))?;
         }
-        match git2::Repository::open_bare(&self.quarantine) {
-            Ok(repository) => Ok(repository),
-            // It was never made, or cut off while it was: git's library would wait for its own lock files for ever.
-            Err(_) => {
-                publish::empty_but_objects(&self.quarantine)?;
-                init_bare(&self.quarantine)
-            }
+        if let Ok(repository) = git2::Repository::open_bare(&self.quarantine) {
+            return Ok(repository);
         }
+        // It was never made, or cut off while it was: the lock files of git's library stand in its own way then.
+        publish::empty_but_objects(&self.quarantine)?;
+        init_bare(&self.quarantine)
     }
 
     /// Whether the object is there: written before, or in the real database or one that it borrows from.

@@ -469,7 +469,8 @@ impl<'a> Walk<'a> {
             return stack.push(here.below(name, path, false, true));
         }
         let ignored = here.ignored || here.rules.matches(path.as_bytes(), true);
-        let tracked = self.links.contains_key(&path);
+        // A path that the index has as a file may be a folder by now.
+        let tracked = self.links.contains_key(&path) || self.tracked(folder, here, name, None);
         let wanted = !ignored || tracked || self.include.matches(&path) || self.also.contains(&path);
         let below = || self.tracked_below(&path) || self.also_below(&path) || self.include.may_match_below(&path);
         if !wanted && !below() {

@@ -47,8 +47,8 @@ pub struct PlanInput<'a> {
     pub baseline: &'a dyn Fn(&RepoPath) -> Baseline,
     /// Which paths may be touched.
     pub selection: &'a Selection,
-    /// Whether the rules of now or of the target ignore a path.
-    pub ignored: &'a dyn Fn(&RepoPath) -> bool,
+    /// Whether the rules of now or of the target ignore a path: a file, or (`true`) a folder.
+    pub ignored: &'a dyn Fn(&RepoPath, bool) -> bool,
     /// Folders that are no part of the work tree (the state folder): nothing in them is touched, or listed.
     pub left_out: &'a BTreeSet<RepoPath>,
     /// What becomes of hand edits.
@@ -278,7 +278,8 @@ impl Planner<'_> {
             return Some(format!("not captured in the checkpoint: {}", skipped.reason));
         }
         // What the target holds was captured now as well before it is written over; a deletion has no such ground.
-        (target.is_none() && (self.input.ignored)(path)).then(|| "ignored".to_owned())
+        let is_folder = now.is_some_and(|entry| entry.kind == EntryKind::EmptyDir);
+        (target.is_none() && (self.input.ignored)(path, is_folder)).then(|| "ignored".to_owned())
     }
 
     fn is_hand_edit(&self, path: &RepoPath, now: Option<&Entry>) -> bool {
@@ -307,7 +308,7 @@ impl Planner<'_> {
             if hidden {
                 self.out.kept.push(reason(path, "holds files that were not captured"));
                 staying.push(path);
-            } else if (self.input.ignored)(path) {
+            } else if (self.input.ignored)(path, true) {
                 self.out.kept.push(reason(path, "ignored"));
                 staying.push(path);
             } else if !staying.iter().any(|inside| inside.starts_with(path)) {

@@ -101,7 +101,7 @@ fn input<'a>(now: &'a Snapshot, target: &'a Snapshot, selection: &'a Selection) 
         target,
         baseline: &|_| Baseline::Unknown,
         selection,
-        ignored: &|_| false,
+        ignored: &|_, _| false,
         left_out: NONE,
         edits: Edits::Refuse,
     }
@@ -123,7 +123,7 @@ proptest! {
     fn what_is_kept_stays_and_the_rest_is_restored(now in paths(), target in paths()) {
         let (now, target) = (snapshot(now, &["a/b"]), snapshot(target, &["c"]));
         let all = Selection::all();
-        let ignored = |path: &RepoPath| path.as_bytes().ends_with(b"c");
+        let ignored = |path: &RepoPath, _: bool| path.as_bytes().ends_with(b"c");
         let baseline = |path: &RepoPath| if path.as_bytes().ends_with(b"a") { Baseline::Absent } else { Baseline::Unknown };
         let input = PlanInput { ignored: &ignored, baseline: &baseline, edits: Edits::Keep, ..input(&now, &target, &all) };
         let plan = plan(&input);
@@ -181,7 +181,7 @@ fn a_kept_file_where_a_folder_is_wanted_is_a_conflict() {
     let now = snapshot(vec![(vec![2], 0, 0)], &[]);
     let target = snapshot(vec![(vec![2, 0], 0, 0)], &[]);
     let all = Selection::all();
-    let plan = plan(&PlanInput { ignored: &|path| *path == RepoPath::from("c"), ..input(&now, &target, &all) });
+    let plan = plan(&PlanInput { ignored: &|path, _| *path == RepoPath::from("c"), ..input(&now, &target, &all) });
     assert_eq!(plan.conflicts.len(), 1);
     assert_eq!(plan.kept.len(), 1);
 }

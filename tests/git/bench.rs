@@ -173,7 +173,8 @@ impl Bench {
         let now = safety.snapshot(&repo)?;
         let lookup = TreeLookup::stored(&repo)?;
         let rules = [&safety, target].map(|stored| TreeIgnores::new(&repo, &lookup, &stored.tree).unwrap());
-        let ignored = |path: &RepoPath| rules.iter().any(|rules| rules.is_ignored(path).unwrap());
+        let ignored =
+            |path: &RepoPath, is_folder: bool| rules.iter().any(|rules| rules.is_ignored(path, is_folder).unwrap());
         let plan_of = |now: &Snapshot, target: &Snapshot| {
             plan(&PlanInput {
                 now,

@@ -152,7 +152,7 @@ fn without_git_a_private_repository_does() {
         target: &first.snapshot().unwrap(),
         baseline: &|_| Baseline::Unknown,
         selection: &Selection::all(),
-        ignored: &|_| false,
+        ignored: &|_, _| false,
         left_out: &recover::git::left_out(&repo, &rules),
         edits: Edits::Refuse,
     });

@@ -151,9 +151,7 @@ pub fn after(
     // A folder stays with what stays in it, or where no checkpoint holds it, or where it is ignored.
     for (path, node) in now.world.iter().filter(|(_, node)| node.is_dir()).rev() {
         let holds = result.keys().any(|inside| is_below(inside, path));
-        // An empty one has nothing in it that a rule for folders only could be about.
-        let ignored = keep(path, !now.entries.contains(path));
-        let goes = now.has_folder(path) && selected(path) && (!ignored || put_back(path));
+        let goes = now.has_folder(path) && selected(path) && (!keep(path, true) || put_back(path));
         if holds || !goes {
             result.insert(path.clone(), node.clone());
         }

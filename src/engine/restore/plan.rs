@@ -16,7 +16,7 @@ use crate::git::tree_lookup::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{HeadMove, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::{Entry, EntryKind, Snapshot};
+use crate::model::snapshot::{EntryKind, Snapshot};
 use crate::model::state::State;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 use crate::policy::selection::Selection;
@@ -148,15 +148,25 @@ fn file_plan(
     let by_now = TreeIgnores::new(repo, &lookup, &prepared.capture.tree)?;
     let by_target = TreeIgnores::new(repo, &lookup, &stored.tree)?;
     let layers = baseline_layers(context, state)?;
+    let mut layers_and_rules = Vec::new();
+    for (stored, paths) in &layers {
+        let rules = match stored {
+            Some(stored) => Some((stored, TreeIgnores::new(repo, &lookup, &stored.tree)?)),
+            None => None,
+        };
+        layers_and_rules.push((rules, paths));
+    }
     // A plan is a pure function: what cannot be read is told after it, and nothing is done then.
     let unreadable = RefCell::new(None);
     let baseline = |path: &RepoPath| {
-        let layer = layers.iter().rev().find(|(_, paths)| paths.matches(path));
-        let Some((Some(layer), _)) = layer else { return Baseline::Unknown };
+        let layer = layers_and_rules.iter().rev().find(|(_, paths)| paths.matches(path));
+        let Some((Some((layer, rules)), _)) = layer else { return Baseline::Unknown };
         let known = layer.side().entry(&lookup, path).and_then(|entry| match entry {
             Some(entry) => Ok(Baseline::Present(entry)),
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if layer.side().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
+            // What was ignored then was not looked at.
+            None if rules.is_ignored(path, false)? || rules.is_ignored(path, true)? => Ok(Baseline::Unknown),
             None => Ok(Baseline::Absent),
         });
         match known {
@@ -167,8 +177,9 @@ fn file_plan(
             }
         }
     };
-    let ignored = |path: &RepoPath| {
-        let either = by_now.is_ignored(path).and_then(|now| Ok(now || by_target.is_ignored(path)?));
+    let ignored = |path: &RepoPath, is_folder: bool| {
+        let now = by_now.is_ignored(path, is_folder);
+        let either = now.and_then(|now| Ok(now || by_target.is_ignored(path, is_folder)?));
         either.unwrap_or_else(|error| {
             unreadable.replace(Some(Error::from(error)));
             true
@@ -216,9 +227,12 @@ fn capture_both(
         Ok(differing(&TreeLookup::new(&opened)?, prepared.capture.side(), stored.side())?)
     };
     let (mut now, mut target) = compare(&prepared)?;
-    let is_content = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink);
     let missing = target.entries.iter().filter(|(path, entry)| {
-        is_content(entry) && !now.entries.contains_key(path) && selection.matches(path) && is_there(context, path)
+        entry.kind != EntryKind::Gitlink
+            && !now.entries.contains_key(path)
+            && !now.dirs.contains_key(path)
+            && selection.matches(path)
+            && is_there(context, path)
     });
     let also: BTreeSet<RepoPath> = missing.map(|(path, _)| path.clone()).collect();
     if !also.is_empty() {
