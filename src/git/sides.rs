@@ -107,6 +107,12 @@ pub fn differing(lookup: &TreeLookup<'_>, a: Side<'_>, b: Side<'_>) -> Result<(S
     }
     one.empty_folders();
     other.empty_folders();
+    // An empty folder that only one side has lies in folders that both may have.
+    let folders: BTreeSet<RepoPath> = one.folders.symmetric_difference(&other.folders).cloned().collect();
+    for path in &folders {
+        one.folder(lookup, path)?;
+        other.folder(lookup, path)?;
+    }
     Ok((one.finish(), other.finish()))
 }
 

@@ -339,3 +339,19 @@ fn a_symlink_to_a_folder_is_never_followed_by_a_capture() {
     assert_eq!(snapshot.entries[&RepoPath::from("real")].kind, EntryKind::Symlink);
     assert!(!snapshot.entries.contains_key(&RepoPath::from("real/file")));
 }
+
+/// Only the empty folder differs: what is beside it is the same in both, and the folder that holds them all stays.
+#[test]
+fn an_empty_folder_beside_what_stays_comes_and_goes_alone() {
+    let bench = Bench::with_commit();
+    bench.write("holds/deep/file", "x");
+    let without = bench.checkpoint();
+    fs::create_dir(bench.path("holds/deep/empty")).unwrap();
+    let with = bench.checkpoint();
+    let (_, plan, done) = bench.restore(&without).unwrap();
+    assert_eq!(plan.remove_dirs.len(), 1, "{plan:?}");
+    assert!(done.kept.is_empty() && !bench.path("holds/deep/empty").exists());
+    let (_, plan, _) = bench.restore(&with).unwrap();
+    assert_eq!(plan.make_dirs.len(), 1, "{plan:?}");
+    assert!(bench.path("holds/deep/empty").is_dir());
+}
