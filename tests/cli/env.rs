@@ -99,6 +99,8 @@ impl TestEnv {
             .env("HOME", &home)
             .env("TZ", "UTC")
             .env("LC_ALL", "C.UTF-8")
+            // A delay that is spread at random may be next to nothing, and a test that expects a wait would fail.
+            .env("RECOVER_TEST_SEED", "1")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_AUTHOR_NAME", "A Tester")
