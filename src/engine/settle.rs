@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::git::WorktreeLock;
 use crate::git::journal::read_journal;
-use crate::git::refs::{delete_refs, list_refs};
+use crate::git::refs::{delete_refs, ref_names, resolve_ref};
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
@@ -62,7 +62,7 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
 /// was pruned is a leftover and goes.
 fn adopt(context: &Context) -> Result<Vec<String>> {
     let repo = context.repo()?;
-    let (refs, _unreadable) = list_refs(repo)?;
+    let names = ref_names(repo)?;
     let state = context.load()?.state;
     let known: BTreeSet<&str> = state.checkpoints.values().map(|checkpoint| checkpoint.id.as_str()).collect();
     let mut done = Vec::new();
@@ -71,14 +71,15 @@ fn adopt(context: &Context) -> Result<Vec<String>> {
             "the ledger is gone: checkpoints are taken in, `recover doctor --rebuild` brings their history back"
         );
     }
-    for reference in refs {
-        let id = reference.name.rsplit('/').next().unwrap_or_default();
+    for name in names {
+        let id = name.rsplit('/').next().unwrap_or_default();
         if state.pruned.contains(id) {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
-            delete_refs(repo, &lock, std::slice::from_ref(&reference.name))?;
+            delete_refs(repo, &lock, std::slice::from_ref(&name))?;
             done.push(format!("removed the leftover reference of {id}"));
         } else if !known.contains(id) {
-            let Ok(stored) = load_checkpoint(repo, &reference.commit) else { continue };
+            let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+            let Some(stored) = stored else { continue };
             if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {
                 done.extend(adopt_one(context, found)?);
             }

@@ -74,9 +74,11 @@ pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) 
     }
     let path = repo.common_dir().join(name);
     let draft = write_draft(repo, lock, commit)?;
-    let mut tries = 3;
+    let folder = path.parent().unwrap_or(&path);
+    let (mut tries, mut is_new) = (3, false);
     loop {
-        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&path))?;
+        is_new |= !folder.exists();
+        fs::create_dir_all(folder).map_err(Error::at(&path))?;
         match fs::hard_link(&draft, &path) {
             Ok(()) => break,
             // What is left of the draft is reaped with the next lock.
@@ -87,7 +89,9 @@ pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) 
         }
     }
     let _ = fs::remove_file(&draft);
-    sync_ref(repo, name).inspect_err(|_| {
+    // The draft was synced, so that only names are new.
+    let synced = if is_new { sync_ref(repo, name) } else { sync_folder(folder) };
+    synced.inspect_err(|_| {
         // A reference that may not last is no reference: the caller is told that there is none.
         let _ = fs::remove_file(&path);
     })
@@ -115,20 +119,30 @@ pub(super) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     folders.into_iter().try_for_each(sync_folder)
 }
 
+/// The names of all references of checkpoints, sorted; none of them is read.
+pub fn ref_names(repo: &Repo) -> Result<Vec<String>> {
+    let mut all =
+        repo.inner.references_glob(&format!("{PREFIX}*")).map_err(Error::git("list the checkpoints' references"))?;
+    // A reference that is damaged or went away while they are listed is no reason to hide the others.
+    let mut names: Vec<String> = all.names().filter_map(|name| name.ok().map(str::to_owned)).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// What a reference names; `None` if it is not there or cannot be read.
+pub fn resolve_ref(repo: &Repo, name: &str) -> Option<ObjectId> {
+    repo.inner.refname_to_id(name).ok().map(|oid| ObjectId(oid.to_string()))
+}
+
 /// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
 pub fn list_refs(repo: &Repo) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
     let (mut found, mut broken) = (Vec::new(), Vec::new());
-    let mut all =
-        repo.inner.references_glob(&format!("{PREFIX}*")).map_err(Error::git("list the checkpoints' references"))?;
-    for name in all.names() {
-        // A reference that is damaged or went away while they are listed is no reason to hide the others.
-        let Ok(name) = name else { continue };
-        match repo.inner.refname_to_id(name) {
-            Ok(oid) => found.push(CheckpointRef { name: name.to_owned(), commit: ObjectId(oid.to_string()) }),
-            Err(_) => broken.push(name.to_owned()),
+    for name in ref_names(repo)? {
+        match resolve_ref(repo, &name) {
+            Some(commit) => found.push(CheckpointRef { name, commit }),
+            None => broken.push(name),
         }
     }
-    found.sort();
     Ok((found, broken))
 }
 

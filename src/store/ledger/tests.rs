@@ -4,7 +4,7 @@ use crate::model::time::Timestamp;
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(folder.path().join(".ultraplan/state"), Duration::from_millis(50));
+    let store = Store::new(folder.path().join(".ultraplan/state"), Duration::from_secs(5));
     (folder, store)
 }
 
@@ -122,7 +122,7 @@ fn run_folders_never_leave_the_state_directory() {
 fn a_ledger_that_is_set_back_from_outside_takes_no_budget_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("state");
-    let store = Store::new(dir.clone(), Duration::from_millis(50)).with_twin(&folder.path().join("git"));
+    let store = Store::new(dir.clone(), Duration::from_secs(5)).with_twin(&folder.path().join("git"));
     store.lock().unwrap().append(now(), vec![created("a")]).unwrap();
     let early = fs::read(store.ledger_path()).unwrap();
     store.lock().unwrap().append(now(), vec![created("b"), created("c")]).unwrap();
