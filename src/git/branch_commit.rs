@@ -72,7 +72,7 @@ pub fn commit_on_branch(
     let before = locked.content()?;
     locked.follow(repo, &flat)?;
     if let Err(error) = move_branch(repo, lock, &capture.head, Some(&commit), reflog) {
-        locked.put_back(before.as_deref())?;
+        locked.put(before.as_deref())?;
         return Err(error);
     }
     let flagged = |extra: &IndexExtra| extra.stage == 0 && (extra.assume_unchanged || extra.skip_worktree);

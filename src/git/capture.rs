@@ -1,5 +1,6 @@
 //! Takes everything that git does not ignore of a work tree, byte for byte, without touching the user's index or HEAD.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::assemble;
@@ -11,6 +12,7 @@ use super::reading::read_files;
 use super::remember::{Recorded, Survey};
 use super::repository::Repo;
 use super::scan::{self, Scope};
+use super::tree_lookup::KnownTrees;
 use super::trees;
 use super::user_index::{Identity, UserIndex};
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
@@ -45,7 +47,10 @@ pub struct Capture {
     /// How much it is.
     pub stats: CaptureStats,
     pub(super) writer: ObjectWriter,
-    survey: Survey,
+    /// Those that were read to compare it with something.
+    pub(super) trees: KnownTrees,
+    /// What was seen, until it is noted.
+    survey: RefCell<Option<Survey>>,
 }
 
 impl Capture {
@@ -56,9 +61,24 @@ impl Capture {
 
     /// Notes what was seen, so that the next capture reads only what changes from here on. `commit` is the checkpoint
     /// of this capture, and `reference` holds it. Without the note the next capture is slower and as right, so that a
-    /// failure is told and no more.
+    /// failure is told and no more. What was seen is forgotten here.
     pub fn remember(&self, reference: &str, commit: &ObjectId) {
-        if self.survey.is_remembered() {
+        if let Some(survey) = self.survey.take() {
+            self.store(&survey, reference, commit);
+        }
+    }
+
+    /// The same for a capture that is not recorded because nothing changed since the one that the cache is of.
+    pub fn remember_unchanged(&self) {
+        let Some(survey) = self.survey.take() else { return };
+        let header = &survey.cache.header;
+        if survey.cache.alive && header.tree == self.tree.0 && header.index_tree == self.index_tree {
+            self.store(&survey, &header.reference, &ObjectId(header.commit.clone()));
+        }
+    }
+
+    fn store(&self, survey: &Survey, reference: &str, commit: &ObjectId) {
+        if survey.is_remembered() {
             return;
         }
         let recorded = Recorded {
@@ -68,16 +88,8 @@ impl Capture {
             index_tree: self.index_tree.as_ref(),
             index_extras: &self.manifest.index_extras,
         };
-        if let Err(error) = self.survey.store(&recorded) {
+        if let Err(error) = survey.store(&recorded) {
             tracing::debug!(%error, "the capture's cache could not be written");
-        }
-    }
-
-    /// The same for a capture that is not recorded because nothing changed since the one that the cache is of.
-    pub fn remember_unchanged(&self) {
-        let header = &self.survey.cache.header;
-        if self.survey.cache.alive && header.tree == self.tree.0 && header.index_tree == self.index_tree {
-            self.remember(&header.reference, &ObjectId(header.commit.clone()));
         }
     }
 }
@@ -128,7 +140,8 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         head,
         stats: CaptureStats { files: beside.files, bytes: beside.bytes },
         writer,
-        survey: Survey { scan, made, cache, index },
+        trees: KnownTrees::default(),
+        survey: RefCell::new(Some(Survey { scan, made, cache, index })),
     })
 }
 

@@ -161,7 +161,7 @@ fn read_back(repo: &Repo, id: Oid, tree: Oid, state: Oid) -> Result<()> {
     if commit.tree_id() != tree {
         return Err(Error::corrupt(format!("checkpoint {id} reads back with another tree")));
     }
-    trees::entries(&database, tree)?;
-    trees::entries(&database, state)?;
+    trees::Tree::read(&database, tree)?;
+    trees::Tree::read(&database, state)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What differs between two snapshots: a list with line counts, and a patch.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
@@ -10,7 +11,7 @@ use super::error::{Error, Result};
 use super::repository::Repo;
 use super::sides::{Side, differing};
 use super::stored;
-use super::tree_lookup::TreeLookup;
+use super::tree_lookup::{KnownTrees, TreeLookup};
 use super::trees::{self, Flat, parse_oid};
 use super::user_index::GITLINK;
 use crate::model::path::RepoPath;
@@ -32,15 +33,20 @@ pub enum Objects<'a> {
 impl<'a> Objects<'a> {
     /// Opens the repository that sees them.
     pub fn open(self) -> Result<Opened<'a>> {
-        match self {
-            Self::Stored(repo) => Ok(Opened(Of::Stored(&repo.inner))),
-            Self::Captured(capture) => capture.writer.repository().map(|repository| Opened(Of::Captured(repository))),
-        }
+        let (of, trees) = match self {
+            Self::Stored(repo) => (Of::Stored(&repo.inner), KnownTrees::default()),
+            Self::Captured(capture) => (Of::Captured(capture.writer.repository()?), Rc::clone(&capture.trees)),
+        };
+        Ok(Opened { of, trees })
     }
 }
 
 /// A repository that sees the objects of a comparison.
-pub struct Opened<'a>(Of<'a>);
+pub struct Opened<'a> {
+    of: Of<'a>,
+    /// Those that were read already.
+    pub(super) trees: KnownTrees,
+}
 
 enum Of<'a> {
     Stored(&'a git2::Repository),
@@ -49,7 +55,7 @@ enum Of<'a> {
 
 impl Opened<'_> {
     pub(super) fn repository(&self) -> &git2::Repository {
-        match &self.0 {
+        match &self.of {
             Of::Stored(repository) => repository,
             Of::Captured(repository) => repository,
         }

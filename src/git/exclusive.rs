@@ -7,11 +7,8 @@ use git2::Oid;
 use super::database::Database;
 use super::error::Result;
 use super::repository::Repo;
-use super::trees::{self, parse_oid};
+use super::trees::{TREE, Tree, parse_oid};
 use crate::model::snapshot::ObjectId;
-
-/// The git file mode of a tree's entry.
-const TREE: u32 = 0o040_000;
 
 /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
 ///
@@ -68,8 +65,8 @@ fn walk(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) -> u64 {
             continue;
         }
         bytes += size(database, oid);
-        if is_tree && let Ok(entries) = trees::entries(database, oid) {
-            open.extend(entries.into_iter().map(|(_, mode, entry)| (entry, mode == TREE)));
+        if is_tree && let Ok(tree) = Tree::read(database, oid) {
+            open.extend(tree.entries().map(|entry| (entry.oid, entry.mode == TREE)));
         }
     }
     bytes

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use git2::{Index, IndexEntry, IndexTime, Oid};
 
-use super::dirs::{self, FileStat};
+use super::dirs;
 use super::error::{Error, Result};
 use super::folders::Folders;
+use super::index_file::patch::{EntryStat, IndexPatch};
 use super::lock::WorktreeLock;
 use super::marked_lock::MarkedLock;
 use super::objects::sync_folder;
@@ -76,12 +77,12 @@ impl LockedIndex {
         }
     }
 
-    /// Puts an index back that [`Self::content`] has read.
-    pub fn put_back(&self, content: Option<&[u8]>) -> Result<()> {
+    /// Puts the index that these bytes are in place of what is there; `None` is none.
+    pub fn put(&self, content: Option<&[u8]>) -> Result<()> {
         match content {
             Some(bytes) => {
                 fs::write(&self.draft, bytes).map_err(Error::at(&self.draft))?;
-                fs::rename(&self.draft, &self.index).map_err(Error::at(&self.index))
+                self.replace()
             }
             None => fs::remove_file(&self.index).map_err(Error::at(&self.index)),
         }
@@ -110,12 +111,16 @@ impl LockedIndex {
                 index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
             }
         }
-        self.replace(index)
+        self.write(index)
+    }
+
+    fn write(&self, mut draft: Index) -> Result<()> {
+        draft.write().map_err(Error::git("write the index"))?;
+        self.replace()
     }
 
     /// Puts the draft in the index's place, durably.
-    fn replace(&self, mut draft: Index) -> Result<()> {
-        draft.write().map_err(Error::git("write the index"))?;
+    fn replace(&self) -> Result<()> {
         let file = fs::File::open(&self.draft).map_err(Error::at(&self.draft))?;
         if let Ok(before) = fs::metadata(&self.index) {
             file.set_permissions(before.permissions()).map_err(Error::at(&self.draft))?;
@@ -136,28 +141,29 @@ impl Drop for LockedIndex {
 /// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.
 ///
 /// Only `paths` are looked at, and only content that is equal byte for byte counts: what a filter changes is left to git.
-/// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`]. A split or sparse index is left as it is: git
-/// then reads those files once more.
+/// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`]. A split index is left as it is: git then
+/// reads those files once more.
 pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], timeout: Duration) -> Result<()> {
     if repo.is_private() || paths.is_empty() || !repo.git_dir().join("index").exists() {
         return Ok(());
     }
     let locked = LockedIndex::acquire(repo, timeout)?;
-    let mut index = match locked.draft() {
+    let Some(bytes) = locked.content()? else { return Ok(()) };
+    let mut index = match IndexPatch::new(bytes) {
         Err(Error::Unsupported { .. }) => return Ok(()),
         other => other?,
     };
     let mut folders = Folders::new(dirs::open_root(repo.workdir())?);
-    let mut changed = false;
     for path in paths {
-        let found = index.get_path(std::path::Path::new(&super::nested::absolute(std::path::Path::new(""), path)), 0);
-        let Some(mut entry) = found else { continue };
-        if refresh(&mut folders, path, &mut entry) {
-            index.add(&entry).map_err(Error::git(format!("refresh the index entry of {path}")))?;
-            changed = true;
+        let found = index.entry(path.as_bytes()).map(|entry| (entry.mode, entry.oid));
+        if let Some(stat) = found.and_then(|(mode, oid)| content_of(&mut folders, path, mode, oid)) {
+            index.set(path.as_bytes(), &stat);
         }
     }
-    if changed { locked.replace(index) } else { Ok(()) }
+    match index.finish() {
+        Some(bytes) => locked.put(Some(&bytes)),
+        None => Ok(()),
+    }
 }
 
 /// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
@@ -200,7 +206,7 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
         }
         index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
     }
-    locked.replace(index)
+    locked.write(index)
 }
 
 /// Whether the user's index holds what a checkpoint's does.
@@ -228,33 +234,40 @@ fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
     }
 }
 
-/// Takes over the stat data of the file if it is what the entry says. Returns whether it is.
-fn refresh(folders: &mut Folders, path: &RepoPath, entry: &mut IndexEntry) -> bool {
-    let (parent, name) = dirs::split(path);
-    let hashed = folders.open(&parent).and_then(|dir| {
-        let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(place::hash(&dir, name)?.map(|(oid, stat)| (oid, stat, owner.st_uid, owner.st_gid)))
-    });
-    let Ok(Some((oid, stat, uid, gid))) = hashed else { return false };
-    let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(entry.mode);
-    let executable = stat.mode & 0o100 != 0;
-    let same_mode = entry.mode == 0o120_000 || (entry.mode == 0o100_755) == executable;
-    if oid != entry.id || !same_kind || !same_mode {
-        return false;
-    }
-    fill(entry, &stat);
-    (entry.uid, entry.gid) = (uid, gid);
-    true
-}
-
-/// git keeps 32 bits of each.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn fill(entry: &mut IndexEntry, stat: &FileStat) {
-    let time =
-        |nanos: i64| IndexTime::new(nanos.div_euclid(1_000_000_000) as i32, nanos.rem_euclid(1_000_000_000) as u32);
+/// Takes over the stat data of the file if it is what the entry says.
+fn refresh(folders: &mut Folders, path: &RepoPath, entry: &mut IndexEntry) {
+    let Some(stat) = content_of(folders, path, entry.mode, entry.id) else { return };
     entry.ctime = time(stat.ctime);
     entry.mtime = time(stat.mtime);
-    entry.dev = stat.dev as u32;
-    entry.ino = stat.ino as u32;
-    entry.file_size = stat.size as u32;
+    (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) = (stat.dev, stat.ino, stat.uid, stat.gid, stat.size);
+}
+
+#[allow(clippy::cast_possible_wrap)]
+fn time((seconds, nanos): (u32, u32)) -> IndexTime {
+    IndexTime::new(seconds as i32, nanos)
+}
+
+/// The metadata of a file that has this git file mode and this content. git keeps 32 bits of each number.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn content_of(folders: &mut Folders, path: &RepoPath, mode: u32, oid: Oid) -> Option<EntryStat> {
+    let (parent, name) = dirs::split(path);
+    let dir = folders.open(&parent).ok()?;
+    let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let (found, stat) = place::hash(&dir, name).ok()??;
+    let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(mode);
+    let executable = stat.mode & 0o100 != 0;
+    let same_mode = mode == 0o120_000 || (mode == 0o100_755) == executable;
+    if found != oid || !same_kind || !same_mode {
+        return None;
+    }
+    let time = |nanos: i64| (nanos.div_euclid(1_000_000_000) as u32, nanos.rem_euclid(1_000_000_000) as u32);
+    Some(EntryStat {
+        ctime: time(stat.ctime),
+        mtime: time(stat.mtime),
+        dev: stat.dev as u32,
+        ino: stat.ino as u32,
+        uid: owner.st_uid,
+        gid: owner.st_gid,
+        size: stat.size as u32,
+    })
 }

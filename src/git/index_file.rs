@@ -6,6 +6,7 @@
 
 mod ewah;
 mod expand;
+pub(super) mod patch;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +59,8 @@ struct Link {
 
 #[derive(Clone, Debug)]
 struct Record {
+    /// Where it begins in the file that it was read from; 0 if it was made up.
+    at: u32,
     start: u32,
     length: u32,
     stat: [u32; 9],
@@ -152,6 +155,9 @@ impl IndexFile {
 
     /// Everything before the checksum.
     fn content(content: &[u8]) -> Result<Self> {
+        if u32::try_from(content.len()).is_err() {
+            return Err(Error::Unsupported { what: "an index of 4 GiB or more".to_owned() });
+        }
         let mut input = Input(content);
         if input.take(4)? != b"DIRC" {
             return Err(damaged("it is no index"));
@@ -168,7 +174,8 @@ impl IndexFile {
         let mut index = Self { records: Vec::with_capacity(count), ..Self::default() };
         index.names.reserve(if version == 4 { count * 48 } else { input.0.len().saturating_sub(count * (FIXED + 2)) });
         for _ in 0..count {
-            index.push(&mut input, version)?;
+            let at = position(content.len() - input.0.len());
+            index.push(&mut input, at, version)?;
         }
         while !input.0.is_empty() {
             let name = input.take(4)?;
@@ -188,8 +195,8 @@ impl IndexFile {
         Ok(index)
     }
 
-    /// Reads one entry.
-    fn push(&mut self, input: &mut Input<'_>, version: u32) -> Result<()> {
+    /// Reads the entry that begins at `at`.
+    fn push(&mut self, input: &mut Input<'_>, at: u32, version: u32) -> Result<()> {
         let before = input.0.len();
         let fixed: &[u8; FIXED] = input.array()?;
         let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
@@ -219,7 +226,7 @@ impl IndexFile {
         let (Ok(start), Ok(length)) = (u32::try_from(begin), u32::try_from(length)) else {
             return Err(damaged("the length of a name"));
         };
-        let record = Record { start, length, stat: fields, oid, mode: word(24), flags, extended };
+        let record = Record { at, start, length, stat: fields, oid, mode: word(24), flags, extended };
         if let Some(last) = self.records.last() {
             let (last, this) = ((self.path(last), last.stage()), (self.path(&record), record.stage()));
             // Only entries that replace shared ones have no name; they come first.
@@ -330,6 +337,11 @@ impl<'a> Input<'a> {
         }
         Ok(value)
     }
+}
+
+/// A place in an index file, which is smaller than 4 GiB.
+fn position(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 fn damaged(what: &str) -> Error {

@@ -16,7 +16,7 @@ use super::error::{Error, Result};
 use super::folders::Folders;
 use super::pack;
 use super::repository::Repo;
-use super::restore::{BATCH, BATCH_BYTES, Pending};
+use super::restore::{BATCH, BATCH_BYTES, Limits, Pending};
 use super::trees::parse_oid;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind};
@@ -201,8 +201,14 @@ fn first_staying(
 /// Counted in the order of the work: deletions free space before anything is written, and the files of
 /// a batch are there twice for a moment.
 pub(super) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
+    let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
+    let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     let database = repo.database()?;
     let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
+    let written = plan.write.iter().try_fold(0, |sum, write| Ok::<_, Error>(sum + size(&write.entry)?))?;
+    if written <= free {
+        return Ok(());
+    }
     let mut used = 0_i128;
     for delete in &plan.delete {
         // The blob may be missing where only the deletion counts; then nothing is taken as freed.
@@ -222,8 +228,6 @@ pub(super) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
             (files, bytes, replaced) = (0, 0, 0);
         }
     }
-    let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
-    let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     if peak > free {
         let needed = u64::try_from(peak).unwrap_or(u64::MAX);
         return Err(Error::NoSpace { path: repo.workdir().to_owned(), needed: Some(needed) });
@@ -292,8 +296,10 @@ impl<'p> Batch<'p> {
     }
 
     /// Whether it is time to sync it.
-    pub fn is_full(&self, max_open: usize) -> bool {
-        self.pending.len() >= BATCH || self.bytes >= BATCH_BYTES || self.folders + self.open.len() >= max_open
+    pub fn is_full(&self, limits: Limits) -> bool {
+        self.pending.len() >= limits.files
+            || self.bytes >= limits.bytes
+            || self.folders + self.open.len() >= limits.open
     }
 
     /// Makes the content of all of them durable.

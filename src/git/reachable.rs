@@ -10,12 +10,11 @@ use git2::{ObjectType, Oid};
 use super::database::Database;
 use super::error::{Error, Result};
 use super::publish::loose_path;
-use super::trees;
+use super::trees::{TREE, Tree, TreeEntry};
 
 /// More commits are not looked at: the objects are left to `git gc`.
 pub(super) const MAX_COMMITS: usize = 50_000;
 
-const TREE: u32 = 0o040_000;
 const GITLINK: u32 = 0o160_000;
 
 /// Walks everything that could refer to some objects, none of which was there before a known moment.
@@ -47,11 +46,11 @@ impl Walk<'_> {
             let object = self.database.read(oid)?;
             match object.kind {
                 ObjectType::Tree => {
-                    for (_, mode, entry) in trees::entries(self.database, oid)? {
+                    for TreeEntry { mode, oid, .. } in Tree::of(oid, object)?.entries() {
                         if mode == TREE {
-                            open.push(entry);
-                        } else if mode & 0o170_000 != GITLINK && self.asked.contains(&entry) {
-                            needed.insert(entry);
+                            open.push(oid);
+                        } else if mode & 0o170_000 != GITLINK && self.asked.contains(&oid) {
+                            needed.insert(oid);
                         }
                     }
                 }

@@ -8,11 +8,13 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Mode};
 
 use super::content;
+use super::crew;
 use super::database::Database;
 use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
@@ -28,8 +30,10 @@ use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 
 /// How many files at most are written between two syncs.
 pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 };
-/// And how many bytes: so much is on disk twice for a moment.
+/// And how many bytes.
 pub(super) const BATCH_BYTES: u64 = 64 << 20;
+/// So many files are worth a thread of their own.
+const A_THREAD: usize = 128;
 
 /// What may stand at a path before it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,23 +58,23 @@ pub struct Restored {
 
 /// Checks everything that can be checked before the first write: names, what is in the way, free space.
 ///
-/// Nothing is changed. With [`Expect::CutOff`] only the names are checked: the restore has begun already.
-pub fn check(repo: &Repo, plan: &RestorePlan, expect: Expect) -> Result<()> {
+/// Nothing is changed.
+pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
+    refuse(plan)?;
+    let root = dirs::open_root(repo.workdir())?;
+    place::in_the_way(&root, plan)?;
+    place::free_space(repo, plan)
+}
+
+/// Refuses a plan that must not be carried out, whatever is there.
+fn refuse(plan: &RestorePlan) -> Result<()> {
     for path in paths(plan) {
         if let Some(reason) = names::unsafe_path(path) {
             let path = super::nested::absolute(std::path::Path::new(""), path);
             return Err(Error::UnsafePath { path, reason: reason.to_owned() });
         }
     }
-    if !plan.conflicts.is_empty() {
-        return Err(Error::Conflict { paths: plan.conflicts.clone() });
-    }
-    if expect == Expect::Captured {
-        let root = dirs::open_root(repo.workdir())?;
-        place::in_the_way(&root, plan)?;
-        place::free_space(repo, plan)?;
-    }
-    Ok(())
+    if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: plan.conflicts.clone() }) }
 }
 
 /// Every path that a plan touches.
@@ -80,20 +84,14 @@ fn paths(plan: &RestorePlan) -> impl Iterator<Item = &RepoPath> {
     folders.chain(files).chain(plan.set_mode.iter().map(|set| &set.path))
 }
 
-/// Carries out a plan, after [`check`].
+/// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is only looked at when its
+/// turn comes.
 ///
 /// On an error the work tree is in between: the caller reverts with `execute(plan.invert(), Expect::CutOff)`.
 pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Expect) -> Result<Restored> {
-    check(repo, plan, expect)?;
-    let mut run = Execution {
-        folders: Folders::new(dirs::open_root(repo.workdir())?),
-        max_open: max_open(),
-        database: repo.database()?,
-        expect,
-        changed: BTreeSet::new(),
-        done: Restored::default(),
-        temp: 0,
-    };
+    refuse(plan)?;
+    let database = repo.database()?;
+    let mut run = Execution::new(repo.workdir(), &database, expect, 0)?;
     for delete in &plan.delete {
         run.delete(&delete.path, &delete.from)?;
     }
@@ -105,7 +103,7 @@ pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Ex
         run.make_dir(&dir.path)?;
     }
     run.folders.forget();
-    run.write_all(&plan.write)?;
+    run.write(repo, &plan.write)?;
     for set in &plan.set_mode {
         run.set_mode(&set.path, set.mode)?;
     }
@@ -137,25 +135,45 @@ impl Pending<'_> {
     }
 }
 
-/// Half of what the process may open is for the folders of a batch.
-fn max_open() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX).clamp(8, 4096)
+/// How much is written between two syncs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub files: usize,
+    /// So much is on disk twice for a moment.
+    pub bytes: u64,
+    /// Descriptors of files and folders: half of what the process may open.
+    pub open: usize,
 }
 
+impl Limits {
+    /// For each of so many threads.
+    fn of(threads: usize) -> Self {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let open = limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX).clamp(8, 4096);
+        let of_one = |all: usize| (all / threads).max(4);
+        Self { files: of_one(BATCH), bytes: BATCH_BYTES / threads as u64, open: of_one(open) }
+    }
+}
+
+/// One thread's work.
 struct Execution<'r> {
     folders: Folders,
-    /// How many descriptors a batch may hold.
-    max_open: usize,
-    database: Database<'r>,
+    database: &'r Database<'r>,
     expect: Expect,
     /// Folders in which names changed, and folders that were made.
     changed: BTreeSet<RepoPath>,
     done: Restored,
+    /// The number of the last temp file.
     temp: u64,
 }
 
-impl Execution<'_> {
+impl<'r> Execution<'r> {
+    /// Temp files are numbered from `temp` on.
+    fn new(root: &Path, database: &'r Database<'r>, expect: Expect, temp: u64) -> Result<Self> {
+        let folders = Folders::new(dirs::open_root(root)?);
+        Ok(Self { folders, database, expect, changed: BTreeSet::new(), done: Restored::default(), temp })
+    }
+
     fn delete(&mut self, path: &RepoPath, from: &Entry) -> Result<()> {
         let (parent, name) = dirs::split(path);
         let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
@@ -225,13 +243,36 @@ impl Execution<'_> {
         }
     }
 
+    /// Writes files: many of them by several threads.
+    fn write(&mut self, repo: &Repo, writes: &[PlannedWrite]) -> Result<()> {
+        let threads = (writes.len() / A_THREAD).clamp(1, crew::size());
+        let limits = Limits::of(threads);
+        if threads == 1 {
+            return self.write_all(writes, limits);
+        }
+        let (root, database, expect) = (repo.workdir(), self.database, self.expect);
+        let portions = writes.chunks(writes.len().div_ceil(threads)).zip(0_u64..).collect();
+        let done = crew::run(portions, threads, |(writes, number), _, done: &mut Vec<_>| {
+            let mut part = Execution::new(root, database, expect, number << 32)?;
+            part.write_all(writes, limits)?;
+            done.push((part.done, part.changed));
+            Ok(())
+        })?;
+        for (restored, changed) in done.into_iter().flatten() {
+            self.done.written.extend(restored.written);
+            self.done.kept.extend(restored.kept);
+            self.changed.extend(changed);
+        }
+        Ok(())
+    }
+
     /// Writes files in batches: all temp files of one, one sync for them, then the renames. Until its rename a place holds
     /// what it held, and what is renamed is durable: no instant shows a half-written file.
-    fn write_all(&mut self, writes: &[PlannedWrite]) -> Result<()> {
+    fn write_all(&mut self, writes: &[PlannedWrite], limits: Limits) -> Result<()> {
         let mut batch = Batch::default();
         let result = writes.iter().try_for_each(|write| {
             self.prepare(write, &mut batch)?;
-            if batch.is_full(self.max_open) { self.place(&mut batch) } else { Ok(()) }
+            if batch.is_full(limits) { self.place(&mut batch) } else { Ok(()) }
         });
         let result = result.and_then(|()| self.place(&mut batch));
         for pending in batch.pending {
@@ -254,7 +295,7 @@ impl Execution<'_> {
         self.temp += 1;
         let pending =
             Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before };
-        match place::fill(&self.database, &pending.dir, pending.temp.as_bytes(), write) {
+        match place::fill(self.database, &pending.dir, pending.temp.as_bytes(), write) {
             Ok(file) => batch.add(pending, file),
             Err(error) => {
                 pending.discard();

@@ -1,6 +1,7 @@
 //! What a tree and a manifest say together: everything, one path, or what two of them do not have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use git2::Oid;
 
@@ -9,7 +10,7 @@ use super::diff::Objects;
 use super::error::Result;
 use super::stored::{EMPTY_BLOB, StoredCheckpoint};
 use super::tree_lookup::TreeLookup;
-use super::trees::{self, TREE, child, parse_oid};
+use super::trees::{self, TREE, TreeEntry, parse_oid};
 use crate::model::manifest::{Manifest, PathMode};
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
@@ -74,28 +75,33 @@ impl Side<'_> {
     }
 }
 
-/// Two snapshots without the folders that are the same in both: a path that only one of them has, or that differs,
-/// stands in them, with everything beside it in its folder; one that is the same in both may be missing from both. The
-/// folders on the way to what stands in them are complete, too, and everything that is in `skipped`.
+/// Two snapshots without what is the same in both: a path that only one of them has, or that differs, stands in them; one
+/// that is the same in both may be missing from both. The folders on the way to what stands in them are complete, and so is
+/// everything that is in `skipped`.
 pub fn differing(lookup: &TreeLookup<'_>, a: Side<'_>, b: Side<'_>) -> Result<(Snapshot, Snapshot)> {
     if a.manifest.modes != b.manifest.modes {
         // What is usual in one of them is listed in the other: path by path there is little in common.
         return Ok((a.snapshot(lookup)?, b.snapshot(lookup)?));
     }
     let (mut one, mut other) = (Collected::new(a), Collected::new(b));
-    let mut open = vec![(RepoPath::default(), Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?))];
-    while let Some((folder, tree_a, tree_b)) = open.pop() {
-        if tree_a == tree_b {
-            continue;
-        }
+    // Folders that differ, one level after the other.
+    let mut level = BTreeMap::from([(RepoPath::default(), (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)))]);
+    while !level.is_empty() {
+        level.retain(|_, (tree_a, tree_b)| tree_a != tree_b);
+        lookup.read_ahead(level.values().flat_map(|(tree_a, tree_b)| [*tree_a, *tree_b]).flatten())?;
         let mut below: BTreeMap<RepoPath, (Option<Oid>, Option<Oid>)> = BTreeMap::new();
-        for (path, tree) in one.level(lookup, &folder, tree_a)? {
-            below.entry(path).or_default().0 = Some(tree);
+        for (folder, (tree_a, tree_b)) in level {
+            let read = |tree: Option<Oid>| tree.map_or_else(|| Ok(Rc::default()), |tree| lookup.tree(tree));
+            for (in_a, in_b) in read(tree_a)?.unlike(&*read(tree_b)?) {
+                if let Some((path, tree)) = in_a.map_or(Ok(None), |entry| one.child(&folder, entry))? {
+                    below.entry(path).or_default().0 = Some(tree);
+                }
+                if let Some((path, tree)) = in_b.map_or(Ok(None), |entry| other.child(&folder, entry))? {
+                    below.entry(path).or_default().1 = Some(tree);
+                }
+            }
         }
-        for (path, tree) in other.level(lookup, &folder, tree_b)? {
-            below.entry(path).or_default().1 = Some(tree);
-        }
-        open.extend(below.into_iter().map(|(path, (a, b))| (path, a, b)));
+        level = below;
     }
     for path in not_in_both(&a.manifest.file_modes, &b.manifest.file_modes) {
         one.single(lookup, path)?;
@@ -107,7 +113,7 @@ pub fn differing(lookup: &TreeLookup<'_>, a: Side<'_>, b: Side<'_>) -> Result<(S
     }
     one.empty_folders();
     other.empty_folders();
-    // An empty folder that only one side has lies in folders that both may have.
+    // What only one side has lies in folders that both may have.
     let folders: BTreeSet<RepoPath> = one.folders.symmetric_difference(&other.folders).cloned().collect();
     for path in &folders {
         one.folder(lookup, path)?;
@@ -149,25 +155,35 @@ impl<'a> Collected<'a> {
 
     fn file(&mut self, path: RepoPath, mode: u32, oid: Oid) -> Result<()> {
         let entry = self.entry(&path, mode, oid)?;
-        self.folders.extend(path.ancestors());
+        self.folders_above(&path);
         self.entries.insert(path, entry);
         Ok(())
     }
 
-    /// Takes what is directly in a folder, and says which folders are.
-    fn level(&mut self, lookup: &TreeLookup<'_>, folder: &RepoPath, tree: Option<Oid>) -> Result<Vec<(RepoPath, Oid)>> {
-        let mut below = Vec::new();
-        let Some(tree) = tree else { return Ok(below) };
-        for (name, mode, oid) in lookup.entries(tree)?.iter() {
-            let path = child(folder, name);
-            if *mode == TREE {
-                self.folders.extend(path.ancestors().chain([path.clone()]));
-                below.push((path, *oid));
-            } else {
-                self.file(path, *mode, *oid)?;
-            }
+    /// Takes an entry of a folder; one that is a folder is returned with its tree.
+    fn child(&mut self, folder: &RepoPath, entry: TreeEntry<'_>) -> Result<Option<(RepoPath, Oid)>> {
+        let path = trees::child(folder, entry.name);
+        if entry.mode != TREE {
+            return self.file(path, entry.mode, entry.oid).map(|()| None);
         }
-        Ok(below)
+        self.folder_itself(&path);
+        Ok(Some((path, entry.oid)))
+    }
+
+    fn folder_itself(&mut self, path: &RepoPath) {
+        if self.folders.insert(path.clone()) {
+            self.folders_above(path);
+        }
+    }
+
+    fn folders_above(&mut self, path: &RepoPath) {
+        let mut above = path.parent();
+        // Of a folder that is known those above it are known, too.
+        while let Some(folder) = above.filter(|folder| !folder.as_bytes().is_empty() && !self.folders.contains(folder))
+        {
+            above = folder.parent();
+            self.folders.insert(folder);
+        }
     }
 
     /// Takes one file, if there is one.
@@ -181,14 +197,14 @@ impl<'a> Collected<'a> {
     /// Takes a folder without what is in it, if there is one.
     fn folder(&mut self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<()> {
         if self.side.is_folder(lookup, path)? {
-            self.folders.extend(path.ancestors().chain([path.clone()]));
+            self.folder_itself(path);
         }
         Ok(())
     }
 
     fn empty_folders(&mut self) {
         for empty in &self.side.manifest.empty_folders {
-            self.folders.extend(empty.path.ancestors());
+            self.folders_above(&empty.path);
             self.entries.insert(empty.path.clone(), empty_folder(empty.mode));
         }
     }

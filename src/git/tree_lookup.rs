@@ -1,36 +1,41 @@
 //! Single paths of stored trees: only the trees on the way to them are read, each once.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use git2::Oid;
 
+use super::crew;
 use super::database::Database;
 use super::diff::Opened;
 use super::error::Result;
 use super::repository::Repo;
-use super::trees::{self, TREE, parse_oid};
+use super::trees::{TREE, Tree, parse_oid};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
-type Entries = Rc<Vec<(Vec<u8>, u32, Oid)>>;
+/// So many trees are worth a thread of their own.
+const A_THREAD: usize = 64;
+
+/// Trees that were read. What an id stands for never changes, so that several lookups may share them.
+pub(super) type KnownTrees = Rc<RefCell<HashMap<Oid, Rc<Tree>>>>;
 
 /// Looks paths up in the trees of one object database.
 pub struct TreeLookup<'r> {
     database: Database<'r>,
-    read: RefCell<HashMap<Oid, Entries>>,
+    known: KnownTrees,
 }
 
 impl<'r> TreeLookup<'r> {
     /// For the trees that a repository sees.
     pub fn new(opened: &'r Opened<'_>) -> Result<Self> {
-        Ok(Self { database: Database::open(opened.repository())?, read: RefCell::default() })
+        Ok(Self { database: Database::open(opened.repository())?, known: Rc::clone(&opened.trees) })
     }
 
     /// For stored trees.
     pub fn stored(repo: &'r Repo) -> Result<Self> {
-        Ok(Self { database: repo.database()?, read: RefCell::default() })
+        Ok(Self { database: repo.database()?, known: KnownTrees::default() })
     }
 
     /// The object database.
@@ -38,30 +43,43 @@ impl<'r> TreeLookup<'r> {
         &self.database
     }
 
-    /// The entries of a tree, sorted as git sorts them.
-    pub(super) fn entries(&self, tree: Oid) -> Result<Entries> {
-        if let Some(known) = self.read.borrow().get(&tree) {
+    /// A tree.
+    pub(super) fn tree(&self, oid: Oid) -> Result<Rc<Tree>> {
+        if let Some(known) = self.known.borrow().get(&oid) {
             return Ok(Rc::clone(known));
         }
-        let entries = Rc::new(trees::entries(&self.database, tree)?);
-        self.read.borrow_mut().insert(tree, Rc::clone(&entries));
-        Ok(entries)
+        let tree = Rc::new(Tree::read(&self.database, oid)?);
+        self.known.borrow_mut().insert(oid, Rc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// Reads trees that will be asked for, by several threads where they are many.
+    pub(super) fn read_ahead(&self, trees: impl Iterator<Item = Oid>) -> Result<()> {
+        let missing: HashSet<Oid> = trees.filter(|oid| !self.known.borrow().contains_key(oid)).collect();
+        let database = &self.database;
+        let threads = (missing.len() / A_THREAD).clamp(1, crew::size());
+        let read = crew::run(missing.into_iter().collect(), threads, |oid, _, read: &mut Vec<_>| {
+            read.push((oid, Tree::read(database, oid)?));
+            Ok(())
+        })?;
+        self.known.borrow_mut().extend(read.into_iter().flatten().map(|(oid, tree)| (oid, Rc::new(tree))));
+        Ok(())
     }
 
     /// The git file mode and id of a path in a tree; `None` where it has none.
     pub(super) fn find(&self, tree: &ObjectId, path: &RepoPath) -> Result<Option<(u32, Oid)>> {
-        let mut tree = parse_oid(tree)?;
+        let mut oid = parse_oid(tree)?;
         let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
         while let Some(name) = names.next() {
-            let entries = self.entries(tree)?;
-            let Some((_, mode, oid)) = entries.iter().find(|(known, _, _)| known == name) else { return Ok(None) };
+            let tree = self.tree(oid)?;
+            let Some(entry) = tree.find(name) else { return Ok(None) };
             if names.peek().is_none() {
-                return Ok(Some((*mode, *oid)));
+                return Ok(Some((entry.mode, entry.oid)));
             }
-            if *mode != TREE {
+            if entry.mode != TREE {
                 return Ok(None);
             }
-            tree = *oid;
+            oid = entry.oid;
         }
         Ok(None)
     }

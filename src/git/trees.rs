@@ -2,12 +2,13 @@
 //!
 //! They are written and read as raw bytes: a name may hold any bytes, and nothing is checked out or filtered.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use git2::{ObjectType, Oid};
 
-use super::database::Database;
+use super::database::{Database, Object};
 use super::error::{Error, Result};
 use super::objects::ObjectWriter;
 use crate::model::path::RepoPath;
@@ -66,12 +67,12 @@ fn build_level(paths: &[(&[u8], u32, Oid)], from: usize, sink: Sink<'_>) -> Resu
 
 /// The entries of one tree while they are put together, in any order.
 #[derive(Default)]
-pub(super) struct Level<'a>(Vec<(&'a [u8], u32, Oid)>);
+pub(super) struct Level<'a>(Vec<TreeEntry<'a>>);
 
 impl<'a> Level<'a> {
     /// Adds an entry.
     pub fn add(&mut self, name: &'a [u8], mode: u32, oid: Oid) {
-        self.0.push((name, mode, oid));
+        self.0.push(TreeEntry { name, mode, oid });
     }
 
     /// Whether nothing was added.
@@ -81,14 +82,13 @@ impl<'a> Level<'a> {
 
     /// The tree's bytes. Of a file and a folder with one name the folder stays.
     pub fn into_bytes(mut self) -> Vec<u8> {
-        // git sorts a folder as if its name ended in a slash.
-        let key = |entry: &(&'a [u8], u32, Oid)| entry.0.iter().copied().chain((entry.1 == TREE).then_some(b'/'));
-        self.0.sort_by(|a, b| key(a).cmp(key(b)));
-        let mut folders: Vec<&[u8]> = self.0.iter().filter(|entry| entry.1 == TREE).map(|entry| entry.0).collect();
+        self.0.sort_by(|a, b| a.key().cmp(b.key()));
+        let mut folders: Vec<&[u8]> =
+            self.0.iter().filter(|entry| entry.mode == TREE).map(|entry| entry.name).collect();
         folders.sort_unstable();
-        let mut bytes = Vec::with_capacity(self.0.iter().map(|entry| entry.0.len() + 28).sum());
+        let mut bytes = Vec::with_capacity(self.0.iter().map(|entry| entry.name.len() + 28).sum());
         let mut mode_text = String::new();
-        for (name, mode, oid) in self.0 {
+        for TreeEntry { name, mode, oid } in self.0 {
             if mode != TREE && folders.binary_search(&name).is_ok() {
                 continue;
             }
@@ -103,26 +103,92 @@ impl<'a> Level<'a> {
     }
 }
 
-/// The entries of one tree: name, git file mode, id.
-pub(super) fn entries(database: &Database<'_>, tree: Oid) -> Result<Vec<(Vec<u8>, u32, Oid)>> {
-    let object = database.read(tree)?;
-    if object.kind != ObjectType::Tree {
-        return Err(Error::corrupt(format!("{tree} is not a tree")));
-    }
-    parse(&object.data).ok_or_else(|| Error::corrupt(format!("tree {tree} cannot be read")))
+/// One entry of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TreeEntry<'a> {
+    pub name: &'a [u8],
+    /// The git file mode.
+    pub mode: u32,
+    pub oid: Oid,
 }
 
-fn parse(mut bytes: &[u8]) -> Option<Vec<(Vec<u8>, u32, Oid)>> {
-    let mut entries = Vec::new();
-    while !bytes.is_empty() {
-        let space = bytes.iter().position(|byte| *byte == b' ')?;
-        let mode = u32::from_str_radix(std::str::from_utf8(&bytes[..space]).ok()?, 8).ok()?;
-        let end = space + bytes[space..].iter().position(|byte| *byte == 0)?;
-        let oid = bytes.get(end + 1..end + 21)?;
-        entries.push((bytes[space + 1..end].to_vec(), mode, Oid::from_bytes(oid).ok()?));
-        bytes = &bytes[end + 21..];
+impl<'a> TreeEntry<'a> {
+    /// What git sorts by: a folder as if its name ended in a slash.
+    fn key(&self) -> impl Iterator<Item = u8> + 'a {
+        self.name.iter().copied().chain((self.mode == TREE).then_some(b'/'))
     }
-    Some(entries)
+}
+
+/// The bytes of one tree, which are known to be a list of entries.
+#[derive(Debug, Default)]
+pub(super) struct Tree(Vec<u8>);
+
+impl Tree {
+    /// Reads a tree; a missing or damaged one is [`Error::Corrupt`].
+    pub fn read(database: &Database<'_>, tree: Oid) -> Result<Self> {
+        Self::of(tree, database.read(tree)?)
+    }
+
+    /// An object that was read already.
+    pub fn of(tree: Oid, object: Object) -> Result<Self> {
+        if object.kind != ObjectType::Tree {
+            return Err(Error::corrupt(format!("{tree} is not a tree")));
+        }
+        Self::parse(object.data).ok_or_else(|| Error::corrupt(format!("tree {tree} cannot be read")))
+    }
+
+    fn parse(bytes: Vec<u8>) -> Option<Self> {
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            rest = first_entry(rest)?.1;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The entries, as git sorts them.
+    pub fn entries(&self) -> impl Iterator<Item = TreeEntry<'_>> {
+        let mut rest = &self.0[..];
+        std::iter::from_fn(move || {
+            let (entry, after) = first_entry(rest)?;
+            rest = after;
+            Some(entry)
+        })
+    }
+
+    /// What is not the same in both: entries that one of them has alone, and pairs with the same name.
+    pub fn unlike<'t>(
+        &'t self,
+        other: &'t Self,
+    ) -> impl Iterator<Item = (Option<TreeEntry<'t>>, Option<TreeEntry<'t>>)> {
+        let (mut one, mut other) = (self.entries().peekable(), other.entries().peekable());
+        std::iter::from_fn(move || {
+            while one.peek().is_some() && one.peek() == other.peek() {
+                (one.next(), other.next());
+            }
+            let order = match (one.peek(), other.peek()) {
+                (Some(a), Some(b)) => a.key().cmp(b.key()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return None,
+            };
+            let (a, b) = (one.next_if(|_| order.is_le()), other.next_if(|_| order.is_ge()));
+            Some((a, b))
+        })
+    }
+
+    /// The entry of a name.
+    pub fn find(&self, name: &[u8]) -> Option<TreeEntry<'_>> {
+        self.entries().find(|entry| entry.name == name)
+    }
+}
+
+/// The first entry of a tree's bytes, and what follows it.
+fn first_entry(bytes: &[u8]) -> Option<(TreeEntry<'_>, &[u8])> {
+    let space = bytes.iter().position(|byte| *byte == b' ')?;
+    let mode = u32::from_str_radix(std::str::from_utf8(&bytes[..space]).ok()?, 8).ok()?;
+    let end = space + bytes[space..].iter().position(|byte| *byte == 0)?;
+    let oid = Oid::from_bytes(bytes.get(end + 1..end + 21)?).ok()?;
+    Some((TreeEntry { name: &bytes[space + 1..end], mode, oid }, &bytes[end + 21..]))
 }
 
 /// All files below a tree.
@@ -133,12 +199,12 @@ pub(super) fn read(database: &Database<'_>, tree: Oid) -> Result<Flat> {
         if depth > MAX_DEPTH {
             return Err(Error::corrupt(format!("tree {tree} is nested too deeply")));
         }
-        for (name, mode, oid) in entries(database, oid)? {
-            let path = child(&folder, &name);
-            if mode == TREE {
-                open.push((path, oid, depth + 1));
+        for entry in Tree::read(database, oid)?.entries() {
+            let path = child(&folder, entry.name);
+            if entry.mode == TREE {
+                open.push((path, entry.oid, depth + 1));
             } else {
-                flat.insert(path, (mode, oid));
+                flat.insert(path, (entry.mode, entry.oid));
             }
         }
     }
@@ -153,7 +219,7 @@ pub(super) fn child(folder: &RepoPath, name: &[u8]) -> RepoPath {
 
 /// The entry of one name in a tree.
 pub(super) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> Result<Option<Oid>> {
-    Ok(entries(database, tree)?.into_iter().find(|(known, _, _)| known == name).map(|(_, _, oid)| oid))
+    Ok(Tree::read(database, tree)?.find(name).map(|entry| entry.oid))
 }
 
 /// Reads an object id of the model.

@@ -5,7 +5,7 @@ use recover::git::Error;
 use recover::git::journal::{
     JOURNAL_VERSION, RestoreJournal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
-use recover::git::restore::{Expect, execute};
+use recover::git::restore::{Expect, check, execute};
 use recover::model::manifest::Head;
 use recover::model::path::RepoPath;
 use recover::model::snapshot::{Entry, EntryKind, ObjectId};
@@ -323,7 +323,7 @@ fn a_restore_without_room_is_refused_before_anything_is_written() {
     let write =
         |n| PlannedWrite { path: RepoPath::from(format!("copy/{n:06}").as_str()), from: None, entry: entry.clone() };
     let plan = RestorePlan { write: (0..count).map(write).collect(), ..RestorePlan::default() };
-    let error = execute(&repo, &Bench::lock(&repo), &plan, Expect::Captured).unwrap_err();
+    let error = check(&repo, &plan).unwrap_err();
     assert!(matches!(error, Error::NoSpace { needed: Some(_), .. }), "{error}");
     assert!(!bench.exists("copy"));
 }

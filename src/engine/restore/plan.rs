@@ -9,7 +9,7 @@ use crate::git::checkpoint::MemoryFile;
 use crate::git::diff::Objects;
 use crate::git::ignore_rules::TreeIgnores;
 use crate::git::left_out;
-use crate::git::restore::{Expect, check};
+use crate::git::restore::check;
 use crate::git::sides::differing;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree_lookup::TreeLookup;
@@ -102,7 +102,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let (prepared, files) = if request.scope.covers_files() {
         let (prepared, mut files) = file_plan(context, state, request, lock, &stored, &selection)?;
         nested::keep(repo.workdir(), &prepared.nested, &stored.manifest.nested, &selection, &mut files.kept);
-        check(repo, &files, Expect::Captured)?;
+        check(repo, &files)?;
         (prepared, files)
     } else {
         (prepare_under(context, lock, &BTreeSet::new())?, RestorePlan::default())

@@ -129,7 +129,8 @@ impl IndexFile {
                 continue;
             }
             for (path, (mode, oid)) in trees::read(&database, record.oid)? {
-                let entry = Record { stat: [0; 9], mode, oid, flags: 0, extended: SKIP_WORKTREE, start: 0, length: 0 };
+                let (stat, flags, extended) = ([0; 9], 0, SKIP_WORKTREE);
+                let entry = Record { at: 0, start: 0, length: 0, stat, oid, mode, flags, extended };
                 expanded.add(&[folder, path.as_bytes()].concat(), entry)?;
             }
         }
