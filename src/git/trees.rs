@@ -163,7 +163,8 @@ impl Tree {
         let (mut one, mut other) = (self.entries().peekable(), other.entries().peekable());
         std::iter::from_fn(move || {
             while one.peek().is_some() && one.peek() == other.peek() {
-                (one.next(), other.next());
+                one.next();
+                other.next();
             }
             let order = match (one.peek(), other.peek()) {
                 (Some(a), Some(b)) => a.key().cmp(b.key()),
