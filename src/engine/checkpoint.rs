@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::git::capture::{Capture, capture};
-use crate::git::checkpoint::{CheckpointParts, MemoryFile, write_linked};
+use crate::git::checkpoint::{CheckpointParts, MemoryFile, name_checkpoint, write_linked};
 use crate::git::diff::Objects;
 use crate::git::journal::read_journal;
-use crate::git::refs::{ref_exists, ref_name, set_ref};
+use crate::git::refs::{ref_exists, ref_name};
 use crate::git::sides::differing;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree_lookup::TreeLookup;
@@ -187,7 +187,7 @@ pub fn record_with(
     };
     checkpoint.commit = write_linked(repo, capture, &links, kept.committed.as_ref(), &parts)?;
     let reference = ref_name(&key.run_id, &checkpoint.id);
-    set_ref(repo, &prepared.lock, &reference, &checkpoint.commit)?;
+    name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
     capture.remember(&reference, &checkpoint.commit);
     Ok(checkpoint)
 }

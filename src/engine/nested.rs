@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::git::capture::{Capture, capture};
-use crate::git::checkpoint::{CheckpointParts, write_linked};
+use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
 use crate::git::journal::read_journal;
 use crate::git::nested_refs::{nested_id, outer_ref};
-use crate::git::refs::{delete_refs, list_refs, ref_exists, ref_name, set_ref};
+use crate::git::refs::{delete_refs, list_refs, ref_exists, ref_name};
 use crate::git::stored::load_checkpoint;
 use crate::git::{Error as GitError, Repo, WorktreeLock, trailers};
 use crate::model::checkpoint::Checkpoint;
@@ -287,7 +287,7 @@ impl NestedCapture {
             write_linked(&self.repo, &self.capture, &links, None, &parts)?
         };
         let reference = ref_name(&checkpoint.run.run_id, &id);
-        set_ref(&self.repo, &self.lock, &reference, &commit)?;
+        name_checkpoint(&self.repo, &self.lock, &self.capture, &reference, &commit)?;
         self.capture.remember(&reference, &commit);
         Ok(commit)
     }

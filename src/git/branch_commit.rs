@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use git2::{AttrCheckFlags, AttrValue, IndexEntry, Oid};
+use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
 
 use super::capture::Capture;
 use super::dirs;
 use super::error::{Error, Result};
-use super::head::{commit_on_top, move_branch, tree_of};
+use super::head::{move_branch, tree_of, write_commit};
 use super::index::LockedIndex;
 use super::lock::WorktreeLock;
 use super::nested::absolute;
@@ -68,7 +68,8 @@ pub fn commit_on_branch(
         return Ok(None);
     }
     capture.writer.publish()?;
-    let commit = commit_on_top(repo, lock, &tree, parent, message)?;
+    let commit = write_commit(repo, &capture.writer, &tree, parent, message)?;
+    capture.writer.publish()?;
     let before = locked.content()?;
     locked.follow(repo, &flat)?;
     if let Err(error) = move_branch(repo, lock, &capture.head, Some(&commit), reflog) {
@@ -224,6 +225,8 @@ impl<'a> Filters<'a> {
             loose.sync_all().map_err(Error::at(&folder))?;
             sync_folder(&folder)?;
         }
+        // What libgit2 wrote, nothing else would keep from a `git gc` meanwhile.
+        self.capture.writer.write(ObjectType::Blob, &self.repo.database()?.blob(oid)?)?;
         Ok(oid)
     }
 }

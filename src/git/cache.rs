@@ -126,8 +126,12 @@ impl Cache {
 
 /// Whether a change at `moment` or later would show in the times of this file.
 pub(super) fn is_settled(stat: &FileStat, moment: i64) -> bool {
-    let margin = if stat.ctime % 1_000_000_000 == 0 { COARSE_MARGIN } else { MARGIN };
-    stat.mtime.max(stat.ctime) < moment.saturating_sub(margin)
+    stat.mtime.max(stat.ctime) < moment.saturating_sub(margin(stat.ctime))
+}
+
+/// How much older than a moment a time of a file must be, so that a change after the moment gives another time.
+pub(super) fn margin(time: i64) -> i64 {
+    if time % 1_000_000_000 == 0 { COARSE_MARGIN } else { MARGIN }
 }
 
 /// The order in which a walk meets folders: each before all that is in it, and nothing else between.

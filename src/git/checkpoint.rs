@@ -13,8 +13,10 @@ use git2::{ObjectType, Oid};
 use super::branch_commit::Committed;
 use super::capture::Capture;
 use super::error::{Error, Result};
+use super::lock::WorktreeLock;
 use super::names;
 use super::objects::ObjectWriter;
+use super::refs::{delete_refs, set_ref};
 use super::repository::{IDENTITY, Repo};
 use super::trees::{self, Flat, parse_oid};
 use super::user_index::GITLINK;
@@ -47,7 +49,7 @@ pub struct CheckpointParts<'a> {
     pub at: Timestamp,
 }
 
-/// Writes the commit of a checkpoint and makes it durable. No reference is set: see [`set_ref`](super::refs::set_ref).
+/// Writes the commit of a checkpoint and makes it durable. No reference is set: see [`name_checkpoint`].
 ///
 /// After writing, the commit and its trees are read back from the repository.
 pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<'_>) -> Result<ObjectId> {
@@ -87,8 +89,37 @@ pub fn write_linked(
     writer.publish()?;
     let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
     writer.record(repo, id, base);
-    read_back(repo, id, tree, state)?;
+    read_back(repo, id, tree, state).or_else(|_| {
+        // A `git gc` that began meanwhile may have taken something.
+        writer.publish_kept()?;
+        writer.record(repo, id, base);
+        read_back(repo, id, tree, state)
+    })?;
     Ok(ObjectId(id.to_string()))
+}
+
+/// Sets the reference of a checkpoint that was written of this capture ([`set_ref`]). From here on a `git gc` that was
+/// under way meanwhile takes none of its objects away; else there is no reference and an error.
+pub fn name_checkpoint(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    capture: &Capture,
+    name: &str,
+    commit: &ObjectId,
+) -> Result<()> {
+    set_ref(repo, lock, name, commit)?;
+    match capture.writer.secure() {
+        Ok(false) => Ok(()),
+        Ok(true) => {
+            let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
+            capture.writer.record(repo, parse_oid(commit)?, base);
+            Ok(())
+        }
+        Err(error) => {
+            delete_refs(repo, lock, &[name.to_owned()])?;
+            Err(error)
+        }
+    }
 }
 
 /// The tree of the working memory, as it would stand in a checkpoint; `None` without any file.

@@ -3,6 +3,9 @@
 //! libgit2 (up to 1.9 at least) never returns from a loose object that was cut short, as a power failure leaves it. So
 //! loose objects are read here, and whatever libgit2 reads by itself is looked at first with [`Database::check`].
 //!
+//! An object that is not found is looked for once more: a `git gc` moves it from a file of its own to a pack, or from one
+//! pack to another, at any time.
+//!
 //! [`Database::copy_blob`] does not hold a loose object in memory. libgit2 streams no object of a pack, so that those
 //! are in memory one at a time; git itself puts what is larger than `core.bigFileThreshold` there without a delta, and
 //! what this program packs is at most 8 MiB large.
@@ -11,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use flate2::read::ZlibDecoder;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
@@ -18,6 +22,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::error::{Error, Result};
 use super::pack;
+use super::pack_folder::PackFolder;
 use super::publish::loose_path;
 
 /// How many databases may borrow from one another in a row, as in git.
@@ -30,10 +35,18 @@ pub(super) struct Object {
     pub data: Vec<u8>,
 }
 
+impl Object {
+    fn of(object: &git2::OdbObject<'_>) -> Self {
+        Self { kind: object.kind(), data: object.data().to_vec() }
+    }
+}
+
 /// The objects of a repository and of those it borrows from.
 pub(super) struct Database<'r> {
     odb: Odb<'r>,
     folders: Vec<PathBuf>,
+    /// The packs, as they were when the list of them was read again; `None` before that.
+    packs: Mutex<Option<PackFolder>>,
 }
 
 impl<'r> Database<'r> {
@@ -43,7 +56,7 @@ impl<'r> Database<'r> {
         let odb = repository.odb().map_err(Error::git("open the object database"))?;
         let mut folders = Vec::new();
         add_folder(&repository.commondir().join("objects"), &mut folders);
-        Ok(Self { odb, folders })
+        Ok(Self { odb, folders, packs: Mutex::default() })
     }
 
     /// Reads an object; a missing or damaged one is [`Error::Corrupt`].
@@ -63,11 +76,14 @@ impl<'r> Database<'r> {
     }
 
     fn packed(&self, oid: Oid) -> Result<Object> {
-        let object = self.odb.read(oid).map_err(|error| match error.code() {
-            git2::ErrorCode::NotFound => Error::corrupt(format!("object {oid} is missing")),
-            _ => Error::corrupt(format!("object {oid}: {}", error.message())),
-        })?;
-        Ok(Object { kind: object.kind(), data: object.data().to_vec() })
+        if let Ok(object) = self.odb.read(oid) {
+            return Ok(Object::of(&object));
+        }
+        self.odb.refresh().map_err(Error::git("refresh the object database"))?;
+        if let Some(object) = self.loose(oid)? {
+            return Ok(object);
+        }
+        self.odb.read(oid).map(|object| Object::of(&object)).map_err(|error| unreadable(oid, &error))
     }
 
     /// Reads a blob.
@@ -121,14 +137,28 @@ impl<'r> Database<'r> {
             let head = loose_head(&mut reader).map(|(_, size)| size);
             return head.ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
         }
-        let header = self.odb.read_header(oid);
-        let (size, _) = header.map_err(|error| Error::corrupt(format!("object {oid}: {}", error.message())))?;
-        Ok(size as u64)
+        match self.odb.read_header(oid) {
+            Ok((size, _)) => Ok(size as u64),
+            // It is read whole then; that is rare.
+            Err(_) => self.read(oid).map(|object| object.data.len() as u64),
+        }
     }
 
     /// Whether an object is there.
     pub fn has(&self, oid: Oid) -> bool {
-        self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH)
+        let found = || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH);
+        found() || (self.is_refreshed() && found())
+    }
+
+    /// Reads the list of packs again. Returns false where none can have come or gone since the last time: to read it for
+    /// each of many objects that are nowhere would take long.
+    fn is_refreshed(&self) -> bool {
+        let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        if packs.as_ref().is_some_and(PackFolder::is_unchanged) {
+            return false;
+        }
+        *packs = self.folders.first().map(|folder| PackFolder::look(folder));
+        self.odb.refresh().is_ok()
     }
 
     /// Makes sure that libgit2 can read an object, before it does so.
@@ -162,10 +192,17 @@ impl<'r> Database<'r> {
     }
 }
 
+fn unreadable(oid: Oid, error: &git2::Error) -> Error {
+    match error.code() {
+        git2::ErrorCode::NotFound => Error::corrupt(format!("object {oid} is missing")),
+        _ => Error::corrupt(format!("object {oid}: {}", error.message())),
+    }
+}
+
 type Inflated = BufReader<ZlibDecoder<File>>;
 
 /// Reads what a loose object begins with: kind and size.
-fn loose_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
+pub(super) fn loose_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
     let mut head = Vec::new();
     reader.take(32).read_until(0, &mut head).ok()?;
     let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;

@@ -17,7 +17,7 @@ use git2::Oid;
 
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
-use super::publish::{Published, loose_path};
+use super::publish::{self, Published, loose_path};
 use super::reachable::{Older, PackIndex, Walk};
 use super::repository::Repo;
 use super::roots;
@@ -56,6 +56,8 @@ fn remove(repo: &Repo, commits: &[ObjectId], done: &mut Discarded) -> Result<()>
         return Ok(());
     };
     let objects = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
+    // No capture is under way: what is kept still is a dead process's.
+    publish::release_all(&objects)?;
     let gone = written::gone(repo, &commits.iter().map(|commit| commit.0.clone()).collect())?;
     let Some(oldest) = gone.iter().min_by_key(|gone| gone.list.since) else { return Ok(()) };
     let mut asked = HashSet::new();

@@ -130,6 +130,20 @@ pub fn commit_on_top(
     parent: Option<&ObjectId>,
     message: &str,
 ) -> Result<ObjectId> {
+    let writer = ObjectWriter::new(repo, lock)?;
+    let id = write_commit(repo, &writer, tree, parent, message)?;
+    writer.publish()?;
+    Ok(id)
+}
+
+/// The same with the writer of other objects, which publishes it together with them.
+pub(super) fn write_commit(
+    repo: &Repo,
+    writer: &ObjectWriter,
+    tree: &ObjectId,
+    parent: Option<&ObjectId>,
+    message: &str,
+) -> Result<ObjectId> {
     let failed = || Error::git("make a commit");
     let signature = repo.inner.signature().or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1)).map_err(failed())?;
     let tree = repo.inner.find_tree(parse_oid(tree)?).map_err(failed())?;
@@ -137,10 +151,7 @@ pub fn commit_on_top(
     let parent = parent.map(|oid| repo.inner.find_commit(oid)).transpose().map_err(failed())?;
     let parents: Vec<_> = parent.iter().collect();
     let content = repo.inner.commit_create_buffer(&signature, &signature, message, &tree, &parents).map_err(failed())?;
-    let writer = ObjectWriter::new(repo, lock)?;
-    let id = writer.write(ObjectType::Commit, &content)?;
-    writer.publish()?;
-    Ok(ObjectId(id.to_string()))
+    Ok(ObjectId(writer.write(ObjectType::Commit, &content)?.to_string()))
 }
 
 /// The tree of a commit.

@@ -3,7 +3,7 @@
 //! - [`repository`] finds the user's repository, or makes a private one; [`lock`] guards a worktree.
 //! - [`capture`] takes the work tree: `scan` walks it (`walk` is one step, in a `crew` of threads), `cache` knows what has
 //!   not changed, `reading` reads the rest but for what `seeds` lets the user's index say, `assemble` makes trees, `objects`
-//!   writes them (`pack` and `publish` know the files), `remember` writes the cache.
+//!   writes them (`pack` and `publish` know the files; `collection` sees a `git gc` meanwhile), `remember` writes the cache.
 //! - [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares two of them.
 //! - [`discard`] removes the objects of checkpoints that are gone: `written` lists them, `roots` and `reachable` find who
 //!   needs them.
@@ -19,6 +19,7 @@ pub mod bundle;
 mod cache;
 pub mod capture;
 pub mod checkpoint;
+mod collection;
 mod content;
 mod crew;
 mod database;
@@ -42,6 +43,7 @@ mod nested;
 pub mod nested_refs;
 mod objects;
 mod pack;
+mod pack_folder;
 pub mod patch;
 mod place;
 mod publish;

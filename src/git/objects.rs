@@ -2,7 +2,7 @@
 //!
 //! New objects are kept in memory while they are few, then spooled to a pack; large ones are streamed to a file of
 //! their own. All files lie in a quarantine, `$GIT_DIR/recover/quarantine`. [`ObjectWriter::publish`] syncs them, many
-//! with one call, and only then renames them into place and syncs the folders. A process that dies, or a full disk,
+//! with one call, and only then links them into place and syncs the folders. A process that dies, or a full disk,
 //! leaves objects in the quarantine only; the next writer empties it.
 //!
 //! Several threads may write at once: an object is hashed, looked up and deflated outside of any lock. Besides what the
@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -21,15 +22,19 @@ use flate2::write::ZlibEncoder;
 use git2::{ObjectType, Oid};
 use sha1_checked::Digest as _;
 
+use self::publishing::Needs;
 use self::tools::{LEVEL, Permits, Tools};
+use super::collection;
 use super::error::{Error, Result};
 use super::lock::{Slot, WorktreeLock};
 use super::pack::{self, Pack, PackWriter};
+use super::pack_folder::PackFolder;
 pub(super) use super::publish::sync_folder;
 use super::publish::{self, Published, Staged};
 use super::repository::{Repo, init_bare};
 use super::written;
 
+mod publishing;
 mod tools;
 
 /// So many new objects become loose ones, more of them a pack: git's own `transfer.unpackLimit`.
@@ -56,6 +61,12 @@ pub(super) struct ObjectWriter {
     slot: Slot,
     /// When it began.
     begun: SystemTime,
+    /// The real packs when it began.
+    packs: PackFolder,
+    /// The git folder that linked worktrees share.
+    common: PathBuf,
+    /// Whether a `git gc` was seen meanwhile.
+    collected: AtomicBool,
     /// Keeps what is found in the real database there.
     _held: File,
 }
@@ -72,6 +83,7 @@ struct State {
     /// Complete files of the quarantine.
     staged: Vec<Staged>,
     published: Published,
+    needs: Needs,
     /// Whether anything lies in the quarantine.
     used: bool,
     /// An object is known and was not written: nothing may be published any more.
@@ -95,10 +107,14 @@ impl ObjectWriter {
         let slot = lock.slot().ok_or_else(busy)?;
         let quarantine =
             own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
-        publish::empty(&quarantine.join("objects"))?;
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
+        publish::release(&quarantine.join("objects"), &target)?;
+        publish::empty(&quarantine.join("objects"))?;
         Ok(Self {
             quarantine,
+            packs: PackFolder::look(&target),
+            collected: AtomicBool::new(collection::is_announced(repo.common_dir())),
+            common: repo.common_dir().to_owned(),
             target,
             tools: Mutex::default(),
             state: Mutex::default(),
@@ -152,8 +168,7 @@ impl ObjectWriter {
             return Ok(oid);
         }
         self.with_tools(|tools| {
-            if tools.target.exists(oid) {
-                self.refresh(oid);
+            if self.is_found(tools, oid, Some((kind, data))) {
                 return Ok(oid);
             }
             let mut state = self.state();
@@ -268,8 +283,7 @@ impl ObjectWriter {
             return Err(Error::corrupt("content that was made to collide with another's id"));
         }
         let oid = Oid::from_bytes(hash.hash()).map_err(Error::git("hash a large file"))?;
-        if self.contains(oid)? {
-            self.refresh(oid);
+        if self.holds(oid)? {
             return Ok((oid, false));
         }
         let mut state = self.state();
@@ -278,17 +292,6 @@ impl ObjectWriter {
             state.staged.push(Staged::Loose { oid, path: path.to_owned() });
         }
         Ok((oid, new))
-    }
-
-    /// Makes everything written durable and part of the real database.
-    pub fn publish(&self) -> Result<()> {
-        let mut state = self.state();
-        self.stage(&mut state)?;
-        let staged = std::mem::take(&mut state.staged);
-        let published =
-            publish::publish(&self.objects(), &self.target, &staged).inspect_err(|_| state.broken = true)?;
-        state.published.add(published);
-        Ok(())
     }
 
     /// Notes for the checkpoint of this commit what became part of the real database by this writer and was not there
@@ -344,14 +347,15 @@ impl ObjectWriter {
     }
 
     /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git
-    /// gc` unpacks what nothing refers to before it is removed.
-    fn refresh(&self, oid: Oid) {
+    /// gc` unpacks what nothing refers to before it is removed. Returns whether it is loose.
+    fn refresh(&self, oid: Oid) -> bool {
         let path = publish::loose_path(&self.target, oid);
-        let old = |time: SystemTime| SystemTime::now().duration_since(time).is_ok_and(|age| age > FRESH);
-        if fs::metadata(&path).and_then(|file| file.modified()).is_ok_and(old) {
+        let Ok(modified) = fs::metadata(&path).and_then(|file| file.modified()) else { return false };
+        if SystemTime::now().duration_since(modified).is_ok_and(|age| age > FRESH) {
             // Another user's file may be kept by its owner only; that is git's own limit as well.
             let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }
+        true
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -376,6 +380,7 @@ impl Drop for ObjectWriter {
             return;
         }
         // What is left behind is removed by the next writer.
+        let _ = publish::release(&self.objects(), &self.target);
         let _ = publish::empty(&self.objects());
         // The first one is kept for the next capture; another is rarely needed.
         if self.slot.number > 0 {

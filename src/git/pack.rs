@@ -3,15 +3,19 @@
 //! The formats are git's own: a version 2 pack of whole objects (`git gc` finds the deltas) and a version 2 index. The
 //! index is made last, and a pack without one is nothing that git would read.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use flate2::{Compress, FlushCompress, Status};
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use flate2::{Compress, Compression, FlushCompress, Status};
 use git2::{ObjectType, Oid};
 use sha1::{Digest as _, Sha1};
 
+use super::database::loose_head as read_head;
 use super::error::{Error, Result};
 
 /// The permissions of objects and packs, as far as the umask allows: nobody changes them.
@@ -30,7 +34,7 @@ pub(super) struct PackWriter {
     entries: Vec<Entry>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     id: Oid,
     crc: u32,
@@ -40,8 +44,12 @@ struct Entry {
 /// A pack and its index, complete and not synced.
 #[derive(Clone, Debug)]
 pub(super) struct Pack {
-    pub pack: PathBuf,
+    pub file: PathBuf,
     pub index: PathBuf,
+    /// The file that keeps it from being removed, where it has one.
+    pub keep: Option<PathBuf>,
+    /// Its objects, sorted by id.
+    entries: Vec<Entry>,
 }
 
 impl PackWriter {
@@ -62,6 +70,49 @@ impl PackWriter {
         Ok(())
     }
 
+    /// Adds a loose object, without holding it in memory.
+    pub fn append_loose(&mut self, id: Oid, path: &Path) -> Result<()> {
+        let file = File::open(path).map_err(Error::at(path))?;
+        let mut source = BufReader::with_capacity(1 << 16, ZlibDecoder::new(file));
+        let Some((kind, size)) = read_head(&mut source) else {
+            return Err(Error::corrupt(format!("{} is cut short or damaged", path.display())));
+        };
+        let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
+        let mut write = || -> io::Result<()> {
+            out.write_all(&entry_head(kind, size))?;
+            let mut packed = ZlibEncoder::new(&mut out, Compression::new(1));
+            io::copy(&mut source, &mut packed)?;
+            packed.finish().map(drop)
+        };
+        write().map_err(Error::at(&self.path))?;
+        let (crc, count) = (out.crc.finalize(), out.count);
+        self.entries.push(Entry { id, crc, offset: self.offset });
+        self.offset += count;
+        Ok(())
+    }
+
+    /// Adds the objects of another pack but for those in `done`, to which they are added, in the order of their ids: a
+    /// pack of the same objects in another order has another name.
+    pub fn append_pack(&mut self, pack: &Pack, done: &mut HashSet<Oid>) -> Result<()> {
+        let mut file = File::open(&pack.file).map_err(Error::at(&pack.file))?;
+        let mut ends: Vec<u64> = pack.entries.iter().map(|entry| entry.offset).collect();
+        // After the last object comes the checksum.
+        ends.push(file.metadata().map_err(Error::at(&pack.file))?.len().saturating_sub(20));
+        ends.sort_unstable();
+        for entry in pack.entries.iter().filter(|entry| done.insert(entry.id)) {
+            let end = ends[ends.partition_point(|end| *end <= entry.offset)];
+            let count = end - entry.offset;
+            file.seek(SeekFrom::Start(entry.offset)).map_err(Error::at(&pack.file))?;
+            let copied = io::copy(&mut (&file).take(count), &mut self.file).map_err(Error::at(&self.path))?;
+            if copied != count {
+                return Err(Error::corrupt(format!("{} is cut short", pack.file.display())));
+            }
+            self.entries.push(Entry { offset: self.offset, ..entry.clone() });
+            self.offset += count;
+        }
+        Ok(())
+    }
+
     /// Completes the pack and its index under the names that git gives them, in `folder`.
     pub fn finish(mut self, folder: &Path) -> Result<Pack> {
         let path = self.path.clone();
@@ -73,7 +124,7 @@ impl PackWriter {
         self.entries.sort_unstable_by_key(|entry| entry.id);
         write_index(&index, &self.entries, &checksum)?;
         std::fs::rename(&path, &pack).map_err(Error::at(&pack))?;
-        Ok(Pack { pack, index })
+        Ok(Pack { file: pack, index, keep: None, entries: self.entries })
     }
 
     /// Writes the count and the checksum, which covers the count and so needs a second look at everything.
@@ -157,16 +208,43 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
+/// Sums up what is written through it, as the index of a pack does.
+struct Summed<W> {
+    inner: W,
+    crc: crc32fast::Hasher,
+    count: u64,
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.crc.update(&bytes[..count]);
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 /// An object as it stands in a pack: kind and size, then the deflated content.
 pub(super) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(bound(data.len()));
+    out.extend(entry_head(kind, data.len() as u64));
+    deflate(compress, &[data], &mut out)?;
+    Ok(out)
+}
+
+/// What an object in a pack begins with.
+fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
     let number = match kind {
         ObjectType::Commit => 1,
         ObjectType::Tree => 2,
         ObjectType::Tag => 4,
         _ => 3_u8,
     };
-    let mut size = data.len();
-    let mut out = Vec::with_capacity(bound(data.len()));
+    let mut out = Vec::new();
     // Four bits of the size beside the kind, then seven a byte; the highest bit says that more follow.
     let mut byte = (number << 4) | (size.to_le_bytes()[0] & 0xf);
     size >>= 4;
@@ -176,8 +254,7 @@ pub(super) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> i
         size >>= 7;
     }
     out.push(byte);
-    deflate(compress, &[data], &mut out)?;
-    Ok(out)
+    out
 }
 
 /// An object as it stands in a file of its own: kind and size as text, then the content, all deflated.

@@ -1,4 +1,7 @@
-//! Moves the complete files of a quarantine into the real object database.
+//! Gives the complete files of a quarantine a name in the real object database.
+//!
+//! They keep the name that they have in the quarantine: should a `git gc` take the other one away before something
+//! refers to the object, its content is still there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -52,7 +55,7 @@ impl Published {
     }
 }
 
-/// Syncs staged files, renames them into `target`, a pack's index after the pack, and syncs the folders.
+/// Syncs staged files, links them into `target` and syncs the folders. What keeps a pack comes before it, its index after it.
 pub(super) fn publish(quarantine: &Path, target: &Path, staged: &[Staged]) -> Result<Published> {
     let mut published = Published::default();
     if staged.is_empty() {
@@ -70,9 +73,9 @@ pub(super) fn publish(quarantine: &Path, target: &Path, staged: &[Staged]) -> Re
     let files: Vec<&Path> = moves
         .values()
         .map(|path| path.as_path())
-        .chain(packs.iter().flat_map(|pack| [pack.pack.as_path(), pack.index.as_path()]))
+        .chain(packs.iter().flat_map(|pack| [pack.file.as_path(), pack.index.as_path()]))
         .collect();
-    sync(quarantine, &files)?;
+    sync(quarantine, &files, |synced| synced)?;
     let mut folders = BTreeSet::new();
     for (oid, path) in moves {
         let to = loose_path(target, oid);
@@ -83,71 +86,72 @@ pub(super) fn publish(quarantine: &Path, target: &Path, staged: &[Staged]) -> Re
     for pack in packs {
         let folder = target.join("pack");
         let to = |file: &Path| folder.join(file.file_name().unwrap_or_default());
-        let new = place(&pack.pack, &to(&pack.pack), target, &mut folders)?;
+        if let Some(keep) = &pack.keep
+            && !place(keep, &to(keep), target, &mut folders)?
+        {
+            // Somebody else's, who keeps it for longer.
+            fs::remove_file(keep).map_err(Error::at(keep))?;
+        }
+        let new = place(&pack.file, &to(&pack.file), target, &mut folders)?;
         place(&pack.index, &to(&pack.index), target, &mut folders)?;
-        if let Some(name) = pack.pack.file_stem().and_then(|name| name.to_str()).filter(|_| new) {
+        if let Some(name) = pack.file.file_stem().and_then(|name| name.to_str()).filter(|_| new) {
             published.packs.insert(name.to_owned());
         }
     }
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
-    sync(target, &folders)?;
+    // git removes folders that are empty: what they held was taken by a collection, and has to be published again.
+    sync(target, &folders, gone)?;
     Ok(published)
 }
 
-/// Syncs files or folders that all lie on one file system, that of `folder`.
-fn sync(folder: &Path, all: &[&Path]) -> Result<()> {
+/// Syncs files or folders that all lie on one file system, that of `folder`. `forgive` may make a failure none.
+fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<()>) -> Result<()> {
     #[cfg(target_os = "linux")]
     if all.len() >= MANY {
         let open = File::open(folder).map_err(Error::at(folder))?;
         return rustix::fs::syncfs(&open).map_err(Error::at(folder));
     }
-    all.iter().try_for_each(|path| File::open(path).and_then(|open| open.sync_all()).map_err(Error::at(path)))
+    all.iter().try_for_each(|path| forgive(File::open(path).and_then(|open| open.sync_all())).map_err(Error::at(path)))
 }
 
-/// Renames a file into its place and notes the folders that changed. Returns whether nothing was there; what is there
+/// Links a file into its place and notes the folders that changed. Returns whether nothing was there; what is there
 /// stays, as it has the same content.
 fn place(from: &Path, to: &Path, target: &Path, folders: &mut BTreeSet<PathBuf>) -> Result<bool> {
     let folder = to.parent().unwrap_or(target);
-    let mut result = rename_new(from, to);
-    if matches!(&result, Err(error) if error.kind() == io::ErrorKind::NotFound) {
-        match fs::create_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io(folder, error)),
-            _ => drop(folders.insert(target.to_owned())),
-        }
-        result = rename_new(from, to);
-    }
     folders.insert(folder.to_owned());
-    match result {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Whoever made it need not have synced it.
-            File::open(to).and_then(|file| file.sync_all()).map_err(Error::at(to))?;
-            fs::remove_file(from).map_err(Error::at(from))?;
-            Ok(false)
+    let mut tries = 3;
+    loop {
+        match fs::hard_link(from, to) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Whoever made it need not have synced it.
+                match File::open(to).and_then(|file| file.sync_all()) {
+                    Ok(()) => return Ok(false),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {}
+                    Err(source) => return Err(Error::io(to, source)),
+                }
+            }
+            // The folder is new, or git removed it because it was empty.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io(folder, error)),
+                _ => drop(folders.insert(target.to_owned())),
+            },
+            Err(error) if cannot_link(&error) => return copy_file(from, to).map(|()| true),
+            Err(source) => return Err(Error::io(to, source)),
         }
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_file(from, to).map(|()| true),
-        Err(error) => Err(Error::io(to, error)),
+        tries -= 1;
     }
 }
 
-/// Renames unless something is there: `AlreadyExists`.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
-    {
-        let cwd = rustix::fs::CWD;
-        match rustix::fs::renameat_with(cwd, from, cwd, to, rustix::fs::RenameFlags::NOREPLACE) {
-            // Some file systems cannot do that.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
-            other => return Ok(other?),
-        }
-    }
-    if to.symlink_metadata().is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    fs::rename(from, to)
+/// Whether the database lies on another file system, or on one without links.
+fn cannot_link(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::MLINK]
+        .iter()
+        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
-/// Moves a synced file by a synced copy: the database lies on another file system.
+/// Places a synced copy of a file.
 fn copy_file(from: &Path, to: &Path) -> Result<()> {
     let folder = to.parent().unwrap_or(to);
     let mut copy = tempfile::NamedTempFile::with_prefix_in("tmp_obj_", folder).map_err(Error::at(to))?;
@@ -157,13 +161,67 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
     copy.as_file().set_permissions(metadata.permissions()).map_err(Error::at(to))?;
     copy.as_file().sync_all().map_err(Error::at(to))?;
     copy.persist(to).map_err(|error| Error::io(to, error.error))?;
-    fs::remove_file(from).map_err(Error::at(from))
+    Ok(())
 }
 
 /// Where an object of its own lies below a folder of objects.
 pub(super) fn loose_path(objects: &Path, oid: Oid) -> PathBuf {
     let hex = oid.to_string();
     objects.join(&hex[..2]).join(&hex[2..])
+}
+
+/// What a file says that keeps a pack until a checkpoint refers to its objects.
+const KEEP: &str = "recover: until the checkpoint's reference is set";
+
+/// Writes the file that keeps a pack of the quarantine; it becomes part of the database before the pack.
+pub(super) fn write_keep(pack: &mut Pack) -> Result<()> {
+    let keep = pack.file.with_extension("keep");
+    fs::write(&keep, format!("{KEEP} (process {})\n", std::process::id())).map_err(Error::at(&keep))?;
+    pack.keep = Some(keep);
+    Ok(())
+}
+
+/// Lets go of the packs that the files of a quarantine keep, also those that a dead process left.
+pub(super) fn release(quarantine: &Path, target: &Path) -> Result<()> {
+    for keep in keeps(&quarantine.join("pack"))? {
+        let to = target.join("pack").join(keep.file_name().unwrap_or_default());
+        for path in [&to, &keep] {
+            gone(fs::remove_file(path)).map_err(Error::at(path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets go of all packs that this program keeps. No capture may be under way in any worktree.
+pub(super) fn release_all(target: &Path) -> Result<()> {
+    for keep in keeps(&target.join("pack"))? {
+        if fs::read(&keep).is_ok_and(|text| text.starts_with(KEEP.as_bytes())) {
+            gone(fs::remove_file(&keep)).map_err(Error::at(&keep))?;
+        }
+    }
+    Ok(())
+}
+
+fn keeps(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::io(folder, source)),
+    };
+    let mut keeps = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(Error::at(folder))?.path();
+        keeps.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == "keep")));
+    }
+    Ok(keeps)
+}
+
+/// What is not there needs nothing done to it.
+fn gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 /// Removes everything of a quarantine's folder of objects but its configuration.

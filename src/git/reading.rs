@@ -112,7 +112,9 @@ impl Reader<'_> {
             let folder = &self.scan.folders[at.0];
             let item = &self.scan.items[at.1];
             let known = match item.content {
-                Content::Cached(oid) | Content::Known(oid) => Some(oid).filter(|oid| self.stored(*oid)),
+                Content::Cached(oid) | Content::Known(oid) => {
+                    Some(oid).filter(|oid| self.writer.holds(*oid).unwrap_or(false))
+                }
                 Content::Seeded(oid) => Some(oid).filter(|oid| self.is_content(*oid, item.stat.size)),
                 Content::Unread | Content::Lost => None,
             };
@@ -138,14 +140,11 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn stored(&self, oid: Oid) -> bool {
-        self.writer.contains(oid).unwrap_or(false)
-    }
-
     /// Whether a blob of the index is the content of a file of this many bytes whose metadata git knows.
     fn is_content(&self, oid: Oid, size: u64) -> bool {
         match (self.seeds, &self.database) {
-            (Seeds::Exact, _) => self.stored(oid),
+            // The index itself keeps it from `git gc`.
+            (Seeds::Exact, _) => self.writer.contains(oid).unwrap_or(false),
             (Seeds::SameSize, Some(database)) => database.size(oid).is_ok_and(|stored| stored == size),
             _ => false,
         }

@@ -232,3 +232,107 @@ fn costs_of_a_writer() {
         eprintln!("{threads} threads: 4000 of 16 kB written {written:?}, published {:?}", begun.elapsed());
     }
 }
+
+/// Writes these as blobs.
+fn write_all(writer: &ObjectWriter, contents: &[Vec<u8>]) -> BTreeMap<Oid, Vec<u8>> {
+    contents.iter().map(|data| (writer.write(ObjectType::Blob, data).unwrap(), data.clone())).collect()
+}
+
+fn contents(seed: u64, count: u64) -> Vec<Vec<u8>> {
+    (0..count).map(|number| content(seed + number, 100)).collect()
+}
+
+/// As `git prune --expire=now` and `git repack -ad` do where nothing refers to anything.
+fn collect(place: &Place) {
+    for folder in std::fs::read_dir(place.objects()).unwrap().flatten() {
+        for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
+            let is_kept = file.path().with_extension("keep").exists();
+            if folder.file_name() != "info" && !is_kept {
+                std::fs::remove_file(file.path()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_collection_took_before_the_reference_was_set_is_published_again() {
+    // Loose objects, a pack, and objects that were there before.
+    for (before, count) in [(0, 5), (0, 150), (5, 5), (150, 5), (150, 150)] {
+        let place = Place::new();
+        let found = contents(1000, before);
+        let earlier = place.writer();
+        write_all(&earlier, &found);
+        earlier.publish().unwrap();
+        drop(earlier);
+        let writer = place.writer();
+        let mut all = write_all(&writer, &contents(1, count));
+        all.extend(write_all(&writer, &found));
+        let large = content(7, 3 << 20);
+        let oid = writer.write_stream(&mut large.as_slice(), large.len() as u64).unwrap().unwrap().unwrap();
+        all.insert(oid, large);
+        writer.publish().unwrap();
+        collect(&place);
+        assert!(writer.secure().unwrap(), "{before} {count}");
+        drop(writer);
+        place.check(&all);
+        assert_eq!((place.loose(), place.count("keep")), (0, 0), "{before} {count}");
+    }
+}
+
+#[test]
+fn during_a_collection_a_pack_is_kept_until_the_reference_is_set() {
+    let place = Place::new();
+    let earlier = place.writer();
+    let found = contents(1000, 3);
+    write_all(&earlier, &found);
+    earlier.publish().unwrap();
+    drop(earlier);
+    let pid = place.repo.common_dir().join("gc.pid");
+    let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+    std::fs::write(&pid, format!("{} {host}", std::process::id())).unwrap();
+    let writer = place.writer();
+    let mut all = write_all(&writer, &contents(1, 5));
+    all.extend(write_all(&writer, &found));
+    writer.publish().unwrap();
+    assert_eq!(place.count("keep"), 1);
+    collect(&place);
+    place.check(&all);
+    // Anything that is written later goes the same way.
+    all.extend(write_all(&writer, &contents(2000, 120)));
+    writer.publish().unwrap();
+    collect(&place);
+    assert_eq!((place.loose(), place.count("keep")), (0, 2));
+    writer.secure().unwrap();
+    assert_eq!(place.count("keep"), 0);
+    place.check(&all);
+    drop(writer);
+    // A capture that is given up lets go of its pack too.
+    let writer = place.writer();
+    write_all(&writer, &contents(3000, 5));
+    writer.publish().unwrap();
+    assert_eq!(place.count("keep"), 1);
+    drop(writer);
+    assert_eq!(place.count("keep"), 0);
+}
+
+#[test]
+fn a_pack_that_a_dead_process_kept_is_let_go_of() {
+    let place = Place::new();
+    let (quarantine, packs) = (place.repo.recover_dir().unwrap().join("quarantine"), place.objects().join("pack"));
+    let dead = || {
+        std::fs::create_dir_all(quarantine.join("objects/pack")).unwrap();
+        for folder in [&packs, &quarantine.join("objects/pack")] {
+            std::fs::write(folder.join("pack-1.keep"), "recover: until the checkpoint's reference is set").unwrap();
+        }
+        std::fs::write(packs.join("pack-2.keep"), "the user's").unwrap();
+    };
+    dead();
+    drop(place.writer());
+    assert_eq!(place.count("keep"), 1);
+    // The worktree of the dead one may be gone.
+    dead();
+    std::fs::remove_dir_all(&quarantine).unwrap();
+    assert_eq!(crate::git::discard::discard(&place.repo, &place.lock, &[]).left, None);
+    assert_eq!(place.count("keep"), 1);
+    assert!(packs.join("pack-2.keep").exists());
+}

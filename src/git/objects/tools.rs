@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use flate2::{Compress, Compression};
-use git2::{Odb, OdbLookupFlags, Oid};
+use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 
 use crate::git::error::{Error, Result};
 
@@ -40,6 +40,15 @@ impl Target {
             return Ok(Self::Odb(odb));
         }
         git2::Repository::open(objects.parent().unwrap_or(objects)).map(Self::Repository).map_err(failed())
+    }
+
+    /// Kind and content of an object; `None` where it cannot be read.
+    pub fn read(&self, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
+        let read = |odb: &Odb<'_>| odb.read(oid).ok().map(|object| (object.kind(), object.data().to_vec()));
+        match self {
+            Self::Odb(odb) => read(odb),
+            Self::Repository(repository) => read(&repository.odb().ok()?),
+        }
     }
 
     /// Looked up without reading the list of packs again, which for many misses would cost more than everything else.
