@@ -187,28 +187,39 @@ pub fn apply(root: &Path, plan: &MemoryPlan) -> Result<()> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io(format!("cannot remove {}", target.display()), error));
             }
-            _ => {}
-        }
-        for folder in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
-            // One that holds something stays, and so do those above it.
-            if fs::remove_dir(on_disk(root, &folder)).is_err() {
-                break;
-            }
+            _ => remove_empty_folders(root, path),
         }
     }
     for file in &plan.write {
-        let target = on_disk(root, &file.path);
-        let failed = |error| Error::io(format!("cannot write {}", target.display()), error);
-        if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-            reap(folder);
-        }
-        if target.is_dir() {
-            remove_empty(&target).map_err(failed)?;
-        }
-        write_atomic_mode(&target, &file.content, file.mode).map_err(failed)?;
+        write(root, file).map_err(|error| {
+            // A folder that was made for it would be left: whoever takes this back knows of files only.
+            remove_empty_folders(root, &file.path);
+            Error::io(format!("cannot write {}", on_disk(root, &file.path).display()), error)
+        })?;
     }
     Ok(())
+}
+
+fn write(root: &Path, file: &MemoryFile) -> io::Result<()> {
+    let target = on_disk(root, &file.path);
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder)?;
+        reap(folder);
+    }
+    if target.is_dir() {
+        remove_empty(&target)?;
+    }
+    write_atomic_mode(&target, &file.content, file.mode)
+}
+
+/// Removes the folders of a path that hold nothing, the deepest first.
+fn remove_empty_folders(root: &Path, path: &RepoPath) {
+    for folder in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
+        // One that holds something stays, and so do those above it.
+        if fs::remove_dir(on_disk(root, &folder)).is_err() {
+            break;
+        }
+    }
 }
 
 /// Removes a folder that holds nothing but folders.
@@ -230,4 +241,19 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
         set.add(glob.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?);
     }
     set.build().map_err(|error| Error::new(ErrorKind::Config, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_made_for_a_file_goes_with_it() {
+        let root = tempfile::tempdir().unwrap();
+        let path = format!("new/deep/{}", "n".repeat(256));
+        let file = MemoryFile { path: RepoPath::from(path.as_str()), content: b"x".to_vec(), mode: 0o644 };
+        let plan = MemoryPlan { write: vec![file], delete: Vec::new() };
+        assert!(apply(root.path(), &plan).is_err(), "no file system takes such a name");
+        assert!(!root.path().join("new").exists());
+    }
 }

@@ -79,5 +79,7 @@ fn attempt(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -> io::Result<Resu
 /// An error of reading, for a file that must be readable.
 pub(super) fn io_error(path: &RepoPath, error: io::Error) -> Error {
     use std::os::unix::ffi::OsStrExt as _;
-    Error::io(std::path::Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())), error)
+    // The work tree itself has no name in it.
+    let name = if path.as_bytes().is_empty() { b"." } else { path.as_bytes() };
+    Error::io(std::path::Path::new(std::ffi::OsStr::from_bytes(name)), error)
 }

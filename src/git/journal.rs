@@ -84,6 +84,12 @@ pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
     serde_json::from_value(value).map(Some).map_err(damaged)
 }
 
+/// Whether there is a journal; no descriptor is needed to know.
+pub fn has_journal(repo: &Repo) -> bool {
+    let found = fs::symlink_metadata(repo.git_dir().join("recover").join(FILE));
+    !found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
 /// Removes the journal durably: the restore is settled.
 pub fn remove_journal(repo: &Repo, _lock: &WorktreeLock) -> Result<()> {
     let folder = repo.recover_dir()?;

@@ -182,7 +182,7 @@ impl<'r> Execution<'r> {
             // The restore was cut off before it put the file in the folder's place.
             return Ok(());
         }
-        if !self.ready(&dir, path, name, &[Some(from), None])? {
+        if self.ready(&dir, path, name, &[Some(from), None])?.is_none() {
             return Ok(());
         }
         match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
@@ -289,7 +289,11 @@ impl<'r> Execution<'r> {
         let before = dirs::stat(&dir, name).map_err(|error| content::io_error(path, error))?;
         let accepted = [write.from.as_ref(), Some(&write.entry)];
         let accepted = if self.expect == Expect::Captured { &accepted[..1] } else { &accepted[..] };
-        if !self.ready(&dir, path, name, accepted)? {
+        let Some(found) = self.ready(&dir, path, name, accepted)? else { return Ok(()) };
+        if self.expect == Expect::CutOff && found.is(Some(&write.entry)) && found.has_mode(Some(&write.entry)) {
+            // It was put there before the cut, or never replaced: nothing that could fail is needed.
+            self.done.written.push(path.clone());
+            self.changed.insert(parent);
             return Ok(());
         }
         self.temp += 1;
@@ -352,18 +356,24 @@ impl<'r> Execution<'r> {
         place::chmod(&dir, name, mode).map_err(failed)
     }
 
-    /// Whether the path may be changed now: it is what one of `accepted` says (`None` is nothing).
-    fn ready(&mut self, dir: &OwnedFd, path: &RepoPath, name: &[u8], accepted: &[Option<&Entry>]) -> Result<bool> {
+    /// What is there, if the path may be changed now: it is what one of `accepted` says (`None` is nothing).
+    fn ready(
+        &mut self,
+        dir: &OwnedFd,
+        path: &RepoPath,
+        name: &[u8],
+        accepted: &[Option<&Entry>],
+    ) -> Result<Option<place::Found>> {
         let found = place::look(dir, name).map_err(|error| content::io_error(path, error))?;
         let nothing_is_fine = self.expect == Expect::CutOff && found == place::Found::Nothing;
         if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
-            return Ok(true);
+            return Ok(Some(found));
         }
         if self.expect == Expect::Captured {
             return Err(Error::conflict(path, "changed since the safety checkpoint"));
         }
         self.keep(path, "changed while it was restored");
-        Ok(false)
+        Ok(None)
     }
 
     fn keep(&mut self, path: &RepoPath, reason: &str) {

@@ -85,3 +85,25 @@ fn an_edit_after_the_cut_is_not_lost() {
     assert_eq!(env.read("f3"), "by hand\n");
     assert_clean(&env);
 }
+
+// An error after the journal has got its name: the restore has not begun, and no later command carries it out.
+#[test]
+fn a_journal_that_may_not_last_is_taken_back() {
+    let env = TestEnv::repo();
+    checkpoint(&env);
+    env.write("a.txt", "two\n");
+    checkpoint(&env);
+    if env.sh("command -v strace").code != 0 {
+        return;
+    }
+    let recover = env!("CARGO_BIN_EXE_recover");
+    let folder = env.work().join(".git/recover");
+    let ran = env.sh(&format!(
+        "strace -f -o /dev/null -P {} -e trace=fsync -e inject=fsync:error=EIO:when=1 {recover} rollback --to @1",
+        folder.display()
+    ));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(!env.exists(".git/recover/journal.json"), "{ran:?}");
+    checkpoint(&env);
+    assert_eq!(env.read("a.txt"), "two\n");
+}

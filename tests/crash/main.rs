@@ -12,6 +12,7 @@ mod seen;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use env::TestEnv;
 use seen::{Seen, assert_clean, checkpoint, seen};
@@ -64,7 +65,10 @@ struct Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Kill,
+    /// It fails, and so do the later ones; but for `openat`: what is there can still be opened on a full disk.
     Error(&'static str),
+    /// It and all later ones fail, whatever they are.
+    Lasting(&'static str),
 }
 
 /// A command that is cut off, and what it starts from.
@@ -137,8 +141,10 @@ fn calls(case: &Case) -> BTreeSet<Point> {
         let Some(call) = CALLS.into_iter().find(|call| *call == name) else { continue };
         let when = seen.entry((thread, call)).or_default();
         *when += 1;
-        let system =
-            ["/lib", "/usr", "/etc", "/proc", "/sys", "/dev"].iter().any(|place| rest.contains(&format!("\"{place}")));
+        let named = |place: &str| rest.contains(&format!("\"{place}"));
+        // The temporary folder may lie in one of them.
+        let own = named(&env.root().to_string_lossy());
+        let system = !own && ["/lib", "/usr", "/etc", "/proc", "/sys", "/dev"].into_iter().any(named);
         let changes = call != "openat" || rest.contains("O_CREAT");
         if !system {
             points.insert(Point { call, when: *when, changes });
@@ -151,11 +157,14 @@ fn calls(case: &Case) -> BTreeSet<Point> {
 fn disturbed(env: &TestEnv, case: &Case, Point { call, when, .. }: Point, fault: Fault) -> env::Ran {
     let injected = match fault {
         Fault::Kill => "signal=SIGKILL".to_owned(),
-        // A full disk stays full for a while.
-        Fault::Error(errno) => format!("error={errno}"),
+        Fault::Error(errno) | Fault::Lasting(errno) => format!("error={errno}"),
     };
-    // Files that are there can still be opened.
-    let more = if fault == Fault::Kill || call == "openat" { "" } else { "+" };
+    let lasts = match fault {
+        Fault::Kill => false,
+        Fault::Error(_) => call != "openat",
+        Fault::Lasting(_) => true,
+    };
+    let more = if lasts { "+" } else { "" };
     let recover = env!("CARGO_BIN_EXE_recover");
     env.sh(&format!(
         "exec strace -f -o /dev/null -e trace={call} -e inject={call}:{injected}:when={when}{more} {recover} {}",
@@ -180,10 +189,15 @@ fn points(case: &Case, keep: impl Fn(&Point) -> bool) -> Vec<Point> {
     some
 }
 
-/// What a sweep did, for people.
-fn say(name: &str, points: &[Point], more: &str) {
+/// What the sweeps did so far, for people: the last table has all of them (`--nocapture`).
+fn say(name: &str, fault: &str, points: &[Point], failed: usize) {
+    static ROWS: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let kinds: BTreeSet<&str> = points.iter().map(|point| point.call).collect();
-    eprintln!("{name}: {} points, {} kinds of calls{more}", points.len(), kinds.len());
+    let mut rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
+    rows.push(format!("{name:<24} {fault:<14} {:>6} {:>6} {failed:>7}", points.len(), kinds.len()));
+    rows.sort();
+    let head = format!("{:<24} {:<14} {:>6} {:>6} {:>7}", "all recovered:", "fault", "points", "calls", "failed");
+    eprintln!("{head}\n{}", rows.join("\n"));
 }
 
 /// Kills the command at each point. `after` is what it leads to when nothing disturbs it.
@@ -196,12 +210,13 @@ fn sweep_kills(name: &str, case: &Case) {
     undisturbed.recover(case.args).expect(0);
     let (after, ..) = everything(&undisturbed);
     let points = points(case, |point| point.changes);
+    let mut failed = 0;
     for point in &points {
         let env = start(case.git);
         (case.before)(&env);
         let before = everything(&env);
         let at = format!("{name} killed at {} {}", point.call, point.when);
-        disturbed(&env, case, *point, Fault::Kill);
+        failed += usize::from(disturbed(&env, case, *point, Fault::Kill).code != 0);
         // Reading works at once, and does not change anything.
         let between = everything(&env);
         let status = env.json(0, &["status"]);
@@ -230,7 +245,7 @@ fn sweep_kills(name: &str, case: &Case) {
             assert_nothing_left(&env, &at);
         }
     }
-    say(name, &points, "");
+    say(name, "SIGKILL", &points, failed);
 }
 
 fn listed(env: &TestEnv) -> BTreeSet<String> {
@@ -255,9 +270,18 @@ fn assert_nothing_left(env: &TestEnv, at: &str) {
 
 /// Refuses each call with an error, from that one on: the command fails with the right code and changes nothing.
 fn sweep_errors(name: &str, case: &Case, errno: &'static str, code: i32) {
+    sweep_faults(name, case, Fault::Error(errno), code);
+}
+
+fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
     if !strace_is_there() {
         return;
     }
+    let (errno, lasting) = match fault {
+        Fault::Error(errno) => (errno, false),
+        Fault::Lasting(errno) => (errno, true),
+        Fault::Kill => unreachable!("no error"),
+    };
     // A full disk does not hinder removing; cutting a file down and permissions take no space.
     let takes_space = |point: &Point| {
         // What fails for want of descriptors may be any file that is opened.
@@ -290,7 +314,7 @@ fn sweep_errors(name: &str, case: &Case, errno: &'static str, code: i32) {
         (case.before)(&env);
         let before = everything(&env);
         let at = format!("{name}: {errno} at {} {}", point.call, point.when);
-        let ran = disturbed(&env, case, *point, Fault::Error(errno));
+        let ran = disturbed(&env, case, *point, fault);
         // Where only a cache or the answer itself could not be written, the work is done.
         if ran.code == 0 {
             if restores {
@@ -299,9 +323,16 @@ fn sweep_errors(name: &str, case: &Case, errno: &'static str, code: i32) {
         } else {
             assert!(restores || everything(&env) == before, "{at}: {ran:?}");
             failed += 1;
-            // An object that could not be opened is taken for a damaged one, a configuration for a wrong one.
-            let unread = point.call == "openat" && [2, 12].contains(&ran.code);
+            // A configuration that could not be opened is taken for a wrong one.
+            let unread = point.call == "openat" && ran.code == 2;
             assert!(unread || [code, 1, 11, 14, 16].contains(&ran.code), "{at}: {ran:?}");
+            // What could not be taken back is waiting for the command that is named.
+            assert_eq!(ran.code == 16, env.exists(JOURNAL), "{at}: {ran:?}");
+            if ran.code == 16 {
+                // Where nothing at all can be written, nothing can be said.
+                assert!(ran.stderr.contains("doctor --repair") || point.call == "write", "{at}: {ran:?}");
+                env.json(0, &["doctor", "--repair"]);
+            }
         }
         env.json(0, &["checkpoint", "create"]);
         if everything(&env) != before && restores {
@@ -317,7 +348,7 @@ fn sweep_errors(name: &str, case: &Case, errno: &'static str, code: i32) {
         }
         assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(&env).len(), "{at}");
     }
-    say(&format!("{name}, {errno}"), &points, &format!(", {failed} failed"));
+    say(name, &format!("{errno}{}", if lasting { " lasting" } else { "" }), &points, failed);
 }
 
 const CREATE: Case = Case {
@@ -345,6 +376,9 @@ const UNDO: Case = Case {
         env.json(0, &["rollback", "--to", "@1", "--restore-index", "--commits", "drop"]);
     },
 };
+
+/// Where a restore that is under way is noted.
+const JOURNAL: &str = ".git/recover/journal.json";
 
 /// Some of what is removed is packed.
 const PRUNE: Case = Case {
@@ -441,4 +475,25 @@ fn no_descriptors_under_a_capture() {
 #[test]
 fn no_descriptors_under_a_rollback() {
     sweep_errors("rollback", &ROLLBACK, "EMFILE", 1);
+}
+
+#[test]
+fn no_descriptors_under_an_undo() {
+    sweep_errors("undo", &UNDO, "EMFILE", 1);
+}
+
+#[test]
+fn no_descriptors_under_a_prune() {
+    sweep_errors("prune", &PRUNE, "EMFILE", 1);
+}
+
+// Nothing can be opened any more, for taking back neither: the journal waits for the repair.
+#[test]
+fn no_descriptors_any_more_under_a_rollback() {
+    sweep_faults("rollback", &ROLLBACK, Fault::Lasting("EMFILE"), 1);
+}
+
+#[test]
+fn no_descriptors_any_more_under_an_undo() {
+    sweep_faults("undo", &UNDO, Fault::Lasting("EMFILE"), 1);
 }

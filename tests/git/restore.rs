@@ -355,3 +355,18 @@ fn an_empty_folder_beside_what_stays_comes_and_goes_alone() {
     assert_eq!(plan.make_dirs.len(), 1, "{plan:?}");
     assert!(bench.path("holds/deep/empty").is_dir());
 }
+
+// Taking back needs no space for what was not changed yet.
+#[test]
+fn what_is_right_already_is_not_written_again_after_a_cut() {
+    let bench = Bench::with_commit();
+    bench.write("file", "1");
+    let then = bench.checkpoint();
+    bench.write("file", "2");
+    let (_, plan, _) = bench.restore(&then).unwrap();
+    let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(bench.path("file")).unwrap());
+    let before = inode();
+    let repo = bench.repo();
+    let done = execute(&repo, &Bench::lock(&repo), &plan, Expect::CutOff).unwrap();
+    assert_eq!((done.written, inode()), (vec![RepoPath::from("file")], before));
+}

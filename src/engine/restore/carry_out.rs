@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::git::head::{commit_on_top, move_branch};
 use crate::git::index::{index_is, refresh_index, restore_index};
 use crate::git::journal::{
-    JOURNAL_VERSION, RestoreJournal, read_journal, reap_temp_files, remove_journal, write_journal,
+    JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
 use crate::git::restore::{Expect, Restored, execute};
 use crate::git::stored::load_checkpoint;
@@ -102,7 +102,7 @@ pub fn carry_out(context: &Context, request: &RestoreRequest, planned: Planned) 
         context: encode(&CarryOut { run: Some(key.clone()), operation, clear_loop_state: false, on_top })?,
     };
     let lock = &planned.prepared.lock;
-    write_journal(repo, lock, &journal)?;
+    begin(context, lock, &journal)?;
     let done = match step(context, lock, &journal, Expect::Captured) {
         Ok(done) => done,
         Err(error) => return Err(revert(context, lock, &journal, error)),
@@ -111,16 +111,16 @@ pub fn carry_out(context: &Context, request: &RestoreRequest, planned: Planned) 
     result.kept.extend(done.restored.kept);
     result.kept.sort();
     result.kept.dedup();
-    if let Err(error) = settle_journal(context, lock, &journal) {
-        // Without its event the restore has not happened: nothing could take it back.
-        return Err(if is_recorded(&context.load()?.state, &journal) {
-            error
-        } else {
-            revert(context, lock, &journal, error)
-        });
-    }
+    settle_journal(context, lock, &journal).map_err(|error| unsettled(context, lock, &journal, error))?;
     let run = context.load()?.state.run(&key).cloned();
     Ok(Restore { changed: true, result, run })
+}
+
+/// Writes the journal. An error may come after it has got its name: then it goes again.
+fn begin(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    let repo = context.repo()?;
+    write_journal(repo, lock, journal)
+        .map_err(|error| if has_journal(repo) { revert(context, lock, journal, error.into()) } else { error.into() })
 }
 
 fn encode(carry_out: &CarryOut) -> Result<serde_json::Value> {
@@ -218,41 +218,98 @@ fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, erro
             partial.hint = Some("recover undo, once what is in the way is gone".to_owned());
             partial.paths(left)
         }
-        Err(second) => {
-            tracing::error!(%second, "the restore could not be taken back");
-            Error::new(ErrorKind::CutOff, format!("{error}; taking it back failed: {second}"))
-                .hint("recover doctor --repair")
-        }
+        // The journal goes last: all the rest was taken back.
+        Err(_) if !context.repo().is_ok_and(has_journal) => error,
+        Err(second) => not_taken_back(context, &error, &second),
     }
 }
 
+/// Neither done nor taken back: the journal waits until the reason is gone.
+fn not_taken_back(context: &Context, error: &Error, second: &Error) -> Error {
+    waits(context, format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
+}
+
+/// Everything is as it should be, but the event, the views or the journal's removal failed.
+fn unsettled(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+    if !context.repo().is_ok_and(has_journal) {
+        // It goes last.
+        return error;
+    }
+    match context.load() {
+        Ok(loaded) if is_recorded(&loaded.state, journal) => waits(context, in_full(&error)),
+        // Without its event the restore has not happened: nothing could take it back.
+        Ok(_) => revert(context, lock, journal, error),
+        // Which of the two it is only the repair can tell.
+        Err(second) => not_taken_back(context, &error, &second),
+    }
+}
+
+fn waits(context: &Context, message: String) -> Error {
+    Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"]))
+}
+
+/// An error with its causes, for a message that tells of two.
+fn in_full(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
+/// first error is returned, and the journal stays then.
 fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
-    let inverse = journal.plan.invert();
-    let mut left = execute(repo, lock, &inverse, Expect::CutOff)?.kept;
-    let carry_out = decode(journal)?;
-    if carry_out.operation.scope.covers_state() && journal.selection.is_empty() {
-        let now = memory::read(context)?;
-        let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
-        let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
-        let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
-        left.extend(plan.leave_changed(&now, &[&before, &then]));
-        memory::apply(context.store().dir(), &plan)?;
+    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff).map_err(Error::from);
+    let memory = take_back_memory(context, journal);
+    let head = take_back_head(repo, lock, journal);
+    let index = take_back_index(context, repo, lock, journal);
+    let mut left = files?.kept;
+    left.extend(memory?);
+    head?;
+    index?;
+    reap_temp_files(repo, lock, &journal.plan)?;
+    remove_journal(repo, lock)?;
+    Ok(left)
+}
+
+fn take_back_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+    if !decode(journal)?.operation.scope.covers_state() || !journal.selection.is_empty() {
+        return Ok(Vec::new());
     }
+    let repo = context.repo()?;
+    let now = memory::read(context)?;
+    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
+    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+    let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
+    let left = plan.leave_changed(&now, &[&before, &then]);
+    memory::apply(context.store().dir(), &plan)?;
+    Ok(left)
+}
+
+fn take_back_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     if let Some(after) = &journal.head_after
         && repo.head()? == *after
     {
         let message = format!("recover: {} taken back", journal.kind);
         move_branch(repo, lock, after, journal.head_before.commit.as_ref(), &message)?;
     }
+    Ok(())
+}
+
+fn take_back_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if !journal.restore_index {
+        return Ok(());
+    }
     let safety = load_checkpoint(repo, &journal.safety_commit)?;
     // Only an index that was put back already has to be: somebody may hold its lock, which is why it was not.
-    if journal.restore_index && !index_is(repo, &safety)? {
+    if !index_is(repo, &safety)? {
         restore_index(repo, lock, &safety, context.lock_timeout())?;
     }
-    reap_temp_files(repo, lock, &journal.plan)?;
-    remove_journal(repo, lock)?;
-    Ok(left)
+    Ok(())
 }
 
 /// The event, then the journal goes: from here on the restore is history.
@@ -263,10 +320,12 @@ fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
         let payload = Payload::Restored { operation: Box::new(carry_out.operation) };
         let event = NewEvent { run: carry_out.run.clone(), source: EventSource::Recover, payload };
         ledger.append(context.clock.now(), vec![event])?;
-        write_views(&ledger, carry_out.run.as_ref())?;
     }
+    // Views can be written again at any time: they do not keep the journal.
+    let views = write_views(&ledger, carry_out.run.as_ref());
     drop(ledger);
-    Ok(remove_journal(context.repo()?, lock)?)
+    remove_journal(context.repo()?, lock)?;
+    Ok(views?)
 }
 
 /// Whether the restore's event is in the ledger.
@@ -291,7 +350,8 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
         }
         Err(error) => {
             tracing::warn!(%error, "a restore that was cut off cannot be finished; it is taken back");
-            let left = take_back(context, &lock, &journal)?;
+            let left =
+                take_back(context, &lock, &journal).map_err(|second| not_taken_back(context, &error, &second))?;
             if !left.is_empty() {
                 return Err(
                     Error::new(ErrorKind::Partial, "a cut-off restore could be taken back in part only").paths(left)
@@ -324,8 +384,7 @@ pub fn restore_state_only(
         restore_index: false,
         context: encode(&CarryOut { run: Some(run.clone()), operation, clear_loop_state: true, on_top: false })?,
     };
-    let repo = context.repo()?;
-    write_journal(repo, lock, &journal)?;
+    begin(context, lock, &journal)?;
     let kept = restore_memory(context, &journal, true).map_err(|error| revert(context, lock, &journal, error))?;
     if !kept.is_empty() {
         tracing::warn!(?kept, "written meanwhile: left as it is");
