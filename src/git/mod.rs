@@ -58,6 +58,7 @@ mod roots;
 mod scan;
 mod seeds;
 pub mod sides;
+pub mod staying;
 pub mod stored;
 pub mod trailers;
 pub mod tree_lookup;

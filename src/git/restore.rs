@@ -23,6 +23,7 @@ use super::lock::WorktreeLock;
 use super::names;
 use super::place::{self, Batch};
 use super::repository::Repo;
+use super::staying::HOLDS_OTHERS;
 use crate::durable::temporary_prefix;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::Entry;
@@ -210,7 +211,7 @@ impl<'r> Execution<'r> {
             Err(rustix::io::Errno::NOENT) => Ok(()),
             // Something that was not captured lies in it, so it stays.
             Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
-                self.keep(path, "holds files that were not captured");
+                self.keep(path, HOLDS_OTHERS);
                 Ok(())
             }
             Err(rustix::io::Errno::NOTDIR) if self.expect == Expect::CutOff => Ok(()),

@@ -334,3 +334,25 @@ fn a_live_attempt_is_not_rolled_back_under() {
     assert_eq!((env.read("code"), env.read("a")), ("11\n".into(), "two\n".into()));
     assert!(env.read("said").contains("pid"), "{}", env.read("said"));
 }
+
+// cli.md: a folder that stays because something in it was not captured is kept, and not called deleted.
+#[test]
+fn a_folder_that_has_to_stay_is_not_called_deleted() {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "*.o\n");
+    checkpoint(&env);
+    env.write("made/deep/file", "x\n");
+    env.write("made/deep/build.o", "o\n");
+    env.write("made/gone/file", "x\n");
+    checkpoint(&env);
+    let before = seen(env.work());
+    let planned = env.json(0, &["--dry-run", "rollback", "--to", "@1"])["plan"].clone();
+    let done = env.json(0, &["rollback", "--to", "@1"])["result"].clone();
+    for result in [&planned, &done] {
+        assert_eq!(paths(&result["deleted"]), ["made/deep/file", "made/gone", "made/gone/file"], "{result}");
+        assert_eq!(paths(&result["kept"]), ["made", "made/deep"], "{result}");
+    }
+    assert_eq!(env.read("made/deep/build.o"), "o\n");
+    env.json(0, &["undo"]);
+    assert_eq!(seen(env.work()), before);
+}

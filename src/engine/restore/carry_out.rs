@@ -108,6 +108,8 @@ pub fn carry_out(context: &Context, request: &RestoreRequest, planned: Planned) 
         Err(error) => return Err(revert(context, lock, &journal, error)),
     };
     result.verified = done.verified;
+    // What something turned up in meanwhile has stayed.
+    result.deleted.retain(|path| !done.restored.kept.iter().any(|kept| kept.path == *path));
     result.kept.extend(done.restored.kept);
     result.kept.sort();
     result.kept.dedup();

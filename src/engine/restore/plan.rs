@@ -11,6 +11,7 @@ use crate::git::ignore_rules::TreeIgnores;
 use crate::git::left_out;
 use crate::git::restore::check;
 use crate::git::sides::differing;
+use crate::git::staying::keep_folders;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree_lookup::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
@@ -103,6 +104,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         let (prepared, mut files) = file_plan(context, state, request, lock, &stored, &selection)?;
         nested::keep(repo.workdir(), &prepared.nested, &stored.manifest.nested, &selection, &mut files.kept);
         check(repo, &files)?;
+        keep_folders(repo, &mut files)?;
         (prepared, files)
     } else {
         (prepare_under(context, lock, &BTreeSet::new())?, RestorePlan::default())

@@ -1,0 +1,40 @@
+//! Folders that a restore would remove, and cannot: something lies in them that nobody captured.
+
+use std::collections::BTreeSet;
+
+use super::content;
+use super::dirs;
+use super::error::Result;
+use super::repository::Repo;
+use crate::model::path::{PathReason, RepoPath};
+use crate::policy::restore_plan::RestorePlan;
+
+/// Why such a folder is kept.
+pub(super) const HOLDS_OTHERS: &str = "holds files that were not captured";
+
+/// Takes them out of the plan and lists them as kept, so that nothing is announced that will not happen. What turns up in
+/// a folder after this keeps it as well: the restore only ever removes empty ones.
+pub fn keep_folders(repo: &Repo, plan: &mut RestorePlan) -> Result<()> {
+    let root = dirs::open_root(repo.workdir())?;
+    let mut going: BTreeSet<RepoPath> = plan.delete.iter().map(|delete| delete.path.clone()).collect();
+    let mut staying = BTreeSet::new();
+    // The deepest first: a folder that stays keeps those above it.
+    for folder in plan.remove_dirs.iter().rev().map(|dir| &dir.path) {
+        // One that cannot be opened is told by the restore.
+        let names = match dirs::open_path(&root, folder) {
+            Ok(dir) => dirs::names(&dir).map_err(|error| content::io_error(folder, error))?,
+            Err(_) => Vec::new(),
+        };
+        if names.iter().all(|name| going.contains(&folder.join(name))) {
+            going.insert(folder.clone());
+        } else {
+            staying.insert(folder.clone());
+        }
+    }
+    plan.remove_dirs.retain(|dir| !staying.contains(&dir.path));
+    let kept = |path| PathReason { path, reason: HOLDS_OTHERS.to_owned(), size: None };
+    plan.kept.extend(staying.into_iter().map(kept));
+    plan.kept.sort();
+    plan.kept.dedup();
+    Ok(())
+}
