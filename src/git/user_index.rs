@@ -1,6 +1,6 @@
 //! The user's index, read only. It is opened as a file, so that a held `index.lock` is no obstacle.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -172,7 +172,30 @@ impl UserIndex {
             }
         }
         result.index_folders();
+        result.keep_hidden_files();
         result
+    }
+
+    /// Beside a conflict in a folder the index may hold a file of the folder's name, for which a tree has no place.
+    fn keep_hidden_files(&mut self) {
+        let conflicts = self.extras.iter().filter(|extra| extra.stage > 0);
+        let folders: BTreeSet<RepoPath> =
+            conflicts.flat_map(|extra| extra.path.ancestors().collect::<Vec<_>>()).collect();
+        for path in folders {
+            let found = self.entries.binary_search_by(|entry| path_of(&self.names, entry).cmp(path.as_bytes()));
+            let Some(entry) = found.ok().map(|at| self.entries[at]).filter(|entry| entry.seed.is_some()) else {
+                continue;
+            };
+            self.extras.push(IndexExtra {
+                path,
+                stage: 0,
+                mode: entry.mode,
+                oid: ObjectId(entry.oid.to_string()),
+                intent_to_add: false,
+                assume_unchanged: false,
+                skip_worktree: false,
+            });
+        }
     }
 
     fn index_folders(&mut self) {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use recover::git::Error;
-use recover::git::index::{refresh_index, restore_index};
+use recover::git::index::{index_is, refresh_index, restore_index};
 use recover::model::path::RepoPath;
 
 use crate::bench::Bench;
@@ -45,6 +45,41 @@ fn conflicts_intent_to_add_and_flags_come_back() {
     bench.git(&["checkout", "-m", "base"]);
     assert!(!bench.exists(".git/index.lock"));
     bench.fsck();
+}
+
+// A merge of a file on one side with a folder on the other may leave both in the index, in different stages.
+#[test]
+fn a_file_beside_a_conflict_in_a_folder_of_its_name_comes_back() {
+    let bench = Bench::with_commit();
+    let id = |content: &str| {
+        bench.write("content", content);
+        bench.git(&["hash-object", "-w", "content"]).trim().to_owned()
+    };
+    let (one, two, three) = (id("1"), id("2"), id("3"));
+    std::fs::remove_file(bench.path("content")).unwrap();
+    let lines = format!(
+        "100644 {one} 0\tb\n100644 {one} 1\tb/x\n100644 {two} 2\tb/x\n100755 {three} 3\tb/x\n\
+         100644 {two} 2\tc\n100644 {three} 0\tc/deep/y\n100644 {one} 0\td\n100644 {two} 3\td/deep/z\n"
+    );
+    bench.write("lines", lines);
+    let lines = std::fs::File::open(bench.path("lines")).unwrap();
+    let mut command = std::process::Command::new("git");
+    command.current_dir(&bench.root).args(["update-index", "--index-info"]).stdin(lines);
+    assert!(command.status().unwrap().success());
+    std::fs::remove_file(bench.path("lines")).unwrap();
+    let before = bench.git(&["ls-files", "-s"]);
+    assert_eq!(before.lines().count(), 9, "{before}");
+    let stored = bench.checkpoint();
+    bench.git(&["read-tree", "HEAD"]);
+    let repo = bench.repo();
+    let lock = Bench::lock(&repo);
+    assert!(!index_is(&repo, &stored).unwrap());
+    restore_index(&repo, &lock, &stored, WAIT).unwrap();
+    assert_eq!(bench.git(&["ls-files", "-s"]), before);
+    assert!(index_is(&repo, &stored).unwrap());
+    // An index that differs in the file alone is another one.
+    bench.git(&["update-index", "--force-remove", "b"]);
+    assert!(!index_is(&repo, &stored).unwrap());
 }
 
 #[test]
