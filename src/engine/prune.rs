@@ -30,7 +30,8 @@ pub struct Pruned {
     pub kept: Vec<Reasoned>,
     /// Removed, with reasons.
     pub removed: Vec<Reasoned>,
-    /// Bytes of content, not compressed, that only the removed ones held.
+    /// Bytes of the files that were removed from disk. In a dry run an estimate, and mostly far too high: the content that
+    /// only those to be removed hold, not compressed, whether git has packed it or not.
     pub freed_bytes: u64,
     /// Objects whose files were removed. The rest, if any, is git's to collect: what it has packed, or what was touched
     /// less than an hour ago.
@@ -95,27 +96,26 @@ fn remove(context: &Context, run: Option<&RunKey>, limits: &Limits) -> Result<Pr
     // Decided again under the lock: what another process needs meanwhile is protected then.
     let mut ledger = context.store().lock()?;
     let plan = retain(ledger.state(), run, limits, retention, context.clock.now());
-    let (kept, doomed) = split(ledger.state(), &plan);
+    let (_, doomed) = split(ledger.state(), &plan);
     let ids = doomed.iter().map(|checkpoint| checkpoint.id.clone()).collect();
     let event =
         NewEvent { run: run.cloned(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
     ledger.append(context.clock.now(), vec![event])?;
     write_views(&ledger, run)?;
     drop(ledger);
-    let freed_bytes = freed(context, &kept, &doomed)?;
     let repo = context.repo()?;
     let references: Vec<_> = doomed.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &references)?;
     nested::forget(context, repo, &doomed);
-    storage::remove_patches(context, &doomed);
+    let patches = storage::remove_patches(context, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
     let discarded = discard(repo, &lock, &commits);
     Ok(Pruned {
         changed: true,
         kept: plan.kept,
         removed: plan.removed,
-        freed_bytes,
+        freed_bytes: discarded.bytes + patches,
         objects_removed: discarded.objects,
         objects_left: discarded.left,
     })

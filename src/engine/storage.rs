@@ -160,16 +160,20 @@ fn write_patch_file(
     Ok(path)
 }
 
-/// Removes the patch files of checkpoints that are gone. Only what lies where they are written is touched.
-pub fn remove_patches(context: &Context, gone: &[Checkpoint]) {
+/// Removes the patch files of checkpoints that are gone. Only what lies where they are written is touched. Returns the
+/// bytes of what was removed.
+pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
+    let mut bytes = 0;
     for checkpoint in gone {
         let path = patch_file(context, &checkpoint.run, &checkpoint.id);
-        if let Err(error) = fs::remove_file(&path)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(%error, path = %path.display(), "a patch file was not removed");
+        let removed = fs::metadata(&path).and_then(|file| fs::remove_file(&path).map(|()| file.len()));
+        match removed {
+            Ok(size) => bytes += size,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(%error, path = %path.display(), "a patch file was not removed"),
         }
     }
+    bytes
 }
 
 /// The patch of a checkpoint from its base commit, for an export.
