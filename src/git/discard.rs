@@ -88,7 +88,7 @@ fn remove(repo: &Repo, commits: &[ObjectId], done: &mut Discarded) -> Result<()>
         let left = remove_files(&objects, &gone, &needed, done)?;
         gone.leave(repo, left)?;
     }
-    Ok(())
+    written::sync(repo)
 }
 
 /// What is needed, and by whom.

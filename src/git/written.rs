@@ -1,7 +1,15 @@
 //! Which objects each checkpoint added, so that they can be taken away with it.
 //!
 //! A list for each checkpoint, `$GIT_COMMON_DIR/recover/written/<commit>`; `.gone` is added once the checkpoint is
-//! removed. Lists are not synced: one that a power failure took, or damaged, leaves its objects to `git gc`.
+//! removed.
+//!
+//! **Power failures.** Lists are not synced when they are written. One that was lost, cut short or damaged (its checksum
+//! says so) leaves its objects to `git gc`. A list never decides that an object may go, only that it may be asked for:
+//! that nothing needs it is found out anew each time, from what refers to what at that moment. So one that is older than
+//! it should be (with objects that were taken off it since, or back although it was removed) asks for too much and gets no
+//! more than the others. Two things have to be durable in their order: a checkpoint's reference is gone before its
+//! objects are (`refs` syncs that), and a list that was settled does not come back for long, as somebody may write an
+//! object of it again that nothing refers to yet; `discard` ends with a sync of the folder for that.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use git2::Oid;
 
 use super::error::{Error, Result};
-use super::publish::Published;
+use super::publish::{Published, sync_folder};
 use super::refs::list_refs;
 use super::repository::Repo;
 use crate::durable::temporary_prefix;
@@ -128,6 +136,12 @@ pub(super) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>>
         }
     }
     Ok(all)
+}
+
+/// Makes what was done to the lists durable.
+pub(super) fn sync(repo: &Repo) -> Result<()> {
+    let folder = folder(repo);
+    if folder.is_dir() { sync_folder(&folder) } else { Ok(()) }
 }
 
 impl Gone {
