@@ -278,11 +278,20 @@ fn change_totals(context: &Context, previous: Option<&Checkpoint>, capture: &Cap
     let repo = context.repo()?;
     match load_checkpoint(repo, &previous.commit).and_then(|before| totals_since(&before, capture)) {
         Ok(totals) => Ok(totals),
-        Err(error @ git::Error::Corrupt { .. }) => {
+        Err(error) if cannot_be_read(&error) => {
             tracing::warn!(%error, "{} cannot be read: what changed since is not known", previous.id);
             Ok(created)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What no later try will read either: no reason not to take the next checkpoint.
+fn cannot_be_read(error: &git::Error) -> bool {
+    match error {
+        git::Error::Corrupt { .. } => true,
+        git::Error::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
+        _ => false,
     }
 }
 
@@ -328,6 +337,7 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     if unless.unchanged
         && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
     {
+        prepared.capture.mend()?;
         prepared.capture.remember_unchanged();
         return Ok((false, same));
     }

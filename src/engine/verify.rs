@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
+use crate::git::doubt::raise;
 use crate::git::stored::load_checkpoint;
+use crate::git::{self, Repo};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 
@@ -28,6 +30,13 @@ pub struct VerifyProblem {
     pub message: String,
 }
 
+/// Lets the next captures write again what is damaged and still lies in the work tree.
+pub(super) fn doubt(repo: &Repo) {
+    if let Err(error) = raise(repo) {
+        tracing::warn!(%error, "the next capture does not know of the damage");
+    }
+}
+
 /// Reads every object of the named checkpoints; of all without any name.
 pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport> {
     let state = settle::load_settled(context)?;
@@ -42,13 +51,21 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
         for checkpoint in &chosen {
             let found = load_checkpoint(repo, &checkpoint.commit).and_then(|stored| {
                 let mut problems = stored.verify(repo)?;
-                problems.extend(nested::verify(context, repo, &stored.manifest.nested));
+                problems.extend(nested::verify(context, repo, &stored.manifest.nested)?);
                 Ok(problems)
             });
-            let messages = found.unwrap_or_else(|error| vec![error.to_string()]);
+            let messages = match found {
+                Ok(messages) => messages,
+                // What cannot be read now may be whole.
+                Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => return Err(error.into()),
+                Err(error) => vec![error.to_string()],
+            };
             let named = |message| VerifyProblem { checkpoint_id: checkpoint.id.clone(), message };
             problems.extend(messages.into_iter().map(named));
         }
+    }
+    if !problems.is_empty() {
+        doubt(context.repo()?);
     }
     Ok(VerifyReport { checked: chosen.len(), problems })
 }

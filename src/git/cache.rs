@@ -9,7 +9,7 @@
 //! began to read, by a margin of several ticks; else the file is read again.
 //!
 //! **When an object is trusted.** The cache names the checkpoint that it was stored with. While that one's reference is
-//! there, so are the objects that its trees hold; else each is looked for.
+//! there, so are the objects that its trees hold; else each is looked for. Damage that was found (`doubt`) ends that.
 
 mod record;
 
@@ -69,13 +69,13 @@ pub(super) struct Cache {
     by_path: HashMap<Box<[u8]>, u32>,
     /// The file system's time when the capture began, nanoseconds.
     began: i64,
-    /// Whether the checkpoint that it was stored with is still there.
+    /// Whether the checkpoint that it was stored with is still there, and nothing speaks against its objects.
     pub alive: bool,
 }
 
 impl Cache {
-    /// Reads the cache and notes the file system's present time.
-    pub fn open(repo: &Repo) -> Result<Self> {
+    /// Reads the cache and notes the file system's present time. What it says of objects is not believed with `doubted`.
+    pub fn open(repo: &Repo, doubted: bool) -> Result<Self> {
         let folder = repo.recover_dir()?;
         // A file written now has the present time of the file system's clock, which need not be ours.
         let path = folder.join("cache-stamp");
@@ -94,7 +94,7 @@ impl Cache {
         };
         let Some((header, folders, by_path)) = parse(&bytes) else { return Ok(none) };
         let found = repo.inner.refname_to_id(&header.reference).map(|oid| oid.to_string());
-        let alive = found.is_ok_and(|commit| commit == header.commit);
+        let alive = !doubted && found.is_ok_and(|commit| commit == header.commit);
         Ok(Self { bytes, header, folders, by_path, alive, ..none })
     }
 

@@ -88,9 +88,14 @@ impl Capture {
             index_tree: self.index_tree.as_ref(),
             index_extras: &self.manifest.index_extras,
         };
-        if let Err(error) = survey.store(&recorded) {
+        if let Err(error) = survey.store(&recorded).and_then(|()| self.writer.end_doubt()) {
             tracing::debug!(%error, "the capture's cache could not be written");
         }
+    }
+
+    /// Keeps what was damaged and is written again, where the capture itself is not recorded.
+    pub fn mend(&self) -> Result<()> {
+        if self.writer.doubts() { self.keep_objects() } else { Ok(()) }
     }
 }
 
@@ -101,7 +106,7 @@ impl Capture {
 /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
 pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
     let writer = ObjectWriter::new(repo, lock)?;
-    let cache = Cache::open(repo)?;
+    let cache = Cache::open(repo, writer.doubts())?;
     let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
     let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
     let head = repo.head()?;

@@ -54,12 +54,10 @@ impl<'r> Database<'r> {
         // Every object is hashed here after it was read, several times faster than libgit2 does it.
         git2::opts::strict_hash_verification(false);
         let odb = repository.odb().map_err(Error::git("open the object database"))?;
-        let mut folders = Vec::new();
-        add_folder(&repository.commondir().join("objects"), &mut folders);
-        Ok(Self { odb, folders, packs: Mutex::default() })
+        Ok(Self { odb, folders: folders(&repository.commondir().join("objects")), packs: Mutex::default() })
     }
 
-    /// Reads an object; a missing or damaged one is [`Error::Corrupt`].
+    /// Reads an object; a missing or damaged one is [`Error::Corrupt`], one that cannot be opened is not.
     pub fn read(&self, oid: Oid) -> Result<Object> {
         let object = match self.loose(oid)? {
             Some(object) => object,
@@ -83,7 +81,7 @@ impl<'r> Database<'r> {
         if let Some(object) = self.loose(oid)? {
             return Ok(object);
         }
-        self.odb.read(oid).map(|object| Object::of(&object)).map_err(|error| unreadable(oid, &error))
+        self.odb.read(oid).map(|object| Object::of(&object)).map_err(|error| unread(oid, error))
     }
 
     /// Reads a blob.
@@ -169,7 +167,7 @@ impl<'r> Database<'r> {
     fn loose(&self, oid: Oid) -> Result<Option<Object>> {
         let Some(mut file) = self.open_file(oid)? else { return Ok(None) };
         let mut packed = Vec::new();
-        file.read_to_end(&mut packed).map_err(|source| Error::io(oid.to_string(), source))?;
+        file.read_to_end(&mut packed).map_err(|source| Error::io(format!("object {oid}"), source))?;
         let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
         unpack(&packed).map(Some).ok_or_else(damaged)
     }
@@ -192,13 +190,6 @@ impl<'r> Database<'r> {
     }
 }
 
-fn unreadable(oid: Oid, error: &git2::Error) -> Error {
-    match error.code() {
-        git2::ErrorCode::NotFound => Error::corrupt(format!("object {oid} is missing")),
-        _ => Error::corrupt(format!("object {oid}: {}", error.message())),
-    }
-}
-
 type Inflated = BufReader<ZlibDecoder<File>>;
 
 /// Reads what a loose object begins with: kind and size.
@@ -207,6 +198,23 @@ pub(super) fn loose_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
     reader.take(32).read_until(0, &mut head).ok()?;
     let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
     Some((ObjectType::from_str(kind)?, size.parse().ok()?))
+}
+
+/// A folder of objects and those it borrows from.
+pub(super) fn folders(objects: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    add_folder(objects, &mut folders);
+    folders
+}
+
+/// What it means that git's library did not read an object: only what is not there or not whole is damage, not what the
+/// system refused to open.
+pub(super) fn unread(oid: Oid, error: git2::Error) -> Error {
+    match (error.code(), error.class()) {
+        (git2::ErrorCode::NotFound, _) => Error::corrupt(format!("object {oid} is missing")),
+        (_, git2::ErrorClass::Os) => Error::git(format!("read object {oid}"))(error),
+        _ => Error::corrupt(format!("object {oid}: {}", error.message())),
+    }
 }
 
 /// Adds a folder of objects and those it borrows from.

@@ -26,6 +26,7 @@ mod database;
 pub mod diff;
 mod dirs;
 pub mod discard;
+pub mod doubt;
 pub mod error;
 pub mod exclusive;
 mod flood;

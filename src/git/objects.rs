@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -25,6 +25,8 @@ use sha1_checked::Digest as _;
 use self::publishing::Needs;
 use self::tools::{LEVEL, Permits, Tools};
 use super::collection;
+use super::database;
+use super::doubt;
 use super::error::{Error, Result};
 use super::lock::{Slot, WorktreeLock};
 use super::pack::{self, Pack, PackWriter};
@@ -34,6 +36,7 @@ use super::publish::{self, Published, Staged};
 use super::repository::{Repo, init_bare};
 use super::written;
 
+mod present;
 mod publishing;
 mod tools;
 
@@ -69,6 +72,10 @@ pub(super) struct ObjectWriter {
     collected: AtomicBool,
     /// Keeps what is found in the real database there.
     _held: File,
+    /// Where objects may lie, while damage was found among them.
+    doubted: Option<Vec<PathBuf>>,
+    /// How many objects that were there already were read back.
+    read_back: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -110,6 +117,7 @@ impl ObjectWriter {
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
         publish::release(&quarantine.join("objects"), &target)?;
         publish::empty(&quarantine.join("objects"))?;
+        let doubted = doubt::is_raised(&own).then(|| database::folders(&target));
         Ok(Self {
             quarantine,
             packs: PackFolder::look(&target),
@@ -122,6 +130,8 @@ impl ObjectWriter {
             slot,
             begun: SystemTime::now(),
             _held: written::hold(repo)?,
+            doubted,
+            read_back: AtomicUsize::new(0),
         })
     }
 
@@ -158,7 +168,7 @@ impl ObjectWriter {
         if self.state().known.contains(&oid) {
             return Ok(true);
         }
-        self.with_tools(|tools| Ok(tools.target.exists(oid)))
+        self.with_tools(|tools| self.is_sound(tools, oid))
     }
 
     /// Writes an object from memory, unless it is there.
@@ -168,7 +178,9 @@ impl ObjectWriter {
             return Ok(oid);
         }
         self.with_tools(|tools| {
-            if self.is_found(tools, oid, Some((kind, data))) {
+            let is_there = tools.target.exists(oid);
+            let damaged = is_there && !self.is_whole(tools, oid)?;
+            if is_there && !damaged && self.relies_on(oid, Some((kind, data))) {
                 return Ok(oid);
             }
             let mut state = self.state();
@@ -176,7 +188,9 @@ impl ObjectWriter {
                 // Another thread was faster.
                 return Ok(oid);
             }
-            let result = self.add(state, tools, (oid, kind, data));
+            let object = (oid, kind, data);
+            // A loose object is found before a packed one.
+            let result = if damaged { self.add_loose(state, tools, object) } else { self.add(state, tools, object) };
             if result.is_err() {
                 self.state().broken = true;
             }
@@ -195,13 +209,7 @@ impl ObjectWriter {
                     state.few.push((oid, kind, data.to_vec()));
                     return Ok(());
                 }
-                let path = self.next_file(&mut state)?;
-                drop(state);
-                let _permit = (data.len() > LARGE).then(|| self.large.take());
-                let packed = pack::loose(&mut tools.compress, kind, data).map_err(Error::at(&path))?;
-                pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
-                self.state().staged.push(Staged::Loose { oid, path });
-                return Ok(());
+                return self.add_loose(state, tools, object);
             }
             let path = self.next_file(&mut state)?;
             state.spool = Some(PackWriter::create(path)?);
@@ -213,6 +221,22 @@ impl ObjectWriter {
             self.spool(tools, (oid, kind, &data))?;
         }
         self.spool(tools, object)
+    }
+
+    /// Adds an object to a file of its own.
+    fn add_loose(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        tools: &mut Tools,
+        (oid, kind, data): (Oid, ObjectType, &[u8]),
+    ) -> Result<()> {
+        let path = self.next_file(&mut state)?;
+        drop(state);
+        let _permit = (data.len() > LARGE).then(|| self.large.take());
+        let packed = pack::loose(&mut tools.compress, kind, data).map_err(Error::at(&path))?;
+        pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
+        self.state().staged.push(Staged::Loose { oid, path });
+        Ok(())
     }
 
     fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
@@ -283,7 +307,9 @@ impl ObjectWriter {
             return Err(Error::corrupt("content that was made to collide with another's id"));
         }
         let oid = Oid::from_bytes(hash.hash()).map_err(Error::git("hash a large file"))?;
-        if self.holds(oid)? {
+        let is_there =
+            |tools: &mut Tools| Ok(tools.target.exists(oid) && self.is_whole(tools, oid)? && self.relies_on(oid, None));
+        if self.state().known.contains(&oid) || self.with_tools(is_there)? {
             return Ok((oid, false));
         }
         let mut state = self.state();
@@ -297,6 +323,10 @@ impl ObjectWriter {
     /// Notes for the checkpoint of this commit what became part of the real database by this writer and was not there
     /// before. `base` is HEAD, as it was read after the writer was made.
     pub fn record(&self, repo: &Repo, commit: Oid, base: Option<Oid>) {
+        // What was missing may be referred to by what was there all the time: it is not the checkpoint's to take away.
+        if self.doubts() {
+            return;
+        }
         written::record(repo, commit, base, self.begun, self.state().published.clone());
     }
 

@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use flate2::read::ZlibDecoder;
 use git2::Oid;
+use sha1::{Digest as _, Sha1};
 
 use super::error::{Error, Result};
 use super::pack::Pack;
@@ -79,7 +81,7 @@ pub(super) fn publish(quarantine: &Path, target: &Path, staged: &[Staged]) -> Re
     let mut folders = BTreeSet::new();
     for (oid, path) in moves {
         let to = loose_path(target, oid);
-        if place(path, &to, target, &mut folders)? {
+        if place(path, &to, target, Some(oid), &mut folders)? {
             published.loose.insert(oid);
         }
     }
@@ -87,13 +89,13 @@ pub(super) fn publish(quarantine: &Path, target: &Path, staged: &[Staged]) -> Re
         let folder = target.join("pack");
         let to = |file: &Path| folder.join(file.file_name().unwrap_or_default());
         if let Some(keep) = &pack.keep
-            && !place(keep, &to(keep), target, &mut folders)?
+            && !place(keep, &to(keep), target, None, &mut folders)?
         {
             // Somebody else's, who keeps it for longer.
             fs::remove_file(keep).map_err(Error::at(keep))?;
         }
-        let new = place(&pack.file, &to(&pack.file), target, &mut folders)?;
-        place(&pack.index, &to(&pack.index), target, &mut folders)?;
+        let new = place(&pack.file, &to(&pack.file), target, None, &mut folders)?;
+        place(&pack.index, &to(&pack.index), target, None, &mut folders)?;
         if let Some(name) = pack.file.file_stem().and_then(|name| name.to_str()).filter(|_| new) {
             published.packs.insert(name.to_owned());
         }
@@ -115,22 +117,19 @@ fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<
 }
 
 /// Links a file into its place and notes the folders that changed. Returns whether nothing was there; what is there
-/// stays, as it has the same content.
-fn place(from: &Path, to: &Path, target: &Path, folders: &mut BTreeSet<PathBuf>) -> Result<bool> {
+/// stays, as it has the same content, but for a loose object that is damaged.
+fn place(from: &Path, to: &Path, target: &Path, loose: Option<Oid>, folders: &mut BTreeSet<PathBuf>) -> Result<bool> {
     let folder = to.parent().unwrap_or(target);
     folders.insert(folder.to_owned());
     let mut tries = 3;
     loop {
         match fs::hard_link(from, to) {
             Ok(()) => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Whoever made it need not have synced it.
-                match File::open(to).and_then(|file| file.sync_all()) {
-                    Ok(()) => return Ok(false),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {}
-                    Err(source) => return Err(Error::io(to, source)),
-                }
-            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match stays(from, to, loose) {
+                Ok(()) => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {}
+                Err(source) => return Err(Error::io(to, source)),
+            },
             // The folder is new, or git removed it because it was empty.
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => match fs::create_dir(folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io(folder, error)),
@@ -140,6 +139,40 @@ fn place(from: &Path, to: &Path, target: &Path, folders: &mut BTreeSet<PathBuf>)
             Err(source) => return Err(Error::io(to, source)),
         }
         tries -= 1;
+    }
+}
+
+/// Makes what is there durable, or puts the file in its place where it is damaged.
+fn stays(from: &Path, to: &Path, loose: Option<Oid>) -> io::Result<()> {
+    if let Some(oid) = loose
+        && !is_whole(to, oid)?
+    {
+        let beside = to.with_file_name(format!("tmp_obj_{oid}"));
+        gone(fs::remove_file(&beside))?;
+        fs::hard_link(from, &beside)?;
+        return fs::rename(&beside, to);
+    }
+    // Whoever made it need not have synced it.
+    File::open(to).and_then(|file| file.sync_all())
+}
+
+/// Whether a loose object is what its id says. One that may not be read is not: it is no use to whoever asks.
+pub(super) fn is_whole(path: &Path, oid: Oid) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+        opened => opened?,
+    };
+    let mut content = ZlibDecoder::new(file);
+    let mut hash = Sha1::new();
+    let mut buffer = vec![0; 1 << 15];
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => return Ok(hash.finalize()[..] == *oid.as_bytes()),
+            Ok(count) => hash.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.raw_os_error().is_some() => return Err(error),
+            Err(_) => return Ok(false),
+        }
     }
 }
 

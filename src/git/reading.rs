@@ -140,12 +140,18 @@ impl Reader<'_> {
         Ok(())
     }
 
+    fn stored(&self, oid: Oid) -> bool {
+        self.writer.contains(oid).unwrap_or(false)
+    }
+
     /// Whether a blob of the index is the content of a file of this many bytes whose metadata git knows.
     fn is_content(&self, oid: Oid, size: u64) -> bool {
         match (self.seeds, &self.database) {
             // The index itself keeps it from `git gc`.
-            (Seeds::Exact, _) => self.writer.contains(oid).unwrap_or(false),
-            (Seeds::SameSize, Some(database)) => database.size(oid).is_ok_and(|stored| stored == size),
+            (Seeds::Exact, _) => self.stored(oid),
+            (Seeds::SameSize, Some(database)) => {
+                database.size(oid).is_ok_and(|stored| stored == size) && (!self.writer.doubts() || self.stored(oid))
+            }
             _ => false,
         }
     }

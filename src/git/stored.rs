@@ -6,6 +6,7 @@ use git2::{ObjectType, Oid};
 
 use super::capture::{Capture, kind_of};
 use super::checkpoint::{MemoryFile, memory_tree};
+use super::database::unread;
 use super::error::{Error, Result};
 use super::repository::Repo;
 use super::tree_lookup::TreeLookup;
@@ -39,10 +40,14 @@ pub struct StoredCheckpoint {
 /// Reads a checkpoint. Missing or damaged objects are [`Error::Corrupt`], a newer manifest [`Error::Newer`].
 pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoint> {
     let damaged = |what: &str| Error::corrupt(format!("checkpoint {commit}: {what}"));
+    let about = |error: Error| match error {
+        Error::Corrupt { what } => damaged(&what),
+        other => other,
+    };
     let database = repo.database()?;
     let read = |oid: Oid| {
-        database.check(oid).map_err(|error| damaged(&error.to_string()))?;
-        repo.inner.find_commit(oid).map_err(|error| damaged(error.message()))
+        database.check(oid).map_err(about)?;
+        repo.inner.find_commit(oid).map_err(|error| about(unread(oid, error)))
     };
     let found = read(parse_oid(commit)?)?;
     let last = found.parent_count().checked_sub(1).ok_or_else(|| damaged("not a checkpoint's commit"))?;
@@ -50,10 +55,7 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
     let state = parent(last)?.tree_id();
     let database = repo.database()?;
     let manifest = trees::find(&database, state, b"manifest.json")?.ok_or_else(|| damaged("it has no manifest"))?;
-    let manifest = parse_manifest(&database.blob(manifest)?).map_err(|error| match error {
-        Error::Corrupt { what } => damaged(&what),
-        other => other,
-    })?;
+    let manifest = parse_manifest(&database.blob(manifest)?).map_err(about)?;
     let index_tree = if manifest.has_index {
         let at = last.checked_sub(1).ok_or_else(|| damaged("it has no index commit"))?;
         Some(ObjectId(parent(at)?.tree_id().to_string()))
@@ -128,7 +130,8 @@ impl StoredCheckpoint {
         found.map_or_else(|| Ok(Vec::new()), |oid| database.blob(oid))
     }
 
-    /// Objects of this checkpoint that are missing or damaged, as sentences; empty when all is well. Reads everything.
+    /// Objects of this checkpoint that are missing or damaged, as sentences; empty when all is well. Reads everything: what
+    /// the system refuses to read is an error.
     pub fn verify(&self, repo: &Repo) -> Result<Vec<String>> {
         let database = repo.database()?;
         let (odb, partial_clone) =
@@ -138,10 +141,11 @@ impl StoredCheckpoint {
         for tree in [Some(&self.tree), self.index_tree.as_ref(), Some(&self.state_tree)].into_iter().flatten() {
             let flat = match trees::read(&database, parse_oid(tree)?) {
                 Ok(flat) => flat,
-                Err(error) => {
+                Err(error @ Error::Corrupt { .. }) => {
                     problems.push(error.to_string());
                     continue;
                 }
+                Err(error) => return Err(error),
             };
             for (path, (mode, oid)) in flat {
                 if kind_of(mode)? == EntryKind::Gitlink || !seen.insert(oid) {
@@ -151,7 +155,11 @@ impl StoredCheckpoint {
                 if Some(tree) == self.index_tree.as_ref() && partial_clone && !odb.exists(oid) {
                     continue;
                 }
-                let read = database.blob(oid).ok();
+                let read = match database.blob(oid) {
+                    Ok(data) => Some(data),
+                    Err(Error::Corrupt { .. }) => None,
+                    Err(error) => return Err(error),
+                };
                 let whole = read.and_then(|data| Oid::hash_object(ObjectType::Blob, &data).ok()) == Some(oid);
                 if !whole {
                     problems.push(format!("{path}: object {oid} is missing or damaged"));

@@ -196,6 +196,102 @@ fn a_truncated_object_is_named() {
     }
 }
 
+/// The file of a loose object.
+fn object_file(env: &TestEnv, id: &str) -> std::path::PathBuf {
+    let (folder, file) = id.trim().split_at(2);
+    env.work().join(format!(".git/objects/{folder}/{file}"))
+}
+
+/// Cuts a loose object short, or flips a bit in it, or takes it away.
+fn damage(env: &TestEnv, id: &str, how: &str) {
+    let path = object_file(env, id);
+    let mut bytes = std::fs::read(&path).expect("an object");
+    std::fs::remove_file(&path).expect("removed");
+    match how {
+        "cut short" => bytes.truncate(bytes.len() / 2),
+        "emptied" => bytes.clear(),
+        "flipped" => *bytes.last_mut().expect("a byte") ^= 1,
+        _ => return,
+    }
+    std::fs::write(path, bytes).expect("written");
+}
+
+// What verify has found is healed by the next checkpoint, as far as the content is still there.
+#[test]
+fn found_damage_is_healed_by_the_next_checkpoint() {
+    for how in ["cut short", "emptied", "flipped", "taken away"] {
+        for what in ["untracked", "tracked", "tree"] {
+            let env = TestEnv::repo();
+            env.write("sub/untracked", "only here\n".repeat(200));
+            env.write("sub/tracked", "also in the index\n".repeat(200));
+            env.sh("git add sub/tracked; sleep 0.1").expect(0);
+            let made = env.json(0, &["checkpoint", "create"])["checkpoint"].clone();
+            let id = match what {
+                "tree" => env.git(&["rev-parse", &format!("{}:sub", text(&made["tree"]))]),
+                name => env.git(&["hash-object", &format!("sub/{name}")]),
+            };
+            damage(&env, &id, how);
+            env.json(12, &["checkpoint", "verify"]);
+            env.json(0, &["checkpoint", "create"]);
+            assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], 2, "{what} {how}");
+            env.git(&["fsck", "--strict"]);
+            // From here on the cache is trusted again.
+            assert!(!env.exists(".git/recover/doubt"), "{what} {how}");
+            env.json(0, &["checkpoint", "create", "--if-changed"]);
+        }
+    }
+}
+
+// Content that is written again replaces a damaged object of its id, whether somebody knew of the damage or not.
+#[test]
+fn a_damaged_object_is_no_reason_not_to_store_the_content() {
+    let env = TestEnv::repo();
+    let content = "kept\n".repeat(300);
+    env.write("one", &content);
+    checkpoint(&env);
+    damage(&env, &env.git(&["hash-object", "one"]), "cut short");
+    env.write("two", &content);
+    checkpoint(&env);
+    env.json(0, &["checkpoint", "verify"]);
+    env.git(&["fsck", "--strict"]);
+    // What was there before is not removed with the checkpoint that mended it.
+    env.json(0, &["checkpoint", "create"]);
+    env.json(0, &["--yes", "checkpoint", "prune", "--keep-last", "1"]);
+    env.json(0, &["checkpoint", "verify"]);
+}
+
+// faults.md: an object that cannot be opened is not a damaged one: an error of the system's, with the file's name.
+#[test]
+fn an_object_that_cannot_be_opened_is_not_damaged() {
+    if TestEnv::plain().sh("command -v strace").code != 0 {
+        return;
+    }
+    let env = TestEnv::repo();
+    env.write("only.txt", "only here\n");
+    let made = env.json(0, &["checkpoint", "create"])["checkpoint"].clone();
+    env.write("only.txt", "something else\n");
+    for id in [
+        env.git(&["rev-parse", &format!("{}:only.txt", text(&made["tree"]))]),
+        text(&made["tree"]),
+        text(&made["commit"]),
+    ] {
+        let file = object_file(&env, &id);
+        let recover = env!("CARGO_BIN_EXE_recover");
+        for errno in ["EACCES", "EMFILE"] {
+            for command in ["checkpoint verify", "rollback --to @1 --edits discard"] {
+                let ran = env.sh(&format!(
+                    "strace -f -o /dev/null -P {} -e trace=openat -e inject=openat:error={errno} {recover} {command}",
+                    file.display()
+                ));
+                assert_eq!(ran.code, 1, "{errno}: {command}: {ran:?}");
+                let named = file.to_string_lossy();
+                assert!(ran.stderr.contains(&*named), "{errno}: {command}: {ran:?}");
+            }
+        }
+    }
+    env.json(0, &["checkpoint", "verify"]);
+}
+
 // snapshot.md: what is left out is listed, by policy with exit 0, by failure with exit 3.
 #[test]
 fn what_is_left_out_is_listed() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::git::nested_refs::refs_of;
 use crate::git::refs::delete_refs;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
-use crate::git::{Repo, Result as GitResult, WorktreeLock};
+use crate::git::{self, Repo, Result as GitResult, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
 use crate::model::operation::OperationKind;
@@ -18,24 +18,37 @@ use super::super::checkpoint::record_of;
 use super::super::context::Context;
 use super::super::error::Result;
 use super::super::settle::adopt_one;
+use super::super::verify::doubt;
 use super::NestedCapture;
 
 /// What is missing or damaged of the nested checkpoints that a manifest links, as sentences.
-pub fn verify(context: &Context, outer: &Repo, links: &[Nested]) -> Vec<String> {
+pub fn verify(context: &Context, outer: &Repo, links: &[Nested]) -> GitResult<Vec<String>> {
     let mut problems = Vec::new();
     for link in links {
         let Some(commit) = &link.checkpoint else { continue };
-        let found = Repo::nested(outer, &link.path, context.home())
-            .and_then(|repo| load_checkpoint(&repo, commit).map(|stored| (repo, stored)))
-            .and_then(|(repo, stored)| {
-                let mut inside = stored.verify(&repo)?;
-                inside.extend(verify(context, &repo, &stored.manifest.nested));
-                Ok(inside)
-            });
-        let found = found.unwrap_or_else(|error| vec![error.to_string()]);
+        let found = match Repo::nested(outer, &link.path, context.home()) {
+            Ok(repo) => verify_one(context, &repo, commit)?,
+            Err(error) => vec![error.to_string()],
+        };
         problems.extend(found.into_iter().map(|problem| format!("nested repository {}: {problem}", link.path)));
     }
-    problems
+    Ok(problems)
+}
+
+fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Vec<String>> {
+    let found = load_checkpoint(repo, commit).and_then(|stored| {
+        let mut inside = stored.verify(repo)?;
+        inside.extend(verify(context, repo, &stored.manifest.nested)?);
+        Ok(inside)
+    });
+    let problems = match found {
+        Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => return Err(error),
+        found => found.unwrap_or_else(|error| vec![error.to_string()]),
+    };
+    if !problems.is_empty() {
+        doubt(repo);
+    }
+    Ok(problems)
 }
 
 /// Deletes the references in nested repositories of checkpoints that were pruned. One that cannot be deleted now goes

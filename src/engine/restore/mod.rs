@@ -19,6 +19,7 @@ use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::verify::doubt;
 use super::{checkpoint, settle};
 
 pub use carry_out::{CarryOut, finish_cut_off, restore_state_only};
@@ -93,6 +94,18 @@ pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
 /// Does what `request` makes of the state as it is once nobody else can change the work tree: two restores at once take
 /// place one after the other, and each is chosen and planned from what the other left.
 pub fn restore_with(
+    context: &Context,
+    kind: OperationKind,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    restore_chosen(context, kind, request).inspect_err(|error| {
+        if let (ErrorKind::Corrupt, false, Ok(repo)) = (error.kind, context.dry_run(), context.repo()) {
+            doubt(repo);
+        }
+    })
+}
+
+fn restore_chosen(
     context: &Context,
     kind: OperationKind,
     request: impl FnOnce(&State) -> Result<RestoreRequest>,

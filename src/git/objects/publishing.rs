@@ -99,13 +99,13 @@ impl ObjectWriter {
         if self.state().known.contains(&oid) {
             return Ok(true);
         }
-        self.with_tools(|tools| Ok(self.is_found(tools, oid, None)))
+        self.with_tools(|tools| Ok(self.is_sound(tools, oid)? && self.relies_on(oid, None)))
     }
 
-    /// Whether an object is in the real database and may be relied on; else it has to be written. `content` is what it
+    /// Whether an object that is in the real database may be relied on; else it has to be written. `content` is what it
     /// consists of, where that is at hand.
-    pub(super) fn is_found(&self, tools: &Tools, oid: Oid, content: Option<(ObjectType, &[u8])>) -> bool {
-        if self.collected.load(Ordering::Relaxed) || !tools.target.exists(oid) {
+    pub(super) fn relies_on(&self, oid: Oid, content: Option<(ObjectType, &[u8])>) -> bool {
+        if self.collected.load(Ordering::Relaxed) {
             return false;
         }
         let loose = self.refresh(oid);
@@ -179,12 +179,22 @@ impl ObjectWriter {
             let entry = if let Some((kind, data)) = content {
                 pack::entry(&mut tools.compress, *kind, data)
             } else {
-                let (kind, data) = tools.target.read(oid).ok_or_else(|| self.taken())?;
+                let (kind, data) = self.read(&tools, oid)?;
                 pack::entry(&mut tools.compress, kind, &data)
             };
             pack.append(oid, &entry.map_err(Error::at(&self.quarantine))?)?;
         }
         pack.finish(&self.objects().join("pack"))
+    }
+
+    /// Reads an object that was found. libgit2 never returns from a loose one that was cut short.
+    fn read(&self, tools: &Tools, oid: Oid) -> Result<(ObjectType, Vec<u8>)> {
+        for path in database::folders(&self.target).iter().map(|folder| publish::loose_path(folder, oid)) {
+            if path.exists() && !publish::is_whole(&path, oid).map_err(Error::at(&path))? {
+                return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
+            }
+        }
+        tools.target.read(oid).ok_or_else(|| self.taken())
     }
 
     fn taken(&self) -> Error {

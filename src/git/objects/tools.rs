@@ -42,9 +42,13 @@ impl Target {
         git2::Repository::open(objects.parent().unwrap_or(objects)).map(Self::Repository).map_err(failed())
     }
 
-    /// Kind and content of an object; `None` where it cannot be read.
+    /// Kind and content of an object; `None` where it cannot be read or is not what its id says.
     pub fn read(&self, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
-        let read = |odb: &Odb<'_>| odb.read(oid).ok().map(|object| (object.kind(), object.data().to_vec()));
+        let read = |odb: &Odb<'_>| {
+            let object = odb.read(oid).ok()?;
+            let whole = Oid::hash_object(object.kind(), object.data()).is_ok_and(|read| read == oid);
+            whole.then(|| (object.kind(), object.data().to_vec()))
+        };
         match self {
             Self::Odb(odb) => read(odb),
             Self::Repository(repository) => read(&repository.odb().ok()?),
