@@ -6,6 +6,7 @@ use std::io;
 
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
+use super::database::unread;
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
 use super::marked_lock::MarkedLock;
@@ -51,10 +52,9 @@ pub fn move_branch(
         return Err(Error::Unsupported { what: format!("{name} stands for another branch") });
     }
     if let Some(to) = to {
-        repo.database()?.check(parse_oid(to)?)?;
-        repo.inner
-            .find_commit(parse_oid(to)?)
-            .map_err(|error| Error::corrupt(format!("commit {to}: {}", error.message())))?;
+        let oid = parse_oid(to)?;
+        repo.database()?.check(oid)?;
+        repo.inner.find_commit(oid).map_err(|error| unread(oid, error))?;
         let entry = reflog::Entry { from: now.commit.as_ref(), to: Some(to), message };
         reflog::append(repo, name, &entry)?;
         if name != HEAD {
