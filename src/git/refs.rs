@@ -119,14 +119,40 @@ pub(super) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     folders.into_iter().try_for_each(sync_folder)
 }
 
-/// The names of all references of checkpoints, sorted; none of them is read.
+/// The names of all references of checkpoints, sorted. None of them is read, as libgit2's own listing does.
 pub fn ref_names(repo: &Repo) -> Result<Vec<String>> {
-    let mut all =
-        repo.inner.references_glob(&format!("{PREFIX}*")).map_err(Error::git("list the checkpoints' references"))?;
-    // A reference that is damaged or went away while they are listed is no reason to hide the others.
-    let mut names: Vec<String> = all.names().filter_map(|name| name.ok().map(str::to_owned)).collect();
-    names.sort();
-    Ok(names)
+    let mut names = BTreeSet::new();
+    let packed = repo.common_dir().join("packed-refs");
+    let text = present(fs::read(&packed)).map_err(Error::at(&packed))?.unwrap_or_default();
+    for line in text.split(|byte| *byte == b'\n') {
+        // `commit SP name`; other lines say more about the one before.
+        let name = line.split(|byte| *byte == b' ').nth(1).filter(|name| name.starts_with(PREFIX.as_bytes()));
+        names.extend(name.and_then(|name| std::str::from_utf8(name).ok()).map(str::to_owned));
+    }
+    let mut open = vec![PREFIX.trim_end_matches('/').to_owned()];
+    while let Some(name) = open.pop() {
+        let folder = repo.common_dir().join(&name);
+        // One that went away while they are listed is no reason to hide the others.
+        let Some(entries) = present(fs::read_dir(&folder)).map_err(Error::at(&folder))? else { continue };
+        for entry in entries {
+            let entry = entry.map_err(Error::at(&folder))?;
+            let Some(below) = entry.file_name().to_str().map(|below| format!("{name}/{below}")) else { continue };
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(below),
+                Ok(_) if !entry.file_name().as_encoded_bytes().ends_with(b".lock") => drop(names.insert(below)),
+                _ => {}
+            }
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// `None` for what is not there.
+fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 /// What a reference names; `None` if it is not there or cannot be read.

@@ -4,7 +4,9 @@ mod exclusive;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::durable::{FileLock, reap, write_atomic};
@@ -29,6 +31,16 @@ pub struct Store {
     lock_timeout: Duration,
     lane_file: PathBuf,
     twin: Option<Twin>,
+    recent: Arc<Mutex<Option<Recent>>>,
+}
+
+/// What this process read last, and where: a ledger only grows.
+#[derive(Debug)]
+struct Recent {
+    /// Device and number of the file.
+    file: (u64, u64),
+    ends_with: String,
+    loaded: Loaded,
 }
 
 /// The state as it was read.
@@ -78,7 +90,7 @@ impl Store {
     /// The state directory at `dir`; nothing is read or made yet.
     pub fn new(dir: PathBuf, lock_timeout: Duration) -> Self {
         let lane_file = dir.join("checkpoints.json");
-        Self { dir, lock_timeout, lane_file, twin: None }
+        Self { dir, lock_timeout, lane_file, twin: None, recent: Arc::default() }
     }
 
     /// With the lane records in this file (C1).
@@ -182,16 +194,32 @@ impl Store {
             }
             Err(error) => return Err(self.io("read")(error)),
         };
-        let length = file.metadata().map_err(self.io("read"))?.len();
+        let metadata = file.metadata().map_err(self.io("read"))?;
+        let (length, identity) = (metadata.len(), (metadata.dev(), metadata.ino()));
         if length == 0 {
             return Err(self.corrupt(1, "the file is empty"));
         }
-        let mut loaded = self.load_cache(&mut file, length).unwrap_or_default();
+        let known = self.recent(&mut file, length, identity).or_else(|| self.load_cache(&mut file, length));
+        let mut loaded = known.unwrap_or_default();
         file.seek(SeekFrom::Start(loaded.offset)).map_err(self.io("read"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(self.io("read"))?;
         self.fold(&mut loaded, &bytes)?;
+        if let Ok(ends_with) = read_end(&mut file, loaded.offset) {
+            *self.last() = Some(Recent { file: identity, ends_with, loaded: loaded.clone() });
+        }
         Ok(loaded)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Recent>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was read before of this very file, if it still goes on from there.
+    fn recent(&self, file: &mut File, length: u64, identity: (u64, u64)) -> Option<Loaded> {
+        let last = self.last();
+        let recent = last.as_ref().filter(|recent| recent.file == identity && recent.loaded.offset <= length)?;
+        (read_end(file, recent.loaded.offset).ok()? == recent.ends_with).then(|| recent.loaded.clone())
     }
 
     fn load_cache(&self, file: &mut File, length: u64) -> Option<Loaded> {
