@@ -169,8 +169,9 @@ fn escape_but(text: &str, plain: &[char]) -> String {
 
 /// Prints a document. A closed pipe is the caller's to ignore.
 pub fn write_json(document: &Value) -> io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(document)?;
+    text.push(b'\n');
     let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, document)?;
-    writeln!(out)?;
+    out.write_all(&text)?;
     out.flush()
 }

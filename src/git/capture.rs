@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 
 use super::assemble;
 use super::cache::Cache;
@@ -114,10 +115,16 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     let mut scan = scan::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
     read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
     scan.skipped.sort();
-    let made = assemble::trees(&writer, &cache, &scan)?;
+    let (made, index_tree) = std::thread::scope(|scope| {
+        let tree_of = |index: &UserIndex| index.tree(&mut trees::into_writer(&writer));
+        let index_tree = index.as_ref().map(|index| scope.spawn(move || tree_of(index)));
+        let made = assemble::trees(&writer, &cache, &scan);
+        (made, index_tree.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
+    });
+    let made = made?;
     let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
-    let index_tree = match &index {
-        Some(index) => index.tree(&mut trees::into_writer(&writer))?.map(|tree| ObjectId(tree.to_string())),
+    let index_tree = match index_tree {
+        Some(tree) => tree?.map(|tree| ObjectId(tree.to_string())),
         None => cache.header.index_tree.clone(),
     };
     let beside = assemble::beside(&scan, &made);

@@ -18,7 +18,6 @@ use std::sync::{Mutex, PoisonError};
 
 use flate2::read::ZlibDecoder;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
-use sha1::{Digest as _, Sha1};
 
 use super::error::{Error, Result};
 use super::pack;
@@ -63,10 +62,7 @@ impl<'r> Database<'r> {
             Some(object) => object,
             None => self.packed(oid)?,
         };
-        let mut hash = Sha1::new();
-        hash.update(pack::loose_head(object.kind, object.data.len() as u64));
-        hash.update(&object.data);
-        if hash.finalize().as_slice() == oid.as_bytes() {
+        if pack::id_of(object.kind, &object.data)? == oid {
             Ok(object)
         } else {
             Err(Error::corrupt(format!("object {oid} is damaged: it has the content of another")))

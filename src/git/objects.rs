@@ -171,9 +171,22 @@ impl ObjectWriter {
         self.with_tools(|tools| self.is_sound(tools, oid))
     }
 
+    /// Which of many objects are there.
+    pub fn contained(&self, oids: &[Oid]) -> Result<Vec<bool>> {
+        let known: Vec<bool> = {
+            let state = self.state();
+            oids.iter().map(|oid| state.known.contains(oid)).collect()
+        };
+        let there = |tools: &mut Tools, (oid, known): (&Oid, bool)| Ok(known || self.is_sound(tools, *oid)?);
+        self.with_tools(|tools| oids.iter().zip(known).map(|one| there(tools, one)).collect())
+    }
+
     /// Writes an object from memory, unless it is there.
     pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
-        let oid = Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?;
+        let oid = match kind {
+            ObjectType::Tree => pack::id_of(kind, data)?,
+            _ => Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?,
+        };
         if self.state().known.contains(&oid) {
             return Ok(oid);
         }

@@ -264,6 +264,15 @@ pub(super) fn loose(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> i
     Ok(out)
 }
 
+/// The id of an object, without a look for content that was made to collide: for what has to be that of a known id, and
+/// for trees, which are made here.
+pub(super) fn id_of(kind: ObjectType, data: &[u8]) -> Result<Oid> {
+    let mut hash = Sha1::new();
+    hash.update(loose_head(kind, data.len() as u64));
+    hash.update(data);
+    Oid::from_bytes(&hash.finalize()).map_err(Error::git("hash an object"))
+}
+
 /// What a loose object begins with, and what is hashed before the content.
 pub(super) fn loose_head(kind: ObjectType, size: u64) -> String {
     format!("{} {size}\0", kind.str())

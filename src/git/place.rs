@@ -10,13 +10,14 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use sha1::{Digest as _, Sha1};
 
 use super::content;
+use super::crew;
 use super::database::Database;
 use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
 use super::folders::Folders;
 use super::pack;
 use super::repository::Repo;
-use super::restore::{BATCH, BATCH_BYTES, Limits, Pending};
+use super::restore::{A_THREAD, BATCH, BATCH_BYTES, Limits, Pending};
 use super::trees::parse_oid;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind};
@@ -205,8 +206,15 @@ pub(super) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     let database = repo.database()?;
     let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
-    let written = plan.write.iter().try_fold(0, |sum, write| Ok::<_, Error>(sum + size(&write.entry)?))?;
-    if written <= free {
+    let threads = (plan.write.len() / A_THREAD).clamp(1, crew::size());
+    let portions = plan.write.chunks(A_THREAD).collect();
+    let written = crew::run(portions, threads, |portion: &[PlannedWrite], _, sum: &mut i128| {
+        for write in portion {
+            *sum += size(&write.entry)?;
+        }
+        Ok(())
+    })?;
+    if written.into_iter().sum::<i128>() <= free {
         return Ok(());
     }
     let mut used = 0_i128;

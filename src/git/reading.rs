@@ -1,5 +1,6 @@
 //! Finds the blob of every file whose content is not known, in several threads.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 
 use git2::Oid;
@@ -12,7 +13,7 @@ use super::dirs::{self, FileStat};
 use super::error::Result;
 use super::objects::ObjectWriter;
 use super::repository::Repo;
-use super::scan::{Content, Scan, git_mode};
+use super::scan::{Content, Item, Scan, git_mode};
 use super::seeds::Seeds;
 use super::user_index::UserIndex;
 use crate::model::path::{PathReason, RepoPath, UNREADABLE};
@@ -108,6 +109,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn portion(&self, portion: &[At], outcomes: &mut Vec<Outcome>) -> Result<()> {
         let mut open: Option<(usize, Option<OwnedFd>)> = None;
+        let seeded = self.seeded(portion);
         for at in portion {
             let folder = &self.scan.folders[at.0];
             let item = &self.scan.items[at.1];
@@ -115,7 +117,7 @@ impl Reader<'_> {
                 Content::Cached(oid) | Content::Known(oid) => {
                     Some(oid).filter(|oid| self.writer.holds(*oid).unwrap_or(false))
                 }
-                Content::Seeded(oid) => Some(oid).filter(|oid| self.is_content(*oid, item.stat.size)),
+                Content::Seeded(oid) => Some(oid).filter(|oid| seeded.contains(oid)),
                 Content::Unread | Content::Lost => None,
             };
             if let Some(oid) = known {
@@ -140,20 +142,21 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn stored(&self, oid: Oid) -> bool {
-        self.writer.contains(oid).unwrap_or(false)
-    }
-
-    /// Whether a blob of the index is the content of a file of this many bytes whose metadata git knows.
-    fn is_content(&self, oid: Oid, size: u64) -> bool {
-        match (self.seeds, &self.database) {
-            // The index itself keeps it from `git gc`.
-            (Seeds::Exact, _) => self.stored(oid),
-            (Seeds::SameSize, Some(database)) => {
-                database.size(oid).is_ok_and(|stored| stored == size) && (!self.writer.doubts() || self.stored(oid))
-            }
+    /// The blobs of the index that are the content of files whose metadata git knows.
+    fn seeded(&self, portion: &[At]) -> HashSet<Oid> {
+        let seed = |at: &At| match self.scan.items[at.1] {
+            Item { content: Content::Seeded(oid), stat, .. } => Some((oid, stat.size)),
+            _ => None,
+        };
+        let same_size = |(oid, size): &(Oid, u64)| match (self.seeds, &self.database) {
+            (Seeds::Exact, _) => true,
+            (Seeds::SameSize, Some(database)) => database.size(*oid).is_ok_and(|stored| stored == *size),
             _ => false,
-        }
+        };
+        let seeds: Vec<Oid> = portion.iter().filter_map(seed).filter(same_size).map(|(oid, _)| oid).collect();
+        // The index itself keeps them from `git gc`.
+        let there = self.writer.contained(&seeds).unwrap_or_else(|_| vec![false; seeds.len()]);
+        seeds.into_iter().zip(there).filter_map(|(oid, there)| there.then_some(oid)).collect()
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 
 /// And how many bytes.
 pub(super) const BATCH_BYTES: u64 = 64 << 20;
 /// So many files are worth a thread of their own.
-const A_THREAD: usize = 128;
+pub(super) const A_THREAD: usize = 128;
 
 /// What may stand at a path before it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

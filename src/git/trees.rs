@@ -11,6 +11,7 @@ use git2::{ObjectType, Oid};
 use super::database::{Database, Object};
 use super::error::{Error, Result};
 use super::objects::ObjectWriter;
+use super::pack;
 use crate::model::path::RepoPath;
 
 /// The git file mode of a tree.
@@ -31,7 +32,7 @@ pub(super) fn into_writer(writer: &ObjectWriter) -> impl FnMut(&[u8]) -> Result<
 
 /// Only says ids; nothing is written.
 pub(super) fn only_ids() -> impl FnMut(&[u8]) -> Result<Oid> {
-    |bytes| Oid::hash_object(ObjectType::Tree, bytes).map_err(Error::git("hash a tree"))
+    |bytes| pack::id_of(ObjectType::Tree, bytes)
 }
 
 /// Writes the trees of these paths. Where a path is both a file and a folder (a conflicted index), the folder wins.

@@ -50,6 +50,8 @@ class Bench:
         self.index = work / f"{root.name}.private-index"
         self.peak = 0.0
         self.count = 0
+        # No change is ever the same as one of an earlier run, whose objects are still there.
+        self.of_run = f"{time.time_ns():x}"
 
     def git(self, *args, index=None, folder=None):
         env = self.env | ({"GIT_INDEX_FILE": str(index)} if index else {})
@@ -94,6 +96,8 @@ class Bench:
             shutil.copy2(self.root / ".git/index", self.index)
         self.recover("checkpoint", "create")
         self.reference()
+        # What was written until here is no part of what is measured.
+        os.sync()
 
     def forget(self):
         """As if no checkpoint had ever been taken here."""
@@ -112,7 +116,7 @@ class Bench:
         self.count += 1
         for path in paths:
             with open(self.root / path, "ab") as file:
-                file.write(b"\nchange %d\n" % self.count)
+                file.write(f"\nchange {self.count} of {self.of_run}\n".encode())
 
     def put_back(self, paths):
         command = ["git", "checkout", "-q", "HEAD", "--pathspec-from-file=-", "--pathspec-file-nul"]
@@ -139,7 +143,7 @@ def changed(bench, runs, chosen):
         folders = [(bench.root / path).parent for path in files[:10]]
         new = [folder / f"new-file-{number}" for number, folder in enumerate(folders)]
         for path in new:
-            path.write_text(f"new in change {bench.count}\n")
+            path.write_text(f"new in change {bench.count} of {bench.of_run}\n")
         for path in files[10:]:
             (bench.root / path).unlink()
         return new
