@@ -14,6 +14,7 @@
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
 mod assemble;
+mod batch;
 pub mod branch_commit;
 pub mod bundle;
 mod cache;

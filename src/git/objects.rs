@@ -161,26 +161,6 @@ impl ObjectWriter {
         init_bare(&self.quarantine)
     }
 
-    /// Whether the object is there: written before, or in the real database or one that it borrows from.
-    ///
-    /// A pack that another process made meanwhile may be overlooked; the object is then written once more.
-    pub fn contains(&self, oid: Oid) -> Result<bool> {
-        if self.state().known.contains(&oid) {
-            return Ok(true);
-        }
-        self.with_tools(|tools| self.is_sound(tools, oid))
-    }
-
-    /// Which of many objects are there.
-    pub fn contained(&self, oids: &[Oid]) -> Result<Vec<bool>> {
-        let known: Vec<bool> = {
-            let state = self.state();
-            oids.iter().map(|oid| state.known.contains(oid)).collect()
-        };
-        let there = |tools: &mut Tools, (oid, known): (&Oid, bool)| Ok(known || self.is_sound(tools, *oid)?);
-        self.with_tools(|tools| oids.iter().zip(known).map(|one| there(tools, one)).collect())
-    }
-
     /// Writes an object from memory, unless it is there.
     pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
         let oid = match kind {
@@ -387,18 +367,6 @@ impl ObjectWriter {
         self.begin(state)?;
         state.count += 1;
         Ok(self.objects().join(format!("new-{}", state.count)))
-    }
-
-    /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git
-    /// gc` unpacks what nothing refers to before it is removed. Returns whether it is loose.
-    fn refresh(&self, oid: Oid) -> bool {
-        let path = publish::loose_path(&self.target, oid);
-        let Ok(modified) = fs::metadata(&path).and_then(|file| file.modified()) else { return false };
-        if SystemTime::now().duration_since(modified).is_ok_and(|age| age > FRESH) {
-            // Another user's file may be kept by its owner only; that is git's own limit as well.
-            let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
-        }
-        true
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

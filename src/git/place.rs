@@ -9,6 +9,7 @@ use git2::{ObjectType, Oid};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use sha1::{Digest as _, Sha1};
 
+use super::batch::{A_THREAD, BATCH, BATCH_BYTES};
 use super::content;
 use super::crew;
 use super::database::Database;
@@ -17,14 +18,10 @@ use super::error::{Error, Result};
 use super::folders::Folders;
 use super::pack;
 use super::repository::Repo;
-use super::restore::{A_THREAD, BATCH, BATCH_BYTES, Limits, Pending};
 use super::trees::parse_oid;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
-
-/// From this many files on, one sync of the whole file system is cheaper than one a file.
-const MANY: usize = 16;
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,82 +265,6 @@ pub(super) fn fill(database: &Database<'_>, dir: &OwnedFd, temp: &[u8], write: &
     }
     rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode)).map_err(|error| failed(error.into()))?;
     Ok(Some(file))
-}
-
-/// Temp files that are synced together and then renamed.
-#[derive(Default)]
-pub(super) struct Batch<'p> {
-    pub pending: Vec<Pending<'p>>,
-    /// Those that are open: all while they are few, then one of each file system. A symlink is only a name and has none.
-    open: Vec<(&'p RepoPath, File)>,
-    /// How many of them are files.
-    files: usize,
-    bytes: u64,
-    /// How many times the folder was another than that of the path before.
-    folders: usize,
-}
-
-impl<'p> Batch<'p> {
-    /// Adds a temp file; its descriptor is kept only as long as it is needed for the sync.
-    pub fn add(&mut self, pending: Pending<'p>, file: Option<File>) -> Result<()> {
-        let path = &pending.write.path;
-        let last = self.pending.last();
-        self.folders += usize::from(last.is_none_or(|last| !std::rc::Rc::ptr_eq(&last.dir, &pending.dir)));
-        self.pending.push(pending);
-        let Some(file) = file else { return Ok(()) };
-        self.files += 1;
-        self.bytes += dirs::stat_open(&file).map_err(|error| content::io_error(path, error))?.size;
-        self.open.push((path, file));
-        if cfg!(target_os = "linux") && self.files >= MANY {
-            // A mount inside the work tree is another file system, with a sync of its own.
-            let mut devices = BTreeSet::new();
-            let device = |file: &File| rustix::fs::fstat(file).map(|stat| stat.st_dev).ok();
-            self.open.retain(|(_, file)| device(file).is_none_or(|device| devices.insert(device)));
-        }
-        Ok(())
-    }
-
-    /// Whether it is time to sync it.
-    pub fn is_full(&self, limits: Limits) -> bool {
-        self.pending.len() >= limits.files
-            || self.bytes >= limits.bytes
-            || self.folders + self.open.len() >= limits.open
-    }
-
-    /// Makes the content of all of them durable.
-    pub fn sync(&mut self) -> Result<()> {
-        let mut sync = Sync::new(self.files);
-        let result = self.open.iter().try_for_each(|(path, file)| sync.add(path, file));
-        self.open.clear();
-        (self.files, self.bytes, self.folders) = (0, 0, 0);
-        result
-    }
-}
-
-/// Makes files or folders durable: each by itself while they are few, else whole file systems.
-pub(super) struct Sync {
-    many: bool,
-    synced: BTreeSet<u64>,
-}
-
-impl Sync {
-    /// For so many files or folders.
-    pub fn new(count: usize) -> Self {
-        Self { many: cfg!(target_os = "linux") && count >= MANY, synced: BTreeSet::new() }
-    }
-
-    /// Syncs an open one. All of them must have been written before the first is given.
-    pub fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
-        let failed = |error: rustix::io::Errno| content::io_error(path, error.into());
-        #[cfg(target_os = "linux")]
-        if self.many {
-            if self.synced.insert(rustix::fs::fstat(&file).map_err(failed)?.st_dev) {
-                rustix::fs::syncfs(&file).map_err(failed)?;
-            }
-            return Ok(());
-        }
-        rustix::fs::fsync(&file).map_err(failed)
-    }
 }
 
 /// Puts a temp file in its place. With `new` nothing may be there: it fails with `AlreadyExists`.

@@ -13,28 +13,22 @@ use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Mode};
 
+use super::batch::{A_THREAD, Batch, Limits, Pending, Sync};
 use super::content;
 use super::crew;
 use super::database::Database;
-use super::dirs::{self, FileStat};
+use super::dirs;
 use super::error::{Error, Result};
 use super::folders::Folders;
 use super::lock::WorktreeLock;
 use super::names;
-use super::place::{self, Batch};
+use super::place;
 use super::repository::Repo;
 use super::staying::HOLDS_OTHERS;
 use crate::durable::temporary_prefix;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::Entry;
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
-
-/// How many files at most are written between two syncs.
-pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 };
-/// And how many bytes.
-pub(super) const BATCH_BYTES: u64 = 64 << 20;
-/// So many files are worth a thread of their own.
-pub(super) const A_THREAD: usize = 128;
 
 /// What may stand at a path before it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,44 +110,6 @@ pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Ex
     }
     run.sync()?;
     Ok(run.done)
-}
-
-/// A file that is written beside its place.
-pub(super) struct Pending<'p> {
-    pub(super) write: &'p PlannedWrite,
-    pub(super) dir: Rc<OwnedFd>,
-    parent: RepoPath,
-    name: &'p [u8],
-    temp: String,
-    /// What was at its place when that was compared.
-    before: Option<FileStat>,
-}
-
-impl Pending<'_> {
-    fn discard(&self) {
-        // It is reaped later on if it cannot be removed now.
-        let _ = rustix::fs::unlinkat(&self.dir, self.temp.as_str(), AtFlags::empty());
-    }
-}
-
-/// How much is written between two syncs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub files: usize,
-    /// So much is on disk twice for a moment.
-    pub bytes: u64,
-    /// Descriptors of files and folders: half of what the process may open.
-    pub open: usize,
-}
-
-impl Limits {
-    /// For each of so many threads.
-    fn of(threads: usize) -> Self {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let open = limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX).clamp(8, 4096);
-        let of_one = |all: usize| (all / threads).max(4);
-        Self { files: of_one(BATCH), bytes: BATCH_BYTES / threads as u64, open: of_one(open) }
-    }
 }
 
 /// One thread's work.
@@ -398,7 +354,7 @@ impl<'r> Execution<'r> {
     fn sync(&mut self) -> Result<()> {
         let changed = std::mem::take(&mut self.changed);
         self.folders.forget();
-        let mut sync = place::Sync::new(changed.len());
+        let mut sync = Sync::new(changed.len());
         for folder in &changed {
             match self.folders.open(folder) {
                 Ok(dir) => sync.add(folder, &*dir)?,
