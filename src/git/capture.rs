@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 
-use super::assemble;
+use git2::Oid;
+
+use super::assemble::{self, Made};
 use super::cache::Cache;
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
@@ -12,13 +14,16 @@ use super::objects::ObjectWriter;
 use super::reading::read_files;
 use super::remember::{Recorded, Survey};
 use super::repository::Repo;
-use super::scan::{self, Scope};
+use super::scan::{self, Scan, Scope};
 use super::tree_lookup::KnownTrees;
 use super::trees;
 use super::user_index::{Identity, UserIndex};
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{EntryKind, ObjectId};
+
+/// An index with so many entries is worth a thread for its tree.
+const WORTH_A_THREAD: usize = 2048;
 
 /// How much a capture holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,16 +120,10 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     let mut scan = scan::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
     read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
     scan.skipped.sort();
-    let (made, index_tree) = std::thread::scope(|scope| {
-        let tree_of = |index: &UserIndex| index.tree(&mut trees::into_writer(&writer));
-        let index_tree = index.as_ref().map(|index| scope.spawn(move || tree_of(index)));
-        let made = assemble::trees(&writer, &cache, &scan);
-        (made, index_tree.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))))
-    });
-    let made = made?;
+    let (made, index_tree) = both_trees(&writer, &cache, &scan, index.as_ref())?;
     let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
-    let index_tree = match index_tree {
-        Some(tree) => tree?.map(|tree| ObjectId(tree.to_string())),
+    let index_tree = match &index {
+        Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
         None => cache.header.index_tree.clone(),
     };
     let beside = assemble::beside(&scan, &made);
@@ -154,6 +153,25 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         writer,
         trees: KnownTrees::default(),
         survey: RefCell::new(Some(Survey { scan, made, cache, index })),
+    })
+}
+
+/// Makes the trees of the work tree and, where it was read, the tree of the index: at the same time where they are large.
+fn both_trees(
+    writer: &ObjectWriter,
+    cache: &Cache,
+    scan: &Scan,
+    index: Option<&UserIndex>,
+) -> Result<(Vec<Made>, Option<Oid>)> {
+    let of_index = || index.map_or(Ok(None), |index| index.tree(&mut trees::into_writer(writer)));
+    if index.is_none_or(|index| index.len() < WORTH_A_THREAD) {
+        return Ok((assemble::trees(writer, cache, scan)?, of_index()?));
+    }
+    std::thread::scope(|scope| {
+        let of_index = scope.spawn(of_index);
+        let made = assemble::trees(writer, cache, scan);
+        let of_index = of_index.join().unwrap_or_else(|panic| resume_unwind(panic));
+        Ok((made?, of_index?))
     })
 }
 

@@ -225,6 +225,11 @@ impl UserIndex {
         }
     }
 
+    /// How many paths it holds.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The entries directly in a folder.
     pub fn folder(&self, folder: &[u8]) -> Inside<'_> {
         Inside { index: self, entries: self.folders.get(folder).map_or(&[], Vec::as_slice) }

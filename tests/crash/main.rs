@@ -145,6 +145,8 @@ fn calls(case: &Case) -> BTreeSet<Point> {
         // The temporary folder may lie in one of them.
         let own = named(&env.root().to_string_lossy());
         let system = !own && ["/lib", "/usr", "/etc", "/proc", "/sys", "/dev"].into_iter().any(named);
+        // Libraries are looked for in whatever folders the environment names.
+        let system = system || rest.contains(".so.") || rest.contains(".so\"");
         let changes = call != "openat" || rest.contains("O_CREAT");
         if !system {
             points.insert(Point { call, when: *when, changes });
