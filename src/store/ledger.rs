@@ -4,7 +4,6 @@ mod exclusive;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,12 +33,13 @@ pub struct Store {
     recent: Arc<Mutex<Option<Recent>>>,
 }
 
-/// What this process read last, and where: a ledger only grows.
+/// What this process read last: nothing of it is folded twice while it is there unchanged.
 #[derive(Debug)]
 struct Recent {
-    /// Device and number of the file.
-    file: (u64, u64),
-    ends_with: String,
+    /// Where `bytes` begin: what is before was taken from the cache.
+    begin: u64,
+    /// The lines that were folded, and the end of what is before them.
+    bytes: Vec<u8>,
     loaded: Loaded,
 }
 
@@ -194,20 +194,30 @@ impl Store {
             }
             Err(error) => return Err(self.io("read")(error)),
         };
-        let metadata = file.metadata().map_err(self.io("read"))?;
-        let (length, identity) = (metadata.len(), (metadata.dev(), metadata.ino()));
+        let length = file.metadata().map_err(self.io("read"))?.len();
         if length == 0 {
             return Err(self.corrupt(1, "the file is empty"));
         }
-        let known = self.recent(&mut file, length, identity).or_else(|| self.load_cache(&mut file, length));
-        let mut loaded = known.unwrap_or_default();
-        file.seek(SeekFrom::Start(loaded.offset)).map_err(self.io("read"))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(self.io("read"))?;
-        self.fold(&mut loaded, &bytes)?;
-        if let Ok(ends_with) = read_end(&mut file, loaded.offset) {
-            *self.last() = Some(Recent { file: identity, ends_with, loaded: loaded.clone() });
-        }
+        let recent = self.last().take().filter(|recent| recent.loaded.beyond_cache < CACHE_EVERY);
+        let recent = match recent {
+            Some(recent) => {
+                let bytes = self.read_from(&mut file, recent.begin)?;
+                bytes.starts_with(&recent.bytes).then_some((recent.begin, bytes, recent.loaded))
+            }
+            None => None,
+        };
+        let (begin, mut bytes, mut loaded) = match recent {
+            Some(recent) => recent,
+            None => {
+                let loaded = self.load_cache(&mut file, length).unwrap_or_default();
+                let begin = loaded.offset.saturating_sub(END_LENGTH as u64);
+                (begin, self.read_from(&mut file, begin)?, loaded)
+            }
+        };
+        let folded = usize::try_from(loaded.offset - begin).unwrap_or(usize::MAX);
+        self.fold(&mut loaded, bytes.get(folded..).unwrap_or_default())?;
+        bytes.truncate(bytes.len() - usize::try_from(loaded.torn).unwrap_or(0));
+        *self.last() = Some(Recent { begin, bytes, loaded: loaded.clone() });
         Ok(loaded)
     }
 
@@ -215,11 +225,10 @@ impl Store {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was read before of this very file, if it still goes on from there.
-    fn recent(&self, file: &mut File, length: u64, identity: (u64, u64)) -> Option<Loaded> {
-        let last = self.last();
-        let recent = last.as_ref().filter(|recent| recent.file == identity && recent.loaded.offset <= length)?;
-        (read_end(file, recent.loaded.offset).ok()? == recent.ends_with).then(|| recent.loaded.clone())
+    fn read_from(&self, file: &mut File, begin: u64) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        let read = file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_to_end(&mut bytes));
+        read.map(|_| bytes).map_err(self.io("read"))
     }
 
     fn load_cache(&self, file: &mut File, length: u64) -> Option<Loaded> {

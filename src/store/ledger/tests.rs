@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::model::run::RunSpec;
 use crate::model::time::Timestamp;
@@ -145,4 +147,153 @@ fn a_ledger_that_is_set_back_from_outside_takes_no_budget_with_it() {
     fs::remove_file(store.ledger_path()).unwrap();
     fs::write(store.ledger_path(), b"").unwrap();
     assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })));
+}
+
+#[test]
+fn what_another_process_appends_is_seen() {
+    let (_folder, store) = store();
+    let other = Store::new(store.dir().to_owned(), Duration::from_secs(5));
+    for round in 1..=3 {
+        other.lock().unwrap().append(now(), vec![created(&format!("other {round}"))]).unwrap();
+        assert_eq!(store.load().unwrap().state.runs.len(), 2 * round - 1);
+        store.lock().unwrap().append(now(), vec![created(&format!("own {round}"))]).unwrap();
+        assert_eq!(other.load().unwrap().state, store.load().unwrap().state);
+    }
+}
+
+#[test]
+fn a_process_that_appends_for_long_goes_on_from_the_newest_cache() {
+    let (_folder, store) = store();
+    for index in 0..CACHE_EVERY + 20 {
+        store.lock().unwrap().append(now(), vec![created(&format!("run-{index}"))]).unwrap();
+    }
+    let loaded = store.load().unwrap();
+    assert!(loaded.beyond_cache < CACHE_EVERY, "{}", loaded.beyond_cache);
+    let written = || fs::metadata(store.cache_path()).map(|found| std::os::unix::fs::MetadataExt::ino(&found)).unwrap();
+    let before = written();
+    store.lock().unwrap().append(now(), vec![created("one more")]).unwrap();
+    assert_eq!(written(), before, "the cache is not renewed each time");
+}
+
+/// What becomes of a ledger between two looks at it.
+#[derive(Clone, Debug)]
+enum Fate {
+    /// Whole lines, of one of several kinds.
+    Append(u8, u8),
+    /// A part of a line, in percent.
+    Torn(u8),
+    /// The second name of a file that begins with so many of the same lines and goes on with others.
+    Replace(u8, u8, u8),
+    /// The same without another file.
+    Rewrite(u8, u8, u8),
+    /// Cut to so many percent.
+    Truncate(u8),
+    /// A line becomes one of another kind, as long as it.
+    Exchange(u8, u8),
+    /// A byte at so many percent.
+    Flip(u8),
+    Remove,
+    /// By the program.
+    Record,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        4 => (0..3_u8, 1..4_u8).prop_map(|(kind, count)| Fate::Append(kind, count)),
+        1 => (1..100_u8).prop_map(Fate::Torn),
+        2 => (0..8_u8, 0..3_u8, 0..5_u8).prop_map(|(kept, kind, more)| Fate::Replace(kept, kind, more)),
+        2 => (0..8_u8, 0..3_u8, 0..5_u8).prop_map(|(kept, kind, more)| Fate::Rewrite(kept, kind, more)),
+        1 => (0..=100_u8).prop_map(Fate::Truncate),
+        2 => (0..8_u8, 0..3_u8).prop_map(|(at, kind)| Fate::Exchange(at, kind)),
+        1 => (0..100_u8).prop_map(Fate::Flip),
+        1 => Just(Fate::Remove),
+        2 => Just(Fate::Record),
+    ]
+}
+
+/// A whole line. Those of one number are of the same length, whatever their kind.
+fn line_of(seq: usize, kind: u8) -> Vec<u8> {
+    let NewEvent { run, source, payload } = created(&format!("{kind}-{seq}"));
+    let event = Event { seq: seq as u64, at: now(), schema: EVENT_SCHEMA, run, source, payload };
+    line::encode(&event).unwrap().into_bytes()
+}
+
+fn befall(store: &Store, fate: &Fate) {
+    let path = store.ledger_path();
+    let mut bytes = fs::read(&path).unwrap_or_default();
+    let lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let percent = |part: u8| bytes.len() * usize::from(part) / 100;
+    let others = |kept: u8, kind: u8, more: u8| {
+        let kept = usize::from(kept).min(lines.len());
+        let more = (kept + 1..=kept + usize::from(more)).flat_map(|seq| line_of(seq, kind));
+        lines[..kept].concat().into_iter().chain(more).collect::<Vec<u8>>()
+    };
+    match *fate {
+        Fate::Append(kind, count) => {
+            let first = lines.len() + 1;
+            bytes.extend((first..first + usize::from(count)).flat_map(|seq| line_of(seq, kind)));
+        }
+        Fate::Torn(part) => {
+            let line = line_of(lines.len() + 1, 0);
+            bytes.extend_from_slice(&line[..line.len() * usize::from(part) / 100]);
+        }
+        Fate::Replace(kept, kind, more) => {
+            let draft = path.with_extension("draft");
+            fs::write(&draft, others(kept, kind, more)).unwrap();
+            return fs::rename(draft, path).unwrap();
+        }
+        Fate::Rewrite(kept, kind, more) => bytes = others(kept, kind, more),
+        Fate::Truncate(part) => bytes.truncate(percent(part)),
+        Fate::Exchange(at, kind) => {
+            let at = usize::from(at);
+            bytes = lines
+                .iter()
+                .enumerate()
+                .flat_map(|(n, line)| if n == at { line_of(n + 1, kind) } else { line.clone() })
+                .collect();
+        }
+        Fate::Flip(part) => {
+            let at = percent(part);
+            bytes.get_mut(at).into_iter().for_each(|byte| *byte ^= 1);
+        }
+        Fate::Remove => return drop(fs::remove_file(path)),
+        Fate::Record => {
+            let other = Store::new(store.dir().to_owned(), Duration::from_secs(5));
+            if let Ok(mut ledger) = other.lock() {
+                ledger.append(now(), vec![created("recorded")]).unwrap();
+            }
+            return;
+        }
+    }
+    // The same file as before, where there was one.
+    fs::write(path, bytes).unwrap();
+}
+
+/// All that a load says.
+fn seen(store: &Store) -> Result<(State, Option<u32>, [u64; 3]), String> {
+    let loaded = store.load().map_err(|error| error.to_string())?;
+    Ok((loaded.state, loaded.newer, [loaded.offset, loaded.lines, loaded.torn]))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn who_read_before_sees_what_a_newcomer_sees(cached in any::<bool>(), fates in prop::collection::vec(fate(), 1..12)) {
+        let (_folder, store) = store();
+        store.create_dirs().unwrap();
+        let mut ledger = store.lock().unwrap();
+        ledger.append(now(), vec![created("0-1"), created("0-2"), created("0-3")]).unwrap();
+        if cached {
+            ledger.loaded.beyond_cache = CACHE_EVERY;
+            ledger.append(now(), vec![created("cached")]).unwrap();
+            assert!(store.cache_path().exists());
+        }
+        drop(ledger);
+        for fate in fates {
+            befall(&store, &fate);
+            let newcomer = Store::new(store.dir().to_owned(), Duration::from_secs(5));
+            prop_assert_eq!(seen(&store), seen(&newcomer), "{:?}", fate);
+        }
+    }
 }
