@@ -2,9 +2,10 @@
 //!
 //! git's own protocol is kept: who holds `index.lock` (see `marked_lock`) may replace the index, by rename.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use git2::{Index, IndexEntry, IndexTime, Oid};
 use super::dirs;
 use super::error::{Error, Result};
 use super::folders::Folders;
+use super::index_file::IndexEntryRef;
 use super::index_file::patch::{EntryStat, IndexPatch};
 use super::lock::WorktreeLock;
 use super::marked_lock::MarkedLock;
@@ -75,6 +77,12 @@ impl LockedIndex {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(&self.index, error)),
         }
+    }
+
+    /// The second in which the index was written, in 32 bits.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn written(&self) -> Result<u32> {
+        fs::metadata(&self.index).map(|found| found.mtime() as u32).map_err(Error::at(&self.index))
     }
 
     /// Puts the index that these bytes are in place of what is there; `None` is none.
@@ -154,10 +162,25 @@ pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], time
         other => other?,
     };
     let mut folders = Folders::new(dirs::open_root(repo.workdir())?);
+    let mut set = BTreeSet::new();
     for path in paths {
         let found = index.entry(path.as_bytes()).map(|entry| (entry.mode, entry.oid));
         if let Some(stat) = found.and_then(|(mode, oid)| content_of(&mut folders, path, mode, oid)) {
             index.set(path.as_bytes(), &stat);
+            set.insert(path);
+        }
+    }
+    if set.is_empty() {
+        return Ok(());
+    }
+    // A file that was changed in the second in which the index was written may look as if it was not. git knows from the
+    // age of the index, which is about to be younger.
+    let young: Vec<RepoPath> = index.young(locked.written()?).map(RepoPath::new).collect();
+    for path in young.iter().filter(|path| !set.contains(path)) {
+        let looks_unchanged = index.entry(path.as_bytes()).filter(|entry| looks_like(&mut folders, path, entry));
+        let Some((mode, oid)) = looks_unchanged.map(|entry| (entry.mode, entry.oid)) else { continue };
+        if content_of(&mut folders, path, mode, oid).is_none() {
+            index.doubt(path.as_bytes());
         }
     }
     match index.finish() {
@@ -245,6 +268,16 @@ fn refresh(folders: &mut Folders, path: &RepoPath, entry: &mut IndexEntry) {
 #[allow(clippy::cast_possible_wrap)]
 fn time((seconds, nanos): (u32, u32)) -> IndexTime {
     IndexTime::new(seconds as i32, nanos)
+}
+
+/// Whether size and time of a file are those of its entry.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn looks_like(folders: &mut Folders, path: &RepoPath, entry: &IndexEntryRef<'_>) -> bool {
+    let (parent, name) = dirs::split(path);
+    let stat = folders.open(&parent).and_then(|dir| dirs::stat(&dir, name));
+    stat.ok().flatten().is_some_and(|stat| {
+        stat.size as u32 == entry.size && stat.mtime.div_euclid(1_000_000_000) as u32 == entry.mtime.0
+    })
 }
 
 /// The metadata of a file that has this git file mode and this content. git keeps 32 bits of each number.

@@ -3,7 +3,8 @@
 
 use sha1::{Digest as _, Sha1};
 
-use super::{Error, HASH, IndexEntryRef, IndexFile, Result};
+use super::super::user_index::GITLINK;
+use super::{Error, HASH, IndexEntryRef, IndexFile, Result, SPARSE_FOLDER};
 
 /// Metadata of a file as an entry keeps it. Times are seconds and nanoseconds; all numbers are cut to 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,23 @@ impl IndexPatch {
             self.bytes[at + offset..at + offset + 4].copy_from_slice(&value.to_be_bytes());
         }
         self.changed = true;
+    }
+
+    /// Entries that git takes for unchanged only after a look at the content, as their files are no older than the index,
+    /// which was written in this second.
+    pub fn young(&self, written: u32) -> impl Iterator<Item = &[u8]> {
+        let young = self.file.records.iter().filter(move |record| {
+            let (entry, file) = (self.file.entry(record), record.mode != GITLINK && record.mode != SPARSE_FOLDER);
+            file && entry.stage == 0 && entry.size != 0 && entry.mtime.0 >= written
+        });
+        young.map(|record| self.file.path(record))
+    }
+
+    /// Makes git look at the content of a path, as git itself does: by a size of 0. Written with the next [`Self::set`].
+    pub fn doubt(&mut self, path: &[u8]) {
+        let Some(position) = self.position(path) else { return };
+        let at = self.file.records[position].at as usize;
+        self.bytes[at + 36..at + 40].fill(0);
     }
 
     /// The bytes with a checksum that is right, unless git was told to write none; `None` if nothing was set.
