@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use git2::Oid;
+use git2::{Oid, Reference};
 
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
@@ -137,10 +137,14 @@ pub fn ref_names(repo: &Repo) -> Result<Vec<String>> {
         for entry in entries {
             let entry = entry.map_err(Error::at(&folder))?;
             let Some(below) = entry.file_name().to_str().map(|below| format!("{name}/{below}")) else { continue };
+            // Locks and what other programs leave (`.x`) are no references.
+            if !Reference::is_valid_name(&below) {
+                continue;
+            }
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => open.push(below),
-                Ok(_) if !entry.file_name().as_encoded_bytes().ends_with(b".lock") => drop(names.insert(below)),
-                _ => {}
+                Ok(_) => drop(names.insert(below)),
+                Err(_) => {}
             }
         }
     }

@@ -2,7 +2,7 @@ use std::fs;
 use std::time::Duration;
 
 use recover::git::capture::capture;
-use recover::git::refs::{delete_refs, list_refs, ref_name, set_ref};
+use recover::git::refs::{delete_refs, list_refs, ref_name, ref_names, set_ref};
 use recover::git::restore::{Expect, execute};
 use recover::git::{Error, Repo, WorktreeLock};
 use recover::model::manifest::CaptureRules;
@@ -129,6 +129,64 @@ fn references_are_set_once_and_listed() {
     delete_refs(&repo, &lock, &[name]).unwrap();
     assert!(delete_refs(&repo, &lock, &["refs/heads/main".to_owned()]).is_err());
     assert_eq!(list_refs(&repo).unwrap().0.len(), 1);
+}
+
+#[test]
+fn names_of_references_are_those_that_git_lists() {
+    let bench = Bench::with_commit();
+    bench.commit("another");
+    bench.write(".git/info/exclude", "linked\n");
+    bench.git(&["worktree", "add", "-q", "linked"]);
+    let linked = Repo::discover(&bench.path("linked"), None).unwrap();
+    let repo = bench.repo();
+    let check = |count: usize| {
+        let listed = bench.git(&["for-each-ref", "--format=%(refname)", "refs/recover"]);
+        let listed: Vec<&str> = listed.lines().collect();
+        assert_eq!(listed.len(), count, "{listed:?}");
+        assert_eq!(ref_names(&repo).unwrap(), listed);
+        assert_eq!(ref_names(&linked).unwrap(), listed, "in a linked worktree");
+    };
+    let set = |name: &str, to: &str| bench.git(&["update-ref", &format!("refs/recover/{name}"), to]);
+    check(0);
+    for name in ["run/b", "run/a", "run-1/a", "run.1/a", "run0/%20", "deep/er/and/deeper", "\u{e9}/\u{e9}"] {
+        set(name, "HEAD");
+    }
+    check(7);
+    // Others with the same beginning.
+    bench.git(&["update-ref", "refs/recovered", "HEAD"]);
+    bench.git(&["update-ref", "refs/recover-y/x", "HEAD"]);
+    bench.git(&["branch", "refs/recover/x"]);
+    bench.git(&["tag", "-a", "-m", "tag", "v1"]);
+    bench.git(&["update-ref", "refs/recover/run/tag", "v1"]);
+    check(8);
+    bench.git(&["pack-refs", "--all"]);
+    let packed = String::from_utf8(bench.read(".git/packed-refs")).unwrap();
+    assert!(
+        packed.contains("\n^")
+            && packed.contains(" refs/recover/run/tag\n")
+            && !bench.exists(".git/refs/recover/run/a")
+    );
+    check(8);
+    // Both packed and not, one only not, one no more.
+    set("run/a", "HEAD~1");
+    set("run/c", "HEAD");
+    bench.git(&["update-ref", "-d", "refs/recover/run/b"]);
+    check(8);
+    // What others leave.
+    fs::create_dir_all(bench.path(".git/refs/recover/empty/er")).unwrap();
+    let id = bench.git(&["rev-parse", "HEAD"]);
+    for name in ["run/a.lock", "run/new.lock", "folder.lock/a", "run/.hidden", ".folder/a", "run/a~1", "run/a b"] {
+        bench.write(format!(".git/refs/recover/{name}"), &id);
+    }
+    bench.write(".git/packed-refs.lock", &id);
+    check(8);
+    // None of ours, but git lists it: bytes that are no text.
+    bench.write(b".git/refs/recover/run/\xff", &id);
+    bench.write(b".git/refs/recover/\xff/a", &id);
+    assert_eq!(ref_names(&repo).unwrap().len(), 8);
+    fs::remove_file(bench.path(".git/packed-refs.lock")).unwrap();
+    bench.git(&["pack-refs", "--all"]);
+    assert_eq!(ref_names(&repo).unwrap().len(), 8);
 }
 
 #[test]
