@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
@@ -369,4 +370,61 @@ fn what_is_right_already_is_not_written_again_after_a_cut() {
     let repo = bench.repo();
     let done = execute(&repo, &Bench::lock(&repo), &plan, Expect::CutOff).unwrap();
     assert_eq!((done.written, inode()), (vec![RepoPath::from("file")], before));
+}
+
+#[test]
+fn one_conflict_among_many_files_leaves_nothing_half_way() {
+    let bench = Bench::with_commit();
+    let path = |n: usize| format!("d{}/f{n:03}", n / 50);
+    let all = || (0..600).map(path);
+    let content = |n: usize, time: &str| format!("{time} {n}\n").repeat(n % 7 + 1);
+    (0..600).for_each(|n| bench.write(path(n), content(n, "then")));
+    let stored = bench.checkpoint();
+    // Some are overwritten, some made again.
+    for n in 0..600 {
+        if n % 5 == 0 { fs::remove_file(bench.path(path(n))).unwrap() } else { bench.write(path(n), content(n, "now")) }
+    }
+    let before: Vec<_> = all().map(|path| fs::read(bench.path(path)).ok()).collect();
+    let temps = || {
+        let mut open = vec![bench.root.clone()];
+        let mut names = BTreeSet::new();
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                if entry.file_type().unwrap().is_dir() {
+                    open.push(entry.path());
+                }
+                names.extend(entry.file_name().into_string().ok().filter(|name| name.contains("recover-tmp")));
+            }
+        }
+        names
+    };
+    // In the first and the last half, by each of the threads.
+    for changed in [451, 599, 101] {
+        let mut plan = RestorePlan::default();
+        let error = bench
+            .restore_with(&stored, &Selection::all(), &mut |planned, _| {
+                plan = planned.clone();
+                bench.write(path(changed), "edited meanwhile");
+            })
+            .unwrap_err();
+        assert_eq!(plan.write.len(), 600);
+        assert!(matches!(&error, Error::Conflict { paths } if paths[0].path.to_lossy() == path(changed)), "{error}");
+        for n in (0..600).filter(|n| *n != changed) {
+            let found = fs::read(bench.path(path(n))).ok();
+            assert!(found == before[n] || found == Some(content(n, "then").into_bytes()), "{n} is half-way");
+        }
+        assert_eq!(temps(), BTreeSet::new());
+        // The caller reverts what was done.
+        let repo = bench.repo();
+        let done = execute(&repo, &Bench::lock(&repo), &plan.invert(), Expect::CutOff).unwrap();
+        assert_eq!(done.kept.iter().map(|kept| kept.path.to_lossy().into_owned()).collect::<Vec<_>>(), [path(changed)]);
+        assert_eq!(bench.read(path(changed)), b"edited meanwhile");
+        bench.write(path(changed), before[changed].as_ref().unwrap());
+        let after: Vec<_> = all().map(|path| fs::read(bench.path(path)).ok()).collect();
+        assert!(after == before);
+        assert_eq!(temps(), BTreeSet::new());
+    }
+    bench.restore(&stored).unwrap();
+    (0..600).for_each(|n| assert_eq!(bench.read(path(n)), content(n, "then").into_bytes()));
+    assert_eq!(temps(), BTreeSet::new());
 }
