@@ -223,3 +223,6 @@ impl<'a> Collected<'a> {
         Snapshot { entries: self.entries, dirs, skipped }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -228,3 +228,43 @@ pub(super) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> Result<Op
 pub(super) fn parse_oid(id: &crate::model::snapshot::ObjectId) -> Result<Oid> {
     Oid::from_str(&id.0).map_err(|_| Error::corrupt(format!("'{id}' is not an object id")))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NAMES: [&str; 7] = ["a", "a-", "a.", "a.b", "a0", "b", "\u{e9}"];
+
+    /// Entries by what git sorts them by.
+    fn entries() -> impl Strategy<Value = BTreeMap<Vec<u8>, (&'static str, u32, u8)>> {
+        let mode = prop::sample::select(vec![TREE, 0o100_644, 0o100_755, 0o120_000]);
+        let entries = prop::collection::vec((prop::sample::select(NAMES.to_vec()), mode, 0..2_u8), 0..12);
+        entries.prop_map(|entries| {
+            let by_name: BTreeMap<_, _> = entries.into_iter().map(|(name, mode, id)| (name, (mode, id))).collect();
+            let key = |name: &str, mode| [name.as_bytes(), if mode == TREE { b"/" } else { b"" }].concat();
+            by_name.into_iter().map(|(name, (mode, id))| (key(name, mode), (name, mode, id))).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_is_unlike_is_all_that_is_not_the_same(a in entries(), b in entries()) {
+            let entry = |(name, mode, id): (&'static str, u32, u8)| {
+                TreeEntry { name: name.as_bytes(), mode, oid: Oid::from_bytes(&[id; 20]).unwrap() }
+            };
+            let [one, other] = [&a, &b].map(|entries| {
+                let mut level = Level::default();
+                entries.values().rev().map(|found| entry(*found)).for_each(|e| level.add(e.name, e.mode, e.oid));
+                Tree::parse(level.into_bytes()).unwrap()
+            });
+            let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+            let pairs = keys.into_iter().map(|key| [&a, &b].map(|side| side.get(key).copied().map(entry)));
+            let expected: Vec<_> = pairs.filter(|[a, b]| a != b).map(|[a, b]| (a, b)).collect();
+            prop_assert_eq!(one.unlike(&other).collect::<Vec<_>>(), expected);
+        }
+    }
+}

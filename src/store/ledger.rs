@@ -198,31 +198,39 @@ impl Store {
         if length == 0 {
             return Err(self.corrupt(1, "the file is empty"));
         }
-        let recent = self.last().take().filter(|recent| recent.loaded.beyond_cache < CACHE_EVERY);
-        let recent = match recent {
-            Some(recent) => {
-                let bytes = self.read_from(&mut file, recent.begin)?;
-                bytes.starts_with(&recent.bytes).then_some((recent.begin, bytes, recent.loaded))
-            }
-            None => None,
-        };
-        let (begin, mut bytes, mut loaded) = match recent {
+        let begun = match self.recent(&mut file)? {
             Some(recent) => recent,
-            None => {
-                let loaded = self.load_cache(&mut file, length).unwrap_or_default();
-                let begin = loaded.offset.saturating_sub(END_LENGTH as u64);
-                (begin, self.read_from(&mut file, begin)?, loaded)
-            }
+            None => self.cached(&mut file, length)?,
         };
+        let Recent { begin, mut bytes, mut loaded } = begun;
         let folded = usize::try_from(loaded.offset - begin).unwrap_or(usize::MAX);
         self.fold(&mut loaded, bytes.get(folded..).unwrap_or_default())?;
-        bytes.truncate(bytes.len() - usize::try_from(loaded.torn).unwrap_or(0));
-        *self.last() = Some(Recent { begin, bytes, loaded: loaded.clone() });
+        let whole = usize::try_from(loaded.offset - begin).unwrap_or(usize::MAX);
+        bytes.truncate(whole);
+        // Shorter only if it was cut in this very moment.
+        if bytes.len() == whole {
+            *self.last() = Some(Recent { begin, bytes, loaded: loaded.clone() });
+        }
         Ok(loaded)
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Recent>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was read before, with all that the file holds from there on now, if it only grew.
+    fn recent(&self, file: &mut File) -> Result<Option<Recent>, StoreError> {
+        let recent = self.last().take().filter(|recent| recent.loaded.beyond_cache < CACHE_EVERY);
+        let Some(recent) = recent else { return Ok(None) };
+        let bytes = self.read_from(file, recent.begin)?;
+        Ok(bytes.starts_with(&recent.bytes).then_some(Recent { bytes, ..recent }))
+    }
+
+    /// What the cache says, with all that the file holds from there on.
+    fn cached(&self, file: &mut File, length: u64) -> Result<Recent, StoreError> {
+        let loaded = self.load_cache(file, length).unwrap_or_default();
+        let begin = loaded.offset.saturating_sub(END_LENGTH as u64);
+        Ok(Recent { begin, bytes: self.read_from(file, begin)?, loaded })
     }
 
     fn read_from(&self, file: &mut File, begin: u64) -> Result<Vec<u8>, StoreError> {
