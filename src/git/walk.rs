@@ -228,11 +228,13 @@ impl<'a> Walk<'a> {
             scan.other(folder, name, what);
             if what == Other::Folder {
                 let path = folder.path.join(name);
-                let Some(inside) = self.cache.folder(path.as_bytes()) else {
+                let inside = self.cache.folder(path.as_bytes());
+                let flags = inside.map(|inside| (inside.flags & flag::IGNORED != 0, inside.flags & flag::WANTED != 0));
+                // An ignored one may have been taken on request, which holds for one capture.
+                let Some((ignored, wanted)) = flags.filter(|flags| *flags != (true, true)) else {
                     scan.forget(folder);
                     return Ok(false);
                 };
-                let (ignored, wanted) = (inside.flags & flag::IGNORED != 0, inside.flags & flag::WANTED != 0);
                 tasks.push(here.below(name, path, ignored, wanted));
             }
         }

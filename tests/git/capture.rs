@@ -47,6 +47,29 @@ fn ignored_is_left_out_but_tracked_is_taken() {
 }
 
 #[test]
+fn what_one_capture_takes_on_request_the_next_leaves_out() {
+    let bench = Bench::new();
+    bench.write(".gitignore", "*.ign\n");
+    bench.write("in/kept", "x");
+    fs::create_dir_all(bench.path("one/empty.ign")).unwrap();
+    bench.write("two/file.ign", "y");
+    bench.write("three/deep.ign/file", "z");
+    bench.checkpoint();
+    // What the cache says of a folder counts once its times are old enough.
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    let by_rules = bench.capture().tree;
+    let asked = ["one/empty.ign", "two/file.ign", "three/deep.ign/file"].map(RepoPath::new);
+    let more = bench.checkpoint_of(&[], &asked.iter().cloned().collect());
+    for path in &asked {
+        assert!(more.snapshot(&bench.repo()).unwrap().entries.contains_key(path), "{path}");
+    }
+    assert_eq!(bench.capture().tree, by_rules);
+    let empty: Vec<RepoPath> =
+        bench.checkpoint().manifest.empty_folders.into_iter().map(|folder| folder.path).collect();
+    assert_eq!(empty, ["one", "three", "two"].map(RepoPath::new));
+}
+
+#[test]
 fn assume_unchanged_and_skip_worktree_files_are_taken() {
     let bench = Bench::with_commit();
     bench.write("assumed", "1");
