@@ -63,17 +63,20 @@ impl FileLock {
     }
 }
 
+/// The holder's line replaces the one before. The file is not emptied first: to free its block and to get another takes
+/// a file system longer than all the rest of the lock.
 fn name_holder(file: &mut File) -> io::Result<()> {
     let command: Vec<_> = std::env::args_os().take(6).map(|arg| arg.to_string_lossy().into_owned()).collect();
-    file.set_len(0)?;
-    file.seek(SeekFrom::Start(0))?;
-    write!(file, "{} {}", std::process::id(), command.join(" "))
+    let line = format!("{} {}", std::process::id(), command.join(" ")).replace('\n', " ") + "\n";
+    file.write_all(line.as_bytes())?;
+    let length = line.len() as u64;
+    if file.metadata()?.len() > length { file.set_len(length) } else { Ok(()) }
 }
 
 fn holder_of(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(400).read_to_string(&mut text));
-    match (read, text.trim().split_once(' ')) {
+    match (read, text.lines().next().unwrap_or_default().split_once(' ')) {
         (Ok(_), Some((pid, command))) => format!("pid {pid} ({command})"),
         _ => "another process".to_owned(),
     }
@@ -92,5 +95,16 @@ mod tests {
         assert!(refused.to_string().contains(&format!("pid {}", std::process::id())), "{refused}");
         drop(held);
         FileLock::acquire(&path, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn only_the_present_holder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        std::fs::write(&path, format!("1 {}\nmore\n", "long ".repeat(200))).unwrap();
+        let _held = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(&format!("{} ", std::process::id())) && text.ends_with('\n'), "{text}");
+        assert_eq!(text.lines().count(), 1);
     }
 }

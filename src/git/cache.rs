@@ -79,7 +79,9 @@ impl Cache {
         let folder = repo.recover_dir()?;
         // A file written now has the present time of the file system's clock, which need not be ours.
         let path = folder.join("cache-stamp");
-        let mut stamp = fs::File::create(&path).map_err(Error::at(&path))?;
+        // Not emptied first: file systems hurry to get the content of such a file to disk.
+        let mut options = fs::OpenOptions::new();
+        let mut stamp = options.write(true).create(true).truncate(false).open(&path).map_err(Error::at(&path))?;
         stamp.write_all(b"\n").map_err(Error::at(&path))?;
         let began = super::dirs::stat_open(&stamp).map_err(Error::at(&path))?.mtime;
         let bytes = fs::read(folder.join(FILE)).unwrap_or_default();
