@@ -24,6 +24,7 @@ use super::repository::Repo;
 use super::stored::StoredCheckpoint;
 use super::trees::{self, Flat, parse_oid};
 use super::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex, open_index};
+use super::verify::Verified;
 use crate::durable::temporary_prefix;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -151,7 +152,13 @@ impl Drop for LockedIndex {
 /// Only `paths` are looked at, and only content that is equal byte for byte counts: what a filter changes is left to git.
 /// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`]. A split index is left as it is: git then
 /// reads those files once more.
-pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], timeout: Duration) -> Result<()> {
+pub fn refresh_index(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    paths: &[RepoPath],
+    verified: &Verified,
+    timeout: Duration,
+) -> Result<()> {
     if repo.is_private() || paths.is_empty() || !repo.git_dir().join("index").exists() {
         return Ok(());
     }
@@ -165,7 +172,7 @@ pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], time
     let mut set = BTreeSet::new();
     for path in paths {
         let found = index.entry(path.as_bytes()).map(|entry| (entry.mode, entry.oid));
-        if let Some(stat) = found.and_then(|(mode, oid)| content_of(&mut folders, path, mode, oid)) {
+        if let Some(stat) = found.and_then(|(mode, oid)| content_of(&mut folders, path, mode, oid, verified)) {
             index.set(path.as_bytes(), &stat);
             set.insert(path);
         }
@@ -179,7 +186,7 @@ pub fn refresh_index(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], time
     for path in young.iter().filter(|path| !set.contains(path)) {
         let looks_unchanged = index.entry(path.as_bytes()).filter(|entry| looks_like(&mut folders, path, entry));
         let Some((mode, oid)) = looks_unchanged.map(|entry| (entry.mode, entry.oid)) else { continue };
-        if content_of(&mut folders, path, mode, oid).is_none() {
+        if content_of(&mut folders, path, mode, oid, verified).is_none() {
             index.doubt(path.as_bytes());
         }
     }
@@ -259,7 +266,8 @@ fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
 
 /// Takes over the stat data of the file if it is what the entry says.
 fn refresh(folders: &mut Folders, path: &RepoPath, entry: &mut IndexEntry) {
-    let Some(stat) = content_of(folders, path, entry.mode, entry.id) else { return };
+    let none = Verified::default();
+    let Some(stat) = content_of(folders, path, entry.mode, entry.id, &none) else { return };
     entry.ctime = time(stat.ctime);
     entry.mtime = time(stat.mtime);
     (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) = (stat.dev, stat.ino, stat.uid, stat.gid, stat.size);
@@ -280,13 +288,15 @@ fn looks_like(folders: &mut Folders, path: &RepoPath, entry: &IndexEntryRef<'_>)
     })
 }
 
-/// The metadata of a file that has this git file mode and this content. git keeps 32 bits of each number.
+/// The metadata of a file that has this git file mode and this content, which is read unless it was verified and the file
+/// is the same since. git keeps 32 bits of each number.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn content_of(folders: &mut Folders, path: &RepoPath, mode: u32, oid: Oid) -> Option<EntryStat> {
+fn content_of(folders: &mut Folders, path: &RepoPath, mode: u32, oid: Oid, verified: &Verified) -> Option<EntryStat> {
     let (parent, name) = dirs::split(path);
     let dir = folders.open(&parent).ok()?;
     let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let (found, stat) = place::hash(&dir, name).ok()??;
+    let known = verified.content(path).filter(|(_, seen)| dirs::stat(&dir, name).is_ok_and(|now| now == Some(*seen)));
+    let (found, stat) = known.or_else(|| place::hash(&dir, name).ok()?)?;
     let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(mode);
     let executable = stat.mode & 0o100 != 0;
     let same_mode = mode == 0o120_000 || (mode == 0o100_755) == executable;

@@ -27,8 +27,8 @@ use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
-    /// A file or symlink with this content and these permissions.
-    Entry(EntryKind, String, u32),
+    /// A file or symlink with this content.
+    Entry(Oid, FileStat),
     /// A folder, FIFO, socket or device.
     Other,
 }
@@ -38,7 +38,10 @@ impl Found {
     pub fn is(&self, entry: Option<&Entry>) -> bool {
         match (self, entry) {
             (Self::Nothing, None) => true,
-            (Self::Entry(kind, oid, _), Some(entry)) => *kind == entry.kind && *oid == entry.oid.0,
+            (Self::Entry(oid, stat), Some(entry)) => {
+                let kind = if stat.kind() == FileType::Symlink { EntryKind::Symlink } else { EntryKind::File };
+                kind == entry.kind && oid.to_string() == entry.oid.0
+            }
             _ => false,
         }
     }
@@ -46,7 +49,7 @@ impl Found {
     /// Whether its permissions are those of the entry. Symlinks have none.
     pub fn has_mode(&self, entry: Option<&Entry>) -> bool {
         match (self, entry) {
-            (Self::Entry(EntryKind::File, _, mode), Some(entry)) => *mode == entry.mode,
+            (Self::Entry(_, stat), Some(entry)) if stat.kind() != FileType::Symlink => stat.permissions() == entry.mode,
             _ => true,
         }
     }
@@ -54,13 +57,9 @@ impl Found {
 
 /// Reads what is there.
 pub(super) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
-    match hash(dir, name) {
-        Ok(Some((oid, stat))) if stat.kind() == FileType::Symlink => {
-            Ok(Found::Entry(EntryKind::Symlink, oid.to_string(), 0))
-        }
-        Ok(Some((oid, stat))) => Ok(Found::Entry(EntryKind::File, oid.to_string(), stat.permissions())),
-        Ok(None) => Ok(if dirs::stat(dir, name)?.is_some() { Found::Other } else { Found::Nothing }),
-        Err(error) => Err(error),
+    match hash(dir, name)? {
+        Some((oid, stat)) => Ok(Found::Entry(oid, stat)),
+        None => Ok(if dirs::stat(dir, name)?.is_some() { Found::Other } else { Found::Nothing }),
     }
 }
 

@@ -191,7 +191,7 @@ impl Bench {
         assert_eq!(plan_of(&few_now, &few_wanted), planned, "what is the same on both sides makes no difference");
         meanwhile(&planned, &lock);
         let done = execute(&repo, &lock, &planned, Expect::Captured)?;
-        assert_eq!(verify(&repo, &planned, &done)?, []);
+        assert_eq!(verify(&repo, &planned, &done)?.differing, []);
         Ok((safety, planned, done))
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use recover::git::Error;
 use recover::git::index::{index_is, refresh_index, restore_index};
+use recover::git::verify::Verified;
 use recover::model::path::RepoPath;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -97,7 +98,7 @@ fn refreshed_entries_need_no_reading() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     assert_ne!(bench.git(&["diff-files"]), "", "stat data differ before");
-    refresh_index(&repo, &lock, &done.written, WAIT).unwrap();
+    refresh_index(&repo, &lock, &done.written, &Verified::default(), WAIT).unwrap();
     assert_eq!(bench.git(&["diff-files"]), "");
 }
 
@@ -107,7 +108,7 @@ fn a_foreign_lock_is_waited_for_and_kept_but_our_own_is_not_left() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     bench.write(".git/index.lock", "");
-    let error = refresh_index(&repo, &lock, &[RepoPath::from("base")], WAIT).unwrap_err();
+    let error = refresh_index(&repo, &lock, &[RepoPath::from("base")], &Verified::default(), WAIT).unwrap_err();
     assert!(matches!(error, Error::Locked { .. }), "{error}");
     assert!(bench.exists(".git/index.lock"));
     drop(lock);
@@ -120,7 +121,7 @@ fn a_foreign_lock_is_waited_for_and_kept_but_our_own_is_not_left() {
     std::fs::hard_link(&mark, &held).unwrap();
     let lock = Bench::lock(&repo);
     assert!(!held.exists() && !mark.exists());
-    refresh_index(&repo, &lock, &[RepoPath::from("base")], WAIT).unwrap();
+    refresh_index(&repo, &lock, &[RepoPath::from("base")], &Verified::default(), WAIT).unwrap();
     assert!(!held.exists() && !mark.exists());
 }
 
@@ -178,7 +179,7 @@ fn stat(bench: &Bench, path: &str) -> Stat {
 fn refresh(bench: &Bench, paths: &[&str]) -> Result<(), Error> {
     let repo = bench.repo();
     let paths: Vec<RepoPath> = paths.iter().map(|path| RepoPath::from(*path)).collect();
-    refresh_index(&repo, &Bench::lock(&repo), &paths, WAIT)
+    refresh_index(&repo, &Bench::lock(&repo), &paths, &Verified::default(), WAIT)
 }
 
 /// The bytes of an index whose entries of these paths have these metadata, and all else as before.

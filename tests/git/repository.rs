@@ -4,6 +4,7 @@ use std::time::Duration;
 use recover::git::capture::capture;
 use recover::git::refs::{delete_refs, list_refs, ref_name, ref_names, set_ref};
 use recover::git::restore::{Expect, execute};
+use recover::git::verify::Verified;
 use recover::git::{Error, Repo, WorktreeLock};
 use recover::model::manifest::CaptureRules;
 use recover::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
@@ -76,7 +77,7 @@ fn split_and_sparse_indexes_are_read_and_put_back() {
         let repo = bench.repo();
         let lock = Bench::lock(&repo);
         let wait = std::time::Duration::from_millis(50);
-        recover::git::index::refresh_index(&repo, &lock, &["a/b".into()], wait).unwrap();
+        recover::git::index::refresh_index(&repo, &lock, &["a/b".into()], &Verified::default(), wait).unwrap();
         recover::git::index::restore_index(&repo, &lock, &stored, wait).unwrap();
         assert_eq!(listing(), before, "{make:?}");
         assert_eq!(bench.git(&["status", "--porcelain"]), "A  a/staged\n");

@@ -15,7 +15,7 @@ use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
 use crate::model::manifest::Head;
 use crate::model::operation::{HeadMove, Operation, Scope};
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::store::NewEvent;
@@ -159,12 +159,11 @@ fn step(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, expect
     let repo = context.repo()?;
     let carry_out = decode(journal)?;
     let scope = carry_out.operation.scope;
-    let restored = execute(repo, lock, &journal.plan, expect)?;
-    let differing = verify(repo, &journal.plan, &restored)?;
-    if !differing.is_empty() {
-        return Err(
-            Error::new(ErrorKind::Failed, "what was written does not read back as the checkpoint's").paths(differing)
-        );
+    let mut restored = execute(repo, lock, &journal.plan, expect)?;
+    let verified = verify(repo, &journal.plan, &restored)?;
+    if !verified.differing.is_empty() {
+        let message = "what was written does not read back as the checkpoint's";
+        return Err(Error::new(ErrorKind::Failed, message).paths(verified.differing));
     }
     let mut memory_kept = Vec::new();
     if scope.covers_state() && journal.selection.is_empty() {
@@ -184,14 +183,13 @@ fn step(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, expect
             stored.manifest.index_extras.clear();
         }
         restore_index(repo, lock, &stored, context.lock_timeout())?;
-    } else if context.has_git() && scope != Scope::State {
-        let touched: Vec<RepoPath> = restored.written.clone();
-        if let Err(error) = refresh_index(repo, lock, &touched, context.lock_timeout()) {
-            // Only stat data: git finds out by itself, a little slower.
-            tracing::debug!(%error, "the index was not refreshed");
-        }
+    } else if context.has_git()
+        && scope != Scope::State
+        && let Err(error) = refresh_index(repo, lock, &restored.written, &verified, context.lock_timeout())
+    {
+        // Only stat data: git finds out by itself, a little slower.
+        tracing::debug!(%error, "the index was not refreshed");
     }
-    let mut restored = restored;
     restored.kept.extend(memory_kept);
     Ok(Done { restored, verified: true })
 }
