@@ -321,11 +321,13 @@ fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
         let event = NewEvent { run: carry_out.run.clone(), source: EventSource::Recover, payload };
         ledger.append(context.clock.now(), vec![event])?;
     }
-    // Views can be written again at any time: they do not keep the journal.
-    let views = write_views(&ledger, carry_out.run.as_ref());
+    // It is done: the next command writes the views, should they fail now.
+    if let Err(error) = write_views(&ledger, carry_out.run.as_ref()) {
+        let kind = &journal.kind;
+        tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
+    }
     drop(ledger);
-    remove_journal(context.repo()?, lock)?;
-    Ok(views?)
+    Ok(remove_journal(context.repo()?, lock)?)
 }
 
 /// Whether the restore's event is in the ledger.
