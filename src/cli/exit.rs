@@ -151,6 +151,7 @@ impl From<ErrorKind> for ExitCode {
             | ErrorKind::Ambiguous
             | ErrorKind::NoCheckpoint
             | ErrorKind::NoSession
+            | ErrorKind::NoSubtask
             | ErrorKind::NothingToUndo => Self::NotFound,
             ErrorKind::Wait => Self::Wait,
             ErrorKind::Exhausted => Self::Exhausted,
@@ -189,6 +190,7 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::Ambiguous => "ambiguous",
         ErrorKind::NoCheckpoint => "no_checkpoint",
         ErrorKind::NoSession => "no_session",
+        ErrorKind::NoSubtask => "subtask_not_found",
         ErrorKind::NothingToUndo => "nothing_to_undo",
         ErrorKind::Wait => "wait",
         ErrorKind::Exhausted => "exhausted",

@@ -9,6 +9,8 @@ use crate::engine::Error;
 use super::args::{ColorChoice, GlobalArgs};
 use super::exit::{ExitCode, code};
 
+pub use crate::policy::visible::{escape, escape_lines};
+
 /// The version of the documents: fields may be added, never renamed or removed without raising it.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -102,6 +104,14 @@ impl Ui {
         }
     }
 
+    /// Says something beside the answer, on stderr.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            // With stderr closed there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "{}", escape(text));
+        }
+    }
+
     /// Prints an error: on stderr for people, as a document with `--json`.
     pub fn error(&self, command: &str, error: &Error) -> ExitCode {
         let exit = ExitCode::from(error.kind);
@@ -141,30 +151,6 @@ impl Ui {
         let _ = io::stderr().write_all(text.as_bytes());
         exit
     }
-}
-
-/// Control characters as escapes, so that a path or a message can neither steer the terminal nor feign a line.
-pub fn escape(text: &str) -> String {
-    escape_but(text, &[])
-}
-
-/// The same for a text of several lines.
-pub fn escape_lines(text: &str) -> String {
-    escape_but(text, &['\n', '\t'])
-}
-
-fn escape_but(text: &str, plain: &[char]) -> String {
-    // Marks that turn the direction of text around can hide what a line says.
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if (c.is_control() && !plain.contains(&c)) || turns(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// Prints a document. A closed pipe is the caller's to ignore.

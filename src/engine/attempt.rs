@@ -23,7 +23,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{retry, select, settle, state_rollback};
+use super::{report, retry, select, settle, state_rollback};
 
 /// An attempt that was begun.
 #[derive(Clone, Debug)]
@@ -116,6 +116,8 @@ pub struct Ended {
     pub checkpoint: Option<Checkpoint>,
     /// Why none could be taken.
     pub checkpoint_error: Option<String>,
+    /// The report that was written because a person is needed.
+    pub report: Option<std::path::PathBuf>,
 }
 
 /// Claims the next attempt of a run under the ledger's lock.
@@ -179,7 +181,9 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     // The attempt is recorded whatever becomes of its checkpoint: a full disk must not hide a failure.
     let prepared = checkpoint::prepare(context, &BTreeSet::new());
     let mut ledger = context.store().lock()?;
-    end_locked(context, &mut ledger, key, started, ending, &prepared)
+    let ended = end_locked(context, &mut ledger, key, started, ending, &prepared)?;
+    drop(ledger);
+    Ok(report::after(context, key, ended))
 }
 
 fn end_locked(
@@ -281,7 +285,15 @@ fn end_locked(
         _ => None,
     };
     write_views(ledger, Some(key))?;
-    Ok(Ended { run: run_of(ledger.state(), key)?, failure, decision, result, checkpoint, checkpoint_error })
+    Ok(Ended {
+        run: run_of(ledger.state(), key)?,
+        failure,
+        decision,
+        result,
+        checkpoint,
+        checkpoint_error,
+        report: None,
+    })
 }
 
 fn decide_for(
@@ -395,7 +407,9 @@ pub fn finish(context: &Context, make: impl FnOnce(&Started) -> Ending) -> Resul
     if ending.duration_ms == 0 {
         ending.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
     }
-    end_locked(context, &mut ledger, &key, &started, ending, &prepared)
+    let ended = end_locked(context, &mut ledger, &key, &started, ending, &prepared)?;
+    drop(ledger);
+    Ok(report::after(context, &key, ended))
 }
 
 /// The attempt that was started and has not ended.

@@ -29,6 +29,8 @@ pub enum ErrorKind {
     NoCheckpoint,
     /// No such session (4).
     NoSession,
+    /// No such subtask (4).
+    NoSubtask,
     /// Nothing to undo or to redo (4).
     NothingToUndo,
     /// Not before a certain time (6).

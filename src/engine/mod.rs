@@ -5,7 +5,8 @@
 //!   without an event are taken in, a restore that was cut off is finished or reverted.
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
-//! - [`status`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost ledger again.
+//! - [`status`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
+//!   ledger again.
 
 pub mod attempt;
 pub mod checkpoint;
@@ -21,6 +22,7 @@ mod memory;
 pub mod nested;
 pub mod prune;
 pub mod rebuild;
+pub mod report;
 pub mod restore;
 pub mod resume;
 pub mod retry;

@@ -30,13 +30,20 @@ const PATTERNS: &[&str] = &[
 static REGEXES: LazyLock<Vec<Regex>> =
     LazyLock::new(|| PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
 
-/// Replaces tokens, keys, passwords in URLs, authorisation headers and private keys by `[redacted]`.
+/// Replaces tokens, keys, passwords in URLs, authorisation headers and private keys by `[redacted]`. Done twice it says
+/// the same.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for regex in REGEXES.iter() {
         let replaced = regex.replace_all(&text, |captures: &Captures<'_>| {
             let group = |name| captures.name(name).map_or("", |found| found.as_str());
-            format!("{}{REDACTED}{}", group("keep"), group("after"))
+            let (whole, keep, after) = (&captures[0], group("keep"), group("after"));
+            let value = &whole[keep.len()..whole.len() - after.len()];
+            // What was redacted before stays as it is: some patterns end before the mark does.
+            if value == REDACTED || value == &REDACTED[..REDACTED.len() - 1] {
+                return whole.to_owned();
+            }
+            format!("{keep}{REDACTED}{after}")
         });
         if let Cow::Owned(replaced) = replaced {
             text = Cow::Owned(replaced);
@@ -71,6 +78,7 @@ mod tests {
             let redacted = redact(text);
             let normal = redacted.replace("Bearer [redacted]", "[redacted]");
             assert_eq!(normal, expected);
+            assert_eq!(redact(&redacted), redacted, "what is redacted stays");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reading, and the lock for appending.
 
 mod exclusive;
+mod of_run;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 
 use super::attempt::EvidenceArgs;
@@ -35,6 +35,36 @@ pub struct LogArgs {
     /// Only the newest N events
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+}
+
+/// Tell what went wrong, what was tried and what to do now, with the run's whole story.
+///
+/// Markdown, one HTML file that needs nothing else, or JSON. An escalated or failed run has its report in report.md
+/// beside its logs already.
+#[derive(Args, Debug, Default)]
+pub struct ReportArgs {
+    /// The form; default: what the name after -o ends with, else md
+    #[arg(long, value_enum)]
+    pub format: Option<ReportFormat>,
+
+    /// Only the attempts of this subtask
+    #[arg(long, value_name = "S")]
+    pub subtask: Option<String>,
+
+    /// Write it to this file, whole or not at all; - for standard output
+    #[arg(short, long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// What a report is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Markdown.
+    Md,
+    /// One HTML file with everything in it.
+    Html,
+    /// The JSON document.
+    Json,
 }
 
 /// Write a commented `.ultraplan/recover.toml` with every key and its default.

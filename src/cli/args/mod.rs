@@ -24,7 +24,8 @@ pub use checkpoint::{
     ShowArgs, UnpinArgs, VerifyArgs,
 };
 pub use inspect::{
-    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, RetryStatusArgs, StatusArgs,
+    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
+    RetryStatusArgs, StatusArgs,
 };
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
@@ -163,6 +164,7 @@ pub enum Command {
     Status(StatusArgs),
     /// What has happened
     Log(LogArgs),
+    Report(ReportArgs),
     Init(InitArgs),
     /// Show the configuration
     Config(ConfigArgs),

@@ -26,7 +26,7 @@ pub fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> 
     match &args.command {
         AttemptCommand::Start(args) => begin(context, args),
         AttemptCommand::Pass(args) => pass(context, args),
-        AttemptCommand::Fail(args) => fail(context, args),
+        AttemptCommand::Fail(args) => fail(context, args, ui),
         AttemptCommand::List => list(context, ui),
     }
 }
@@ -64,7 +64,7 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
     Ok(Reply::new(document, text).exit(exit))
 }
 
-fn fail(context: &Context, args: &AttemptFailArgs) -> Result<Reply> {
+fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     let evidence = evidence(&args.evidence)?;
     let record = record(&args.evidence, &evidence);
     let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
@@ -85,12 +85,16 @@ fn fail(context: &Context, args: &AttemptFailArgs) -> Result<Reply> {
         Some(decision) if args.check => ExitCode::of_failed(decision.standing(context.clock.now())),
         _ => ExitCode::Done,
     };
+    if let Some(path) = &ended.report {
+        ui.note(&format!("report: {}", path.display()));
+    }
     let text = failed_text(ended.failure.as_ref(), ended.decision.as_ref());
     let document = json!({
         "run": render::run(&ended.run),
         "failure": ended.failure,
         "decision": ended.decision,
         "result": ended.result,
+        "report_path": ended.report,
         "checkpoint_id": ended.checkpoint.map(|checkpoint| checkpoint.id),
     });
     Ok(Reply::new(document, text).exit(exit))

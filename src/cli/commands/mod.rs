@@ -4,6 +4,7 @@ mod attempt;
 mod checkpoint;
 mod inspect;
 mod manual_fix;
+mod report;
 mod restore;
 mod run;
 
@@ -51,6 +52,7 @@ pub fn name(command: &Command) -> &'static str {
         Command::Classify(_) => "classify",
         Command::Status(_) => "status",
         Command::Log(_) => "log",
+        Command::Report(_) => "report",
         Command::Init(_) => "init",
         Command::Config(_) => "config",
         Command::Doctor(_) => "doctor",
@@ -94,6 +96,7 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
         Command::Classify(args) => attempt::classify(context, args),
         Command::Status(_) => status(context, ui),
         Command::Log(args) => inspect::log(context, args),
+        Command::Report(args) => report::report(context, args, ui),
         Command::Init(args) => inspect::init(context, args),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args),

@@ -41,6 +41,7 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         Some(code) => ExitCode::other(code),
         None => ExitCode::of_driven(&driven),
     };
+    told(&driven, ui);
     let text = if args.passthrough { String::new() } else { driven_text(context, &driven, ui) };
     Ok(Reply::new(driven_document(context, &driven), text).exit(exit))
 }
@@ -113,9 +114,17 @@ pub fn driven_document(context: &Context, driven: &Driven) -> Value {
         "decision": driven.decision,
         "retry_after": retry_after,
         "wait_ms": wait_ms,
+        "report_path": driven.report,
         "resume_hint": context.hint_command(key, &["resume"]),
         "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
     })
+}
+
+/// Says where the report is that a bad end left (A6, S13).
+pub fn told(driven: &Driven, ui: &Ui) {
+    if let Some(path) = &driven.report {
+        ui.note(&format!("report: {}", path.display()));
+    }
 }
 
 /// A run for people: how it ended, its attempts, the ways on.
@@ -173,6 +182,9 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
         None if context.dry_run() || resumed.run.status == RunStatus::Complete => ExitCode::Done,
         None => ExitCode::of_standing(resumed.standing),
     };
+    if let Some(driven) = &resumed.driven {
+        told(driven, ui);
+    }
     let next = [context.hint_command(Some(&resumed.run.key), &["resume"])];
     let lane = render::lane(context, Some(&resumed.run.key), &next)?;
     let text = resumed_text(context, &resumed, ui) + &lane.prompt;
@@ -227,6 +239,7 @@ fn document(context: &Context, resumed: &Resumed, lane: &render::Lane) -> Value 
         "decision": resumed.run.decision,
         "retry_after": retry_after,
         "wait_ms": wait_ms,
+        "report_path": resumed.driven.as_ref().and_then(|driven| driven.report.as_ref()),
         "next_actions": next_actions(context, resumed),
         "current_stage": lane.stage,
         "checkpoint_path": lane.path,

@@ -33,5 +33,5 @@ pub(super) fn preview(context: &Context, make: impl FnOnce(&Started) -> Ending) 
     let has_target = state_rollback::target(&state, &run.key).is_some();
     let result =
         decision.as_ref().map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));
-    Ok(Ended { run, failure, decision, result, checkpoint: None, checkpoint_error: None })
+    Ok(Ended { run, failure, decision, result, checkpoint: None, checkpoint_error: None, report: None })
 }

@@ -16,7 +16,7 @@ use super::super::attempt::{self, Ended, Started, run_of};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::restore::{Commits, RestoreRequest, restore};
-use super::super::{manual_fix, prune, retry};
+use super::super::{manual_fix, prune, report, retry};
 use super::execute::{begin_of, execute};
 use super::{DriveOptions, Driven, Driving, Outcome};
 
@@ -268,6 +268,8 @@ impl Driver<'_> {
         {
             tracing::warn!(%error, "the run's checkpoints were not tidied up");
         }
+        let badly = matches!(status, RunStatus::Failed | RunStatus::Escalated);
+        let report = if badly { report::keep(self.context, self.key) } else { None };
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
         let settings = retry::settings_of(self.context, &run);
@@ -279,6 +281,7 @@ impl Driver<'_> {
             standing,
             interrupted: self.interrupted,
             child_exit_code: self.child_exit_code,
+            report,
         })
     }
 }

@@ -72,6 +72,8 @@ pub struct Driven {
     pub interrupted: Option<i32>,
     /// The exit code of the last child, for `--passthrough`.
     pub child_exit_code: Option<i32>,
+    /// The report that was written beside the run's logs.
+    pub report: Option<std::path::PathBuf>,
 }
 
 /// The right to drive a run, from the first look at it to its last word: one process has it at a time, also while it

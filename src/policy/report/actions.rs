@@ -1,0 +1,180 @@
+//! What to do now: concrete steps, each with a command to copy where there is one.
+
+use crate::model::decision::Strategy;
+use crate::model::failure::{Cause, Failure};
+use crate::model::manual_fix::ManualFixStatus;
+use crate::model::run::{Attempt, RunStatus};
+use crate::policy::options::{ResumeOption, manual_steps, resume_options};
+use crate::policy::redact::redact;
+
+use super::data::Recommended;
+use super::{Source, words};
+
+/// What a person tells the next attempt, where nothing better is known.
+const INSTRUCTIONS: &str = "Try a different approach than before.";
+
+/// The steps, in the order in which to take them.
+pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
+    let mut steps = Steps { source, steps: Vec::new() };
+    steps.all();
+    steps.steps
+}
+
+struct Steps<'a, 'b> {
+    source: &'a Source<'b>,
+    steps: Vec<Recommended>,
+}
+
+impl Steps<'_, '_> {
+    fn all(&mut self) {
+        let run = self.source.run;
+        if run.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active) {
+            return self.finish_fix();
+        }
+        match run.status {
+            RunStatus::Complete => self.look_at_given_up(),
+            RunStatus::Pending => self.go_on("Begin", &["resume"]),
+            RunStatus::InProgress | RunStatus::Blocked if run.live.is_some() => {
+                self.step("Watch it; an attempt is under way", &["status"]);
+            }
+            RunStatus::Parked => self.go_on("Go on when the wait is over", &["resume", "--wait"]),
+            RunStatus::Cancelled | RunStatus::RolledBack => {
+                self.look();
+                self.go_on("Take the run up again", &["resume"]);
+            }
+            RunStatus::Paused if run.failure.as_ref().is_none_or(|failure| failure.recoverable) => {
+                self.look();
+                self.go_on("Go on when the wait is over", &["resume", "--wait"]);
+            }
+            _ => self.solve(),
+        }
+    }
+
+    /// What a failure asks of a person.
+    fn solve(&mut self) {
+        self.look();
+        self.reproduce();
+        let Some(failure) = &self.source.run.failure else { return self.go_on("Take the run up again", &["resume"]) };
+        if failure.recoverable {
+            self.check_around(failure);
+            self.compare();
+            self.ways_on();
+        } else {
+            self.by_hand(failure);
+        }
+    }
+
+    fn look(&mut self) {
+        let Some(log) = self.failed_attempt().and_then(|attempt| attempt.log_path.clone()) else { return };
+        let command = shlex::try_join(["tail", "-n", "100", "--", log.as_str()]).ok();
+        self.push("Review the error log of the last failed attempt", command);
+    }
+
+    /// The last failed attempt that the report is about.
+    fn failed_attempt(&self) -> Option<&Attempt> {
+        let failed = self.source.attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.failure.is_some());
+        failed.max_by_key(|attempt| attempt.started_at)
+    }
+
+    fn reproduce(&mut self) {
+        let Some(attempt) = self.failed_attempt() else { return };
+        let failing = attempt.feedback_results.iter().find(|(_, result)| !result.passed).map(|(name, _)| name);
+        let Some(failing) = failing.and_then(|name| self.source.loops.iter().find(|known| known.name == *name)) else {
+            return;
+        };
+        // A command with a secret in it is not repeated.
+        let whole = redact(&failing.command) == failing.command && !failing.command.contains('\n');
+        let folder = shlex::try_quote(&self.source.run.worktree).ok().filter(|_| whole);
+        let command = folder.map(|folder| format!("(cd {folder} && {})", failing.command));
+        let name = words::line(&failing.name);
+        self.push(&format!("Run the failing check '{name}' yourself"), command);
+    }
+
+    fn check_around(&mut self, failure: &Failure) {
+        let advice = match failure.cause {
+            Cause::NetworkError => "Check the network connection and external dependencies",
+            Cause::RateLimited => "Check the plan's usage limit, or wait for its reset",
+            Cause::ToolTimeout => "Look for what hangs, or give attempts more time (--timeout)",
+            Cause::BrokenBuild => "Mend the build, or go back to the last state that built",
+            Cause::InvalidInput => "Correct the prompt or the arguments",
+            Cause::VerificationFailed => "Consider an alternative approach, and whether the check itself is right",
+            Cause::Crashed => "Look for memory or signals that ended the process",
+            _ => "Check external dependencies, and consider an alternative approach",
+        };
+        self.push(advice, None);
+    }
+
+    fn compare(&mut self) {
+        if self.source.state.last_good(&self.source.run.key).is_some() {
+            self.step("See what changed since the last good checkpoint", &["checkpoint", "diff", "good", "--patch"]);
+            self.step("Go back to the last good checkpoint (--dry-run shows it first)", &["rollback", "--to", "good"]);
+        }
+    }
+
+    fn ways_on(&mut self) {
+        self.step("Fix it by hand: start, verify, continue", &["manual-fix", "start"]);
+        let run = self.source.run;
+        let good = self.source.state.last_good(&run.key).is_some();
+        let mut options = resume_options(run, good);
+        options.retain(|option| option.available && option.strategy != Strategy::ManualThenContinue);
+        options.sort_by_key(|option| !option.recommended);
+        for option in options {
+            self.way_on(&option);
+        }
+    }
+
+    fn way_on(&mut self, option: &ResumeOption) {
+        let mut command = vec!["resume", "--strategy", option.strategy.as_str()];
+        if matches!(option.strategy, Strategy::RetryWithContext | Strategy::RollbackAndRetry) {
+            command.extend(["--instructions", INSTRUCTIONS]);
+        }
+        let command = (self.source.command)(&command);
+        let description = format!("{}: {}", option.label, option.description);
+        self.steps.push(Recommended { description, command: Some(command), recommended: option.recommended });
+    }
+
+    /// Nothing automatic helps (B5).
+    fn by_hand(&mut self, failure: &Failure) {
+        for step in manual_steps(failure) {
+            let quoted = step.split('`').nth(1).and_then(|quoted| quoted.strip_prefix("recover "));
+            match quoted {
+                Some(quoted) => {
+                    let description = step.split([':', '(']).next().unwrap_or(&step).trim();
+                    self.step(description, &quoted.split(' ').collect::<Vec<_>>());
+                }
+                None => self.push(&step.replace('`', ""), None),
+            }
+        }
+    }
+
+    fn finish_fix(&mut self) {
+        self.step("See what the fix has changed", &["manual-fix", "status"]);
+        self.step("Run the checks on the fix", &["manual-fix", "verify"]);
+        self.go_on("Go on with the verified fix", &["manual-fix", "continue"]);
+        self.step("Or give the fix up", &["manual-fix", "abort"]);
+    }
+
+    /// The run ended, but not everything in it was done.
+    fn look_at_given_up(&mut self) {
+        if self.source.run.iterations.values().any(|it| it.status == crate::model::run::IterationStatus::Skipped) {
+            self.look();
+            self.push("Look at what was given up; the run itself is complete", None);
+        }
+    }
+
+    fn go_on(&mut self, description: &str, words: &[&str]) {
+        self.step(description, words);
+        if let Some(last) = self.steps.last_mut() {
+            last.recommended = true;
+        }
+    }
+
+    fn step(&mut self, description: &str, words: &[&str]) {
+        let command = (self.source.command)(words);
+        self.push(description, Some(command));
+    }
+
+    fn push(&mut self, description: &str, command: Option<String>) {
+        self.steps.push(Recommended { description: description.to_owned(), command, recommended: false });
+    }
+}

@@ -1,0 +1,141 @@
+//! Attempts over time: a row an iteration, a bar an attempt, marks for what was put back.
+
+use std::collections::BTreeMap;
+
+use crate::model::time::Timestamp;
+use crate::policy::report::data::{AttemptLine, MomentKind, Report};
+use crate::policy::report::words;
+
+use super::attempts::tone;
+use super::escape::text;
+use super::section;
+
+/// How many iterations have a row: the latest ones.
+const MAX_ROWS: usize = 40;
+/// The chart's width in its own units.
+const WIDTH: f64 = 1000.0;
+
+/// The chart; nothing where there is nothing to compare.
+pub fn chart(report: &Report) -> String {
+    if report.attempts.is_empty() {
+        return String::new();
+    }
+    let scale = Scale::of(&report.attempts, report.generated_at);
+    let mut rows: BTreeMap<u32, String> = BTreeMap::new();
+    for (attempt, place) in report.attempts.iter().zip(&scale.bars) {
+        rows.entry(attempt.iteration).or_default().push_str(&bar(attempt, *place));
+    }
+    let skipped = rows.len().saturating_sub(MAX_ROWS);
+    let mut out = String::from("<div class=\"chart\">\n");
+    for (iteration, bars) in rows.into_iter().skip(skipped) {
+        out.push_str(&row(&format!("Iteration {iteration}"), &bars));
+    }
+    let marks = marks(&scale, report);
+    if !marks.is_empty() {
+        out.push_str(&row("Put back", &marks));
+    }
+    let (first, last) = scale.ends();
+    out.push_str(&format!(
+        "<p class=\"axis\"><time datetime=\"{first}\">{}</time><time datetime=\"{last}\">{}</time></p>\n</div>\n",
+        words::time(first),
+        words::time(last)
+    ));
+    let note = if scale.shortened { " Long waits are drawn shorter than they were." } else { "" };
+    out.push_str(&format!(
+        "<p class=\"legend\"><span class=\"good\">passed</span><span class=\"bad\">failed</span>\
+         <span class=\"warn\">cancelled</span><span class=\"calm\">under way</span>{note}</p>\n"
+    ));
+    section("chart", "Attempts over time", &out)
+}
+
+fn row(name: &str, shapes: &str) -> String {
+    format!(
+        "<div class=\"row\"><span>{name}</span><svg viewBox=\"0 0 {WIDTH} 16\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"{name}\">{shapes}</svg></div>\n"
+    )
+}
+
+fn bar(attempt: &AttemptLine, (from, to): (f64, f64)) -> String {
+    let width = (to - from - 1.5).max(3.0);
+    let took = attempt.duration_ms.map(|took| format!(", {}", words::span(took))).unwrap_or_default();
+    let title = format!("Attempt {}: {}{took}", attempt.number, words::outcome(attempt.outcome));
+    format!(
+        "<rect class=\"{}\" x=\"{from:.1}\" width=\"{width:.1}\" height=\"16\"><title>{}</title></rect>",
+        tone(attempt.outcome),
+        text(&title)
+    )
+}
+
+fn marks(scale: &Scale, report: &Report) -> String {
+    let put_back = |kind| matches!(kind, MomentKind::Rollback | MomentKind::Undo | MomentKind::ManualFix);
+    let moments = report.timeline.iter().filter(|moment| put_back(moment.kind));
+    let mark = |moment: &crate::policy::report::data::Moment| {
+        let at = scale.at(moment.at).clamp(0.0, WIDTH - 4.0);
+        format!(
+            "<rect class=\"mark\" x=\"{at:.1}\" width=\"4\" height=\"16\"><title>{}</title></rect>",
+            text(&moment.title)
+        )
+    };
+    moments.map(mark).collect()
+}
+
+fn end(attempt: &AttemptLine, now: Timestamp) -> Timestamp {
+    match attempt.duration_ms {
+        Some(took) => attempt.started_at.plus(std::time::Duration::from_millis(took)),
+        None => now.max(attempt.started_at),
+    }
+}
+
+/// From times to places: attempts have their share of the width and at least a sliver, long waits between them are cut.
+struct Scale {
+    /// Times with their places, both growing.
+    knots: Vec<(Timestamp, f64)>,
+    /// Where each attempt begins and ends.
+    bars: Vec<(f64, f64)>,
+    shortened: bool,
+}
+
+impl Scale {
+    fn of(attempts: &[AttemptLine], now: Timestamp) -> Self {
+        // They come in order.
+        let spans: Vec<(Timestamp, Timestamp)> = attempts.iter().map(|a| (a.started_at, end(a, now))).collect();
+        let active: f64 = spans.iter().map(|(from, to)| gap(*from, *to)).sum::<f64>().max(1.0);
+        let (sliver, longest_gap) = (active / 80.0, active / 6.0);
+        let mut knots = vec![(spans[0].0, 0.0)];
+        let (mut bars, mut shortened) = (Vec::new(), false);
+        for (from, to) in spans {
+            let (last, place) = knots[knots.len() - 1];
+            let waited = gap(last, from);
+            shortened |= waited > longest_gap;
+            let begin = place + waited.min(longest_gap);
+            let end = begin + gap(from.max(last), to).max(sliver);
+            knots.extend([(from.max(last), begin), (to.max(last), end)]);
+            bars.push((begin, end));
+        }
+        let full = knots[knots.len() - 1].1.max(f64::MIN_POSITIVE);
+        let scaled = |place: f64| place * WIDTH / full;
+        let knots = knots.into_iter().map(|(at, place)| (at, scaled(place))).collect();
+        let bars = bars.into_iter().map(|(begin, end)| (scaled(begin), scaled(end))).collect();
+        Self { knots, bars, shortened }
+    }
+
+    fn at(&self, time: Timestamp) -> f64 {
+        // The last knot of that very time: what begins there begins after what ended there.
+        let after = self.knots.partition_point(|(at, _)| *at <= time);
+        match (after.checked_sub(1).map(|before| self.knots[before]), self.knots.get(after)) {
+            (Some((from, left)), Some((to, right))) => {
+                left + (right - left) * gap(from, time) / gap(from, *to).max(1.0)
+            }
+            (Some((_, place)), None) => place,
+            (None, _) => 0.0,
+        }
+    }
+
+    fn ends(&self) -> (Timestamp, Timestamp) {
+        (self.knots[0].0, self.knots[self.knots.len() - 1].0)
+    }
+}
+
+fn gap(from: Timestamp, to: Timestamp) -> f64 {
+    words::millis(from, to) as f64
+}

@@ -1,0 +1,262 @@
+//! The report as Markdown, in the sections that an escalation has (A6).
+
+mod escape;
+
+use std::fmt::Write;
+
+use crate::model::failure::Severity;
+use crate::model::time::Timestamp;
+
+use super::data::{AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report, ReportKind, Stuck};
+use super::{MARK, words};
+use escape::{code, fenced, text};
+
+/// Writes it.
+pub fn markdown(report: &Report) -> String {
+    let mut out = format!("<!-- {MARK} -->\n# {}: {}\n\n", title(report.kind), code(&report.summary.run.run_id));
+    out.push_str(&heading(report));
+    summary(&mut out, report);
+    attempts(&mut out, report);
+    errors(&mut out, &report.error_details);
+    files(&mut out, report);
+    actions(&mut out, report);
+    timeline(&mut out, report);
+    out
+}
+
+fn title(kind: ReportKind) -> &'static str {
+    match kind {
+        ReportKind::Escalation => "Escalation report",
+        ReportKind::Incident => "Incident report",
+        ReportKind::Run => "Run report",
+    }
+}
+
+/// What the sections are about: the stuck subtask, where it is one.
+fn heading(report: &Report) -> String {
+    match (report.stuck_subtasks.as_slice(), &report.subtask) {
+        ([only], _) => format!("## Stuck Subtask: {}\n\n", text(&only.subtask_id)),
+        ([], Some(subtask)) => format!("## Subtask: {}\n\n", text(subtask)),
+        _ => format!("## Run: {}\n\n", text(&report.summary.run.run_id)),
+    }
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{text}");
+}
+
+macro_rules! line {
+    ($out:expr, $($argument:tt)*) => { line($out, format_args!($($argument)*)) };
+}
+
+fn summary(out: &mut String, report: &Report) {
+    let summary = &report.summary;
+    let run = &summary.run;
+    line!(out, "### Summary\n\n{}\n", text(&summary.headline));
+    let lane =
+        if run.phase == "-" && run.lane == "-" { String::new() } else { format!(" ({}/{})", run.phase, run.lane) };
+    line!(out, "- **Run:** {}{}, {}", code(&run.run_id), text(&lane), run.status);
+    if let Some(task) = &run.task_id {
+        line!(out, "- **Task:** {}", text(task));
+    }
+    if let Some(reason) = &summary.stopped_because {
+        line!(out, "- **Stopped because:** {}", text(reason));
+    }
+    if let Some(decision) = &summary.decision {
+        line!(out, "- **Decision:** {}", words::actions(&decision.actions));
+    }
+    if let Some(failure) = &summary.failure {
+        failed(out, failure);
+    }
+    let begun = words::date_time(summary.started_at);
+    line!(out, "- **Time:** {begun}, {}", words::span(summary.duration_ms));
+    let (iterations, attempts) = (summary.iterations, summary.attempts);
+    let total = run.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    let given_up = if iterations.skipped > 0 { format!(", {} given up", iterations.skipped) } else { String::new() };
+    line!(out, "- **Iterations:** {}{total} begun, {} completed{given_up}", iterations.begun, iterations.completed);
+    line!(out, "- **Attempts:** {}, {} passed, {} failed", attempts.total, attempts.passed, attempts.failed);
+    for budget in &summary.budgets {
+        let stopped = if summary.stopped_by == Some(budget.scope) { " (stopped it)" } else { "" };
+        line!(out, "- **Budget, {}:** {} of {} used{stopped}", budget.scope.as_str(), budget.used, budget.limit);
+    }
+    if let Some(command) = &run.command {
+        line!(out, "- **Command:** {}", code(command));
+    }
+    line!(out, "- **Work tree:** {}", code(&run.worktree));
+    checkpoints(out, report);
+    stuck(out, &report.stuck_subtasks);
+    out.push('\n');
+}
+
+fn failed(out: &mut String, failure: &FailureLine) {
+    let severity = match failure.severity {
+        Severity::Low => "low",
+        Severity::Medium => "medium",
+        Severity::High => "high",
+    };
+    let at = failure.at.map(|at| format!(", {}", words::date_time(at))).unwrap_or_default();
+    let recoverable = if failure.recoverable { "recoverable" } else { "not recoverable" };
+    let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
+    line!(out, "- **Failure:** {kind} ({cause}), severity {severity}, {recoverable}{at}");
+    if !failure.conditions.is_empty() {
+        line!(out, "- **Conditions:** {}", conditions(failure));
+    }
+}
+
+fn conditions(failure: &FailureLine) -> String {
+    let words: Vec<&str> = failure.conditions.iter().map(|condition| words::condition(*condition)).collect();
+    words.join(", ")
+}
+
+fn checkpoints(out: &mut String, report: &Report) {
+    let all = &report.checkpoints;
+    let named = |checkpoint: &Option<CheckpointLine>| {
+        checkpoint.as_ref().map_or_else(|| "none".to_owned(), |checkpoint| code(&checkpoint.id))
+    };
+    line!(
+        out,
+        "- **Checkpoints:** {}; last good {}, initial {}, latest {}",
+        all.count,
+        named(&all.last_good),
+        named(&all.initial),
+        named(&all.latest)
+    );
+}
+
+fn stuck(out: &mut String, stuck: &[Stuck]) {
+    for stuck in stuck {
+        let tried = words::count(stuck.attempt_count, "attempt");
+        line!(out, "- **Stuck:** {} after {tried}: {}", code(&stuck.subtask_id), text(&stuck.reason));
+    }
+}
+
+fn attempts(out: &mut String, report: &Report) {
+    line!(out, "### Attempts Made\n");
+    if report.attempts.is_empty() {
+        line!(out, "None.");
+    }
+    if report.attempts_omitted > 0 {
+        line!(out, "The latest ones; {} came before.\n", words::count(report.attempts_omitted, "attempt"));
+    }
+    let several = report.attempts.iter().any(|attempt| attempt.iteration != report.attempts[0].iteration);
+    for (number, attempt) in report.attempts.iter().enumerate() {
+        let iteration = if several { format!(" of iteration {}", attempt.iteration) } else { String::new() };
+        let approach = attempt.approach.as_deref().map_or_else(|| "(approach not recorded)".to_owned(), text);
+        let outcome = words::outcome(attempt.outcome).to_uppercase();
+        line!(out, "{}. Attempt {}{iteration}: {approach} - {outcome}", number + 1, attempt.number);
+        details(out, attempt);
+    }
+    out.push('\n');
+}
+
+fn details(out: &mut String, attempt: &AttemptLine) {
+    let mut facts = vec![words::date_time(attempt.started_at)];
+    facts.extend(attempt.duration_ms.map(words::span));
+    facts.extend(words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out).map(|how| text(&how)));
+    facts.push(format!("subtask {}", code(&attempt.subtask)));
+    line!(out, "   - {}", facts.join(", "));
+    if let Some(failure) = &attempt.failure {
+        line!(out, "   - {}: {}", failure.cause.as_str(), text(&failure.message));
+        if !failure.conditions.is_empty() {
+            line!(out, "   - Conditions: {}", conditions(failure));
+        }
+    }
+    for feedback in &attempt.feedback {
+        let verdict = if feedback.passed { "passed" } else { "failed" };
+        line!(out, "   - Check {}: {verdict} ({})", code(&feedback.name), text(&feedback.summary));
+    }
+    if let Some(decision) = &attempt.decision {
+        line!(out, "   - Decision: {}: {}", words::actions(&decision.actions), text(&decision.reason));
+    }
+    if let Some(changes) = attempt.changes {
+        let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
+        line!(out, "   - Files: {modified} modified, {created} created, {deleted} deleted");
+    }
+    if let Some(id) = &attempt.checkpoint_id {
+        line!(out, "   - Checkpoint: {}", code(id));
+    }
+    if let Some(log) = &attempt.log_path {
+        line!(out, "   - Log: {}", code(log));
+    }
+}
+
+fn errors(out: &mut String, errors: &[ErrorDetails]) {
+    line!(out, "### Error Details\n");
+    if errors.is_empty() {
+        line!(out, "None.\n");
+    }
+    for error in errors {
+        let at = error.attempt;
+        line!(out, "**Iteration {}, attempt {}:** {}\n", at.iteration, at.attempt, text(&error.message));
+        if let Some(output) = &error.text {
+            line!(out, "{}\n", fenced("text", output));
+        }
+        let rules: Vec<String> = error.evidence.iter().map(|evidence| code(&evidence.rule)).collect();
+        if !rules.is_empty() {
+            line!(out, "Recognised by {}.\n", rules.join(", "));
+        }
+    }
+}
+
+fn files(out: &mut String, report: &Report) {
+    line!(out, "### Files Involved\n");
+    let files = &report.files;
+    if files.entries.is_empty() {
+        line!(out, "None that is known.");
+    }
+    for file in &files.entries {
+        let lines = match (file.added, file.deleted) {
+            (Some(added), Some(deleted)) => format!("+{added} −{deleted}"),
+            _ => "binary".to_owned(),
+        };
+        let names = file.attempts.iter().map(|name| format!("{}.{}", name.iteration, name.attempt));
+        let names: Vec<String> = names.collect();
+        line!(out, "- {} ({}, {lines}; attempt {})", code(&file.path.to_lossy()), file.kind.as_str(), names.join(", "));
+    }
+    if files.total > files.entries.len() {
+        line!(out, "- … and {} more", files.total - files.entries.len());
+    }
+    out.push('\n');
+}
+
+fn actions(out: &mut String, report: &Report) {
+    line!(out, "### Recommended Actions\n");
+    if report.recommended_actions.is_empty() {
+        line!(out, "None: nothing is left to do.");
+    }
+    for action in &report.recommended_actions {
+        let mark = if action.recommended { " **(recommended)**" } else { "" };
+        line!(out, "- [ ] {}{mark}", text(&action.description));
+        if let Some(command) = &action.command {
+            line!(out, "  {}", fenced("sh", command).replace('\n', "\n  "));
+        }
+    }
+    out.push('\n');
+}
+
+fn timeline(out: &mut String, report: &Report) {
+    line!(out, "### Timeline\n");
+    if report.timeline_omitted > 0 {
+        line!(out, "The latest part; {} came before.\n", words::count(report.timeline_omitted, "moment"));
+    }
+    line!(out, "| Time (UTC) | What | Details |\n| --- | --- | --- |");
+    let mut day: Option<String> = None;
+    for moment in &report.timeline {
+        let at = when(&mut day, moment.at);
+        let took = moment.duration_ms.map(|took| format!(" ({})", words::span(took))).unwrap_or_default();
+        let detail = moment.detail.as_deref().map(text).unwrap_or_default();
+        line!(out, "| {at} | {}{took} | {detail} |", text(&moment.title));
+    }
+    line!(out, "\nMade {}.", words::date_time(report.generated_at));
+}
+
+/// The time; with the date where another day begins.
+fn when(day: &mut Option<String>, at: Timestamp) -> String {
+    let date = words::date(at);
+    if day.as_ref() == Some(&date) {
+        return words::time(at);
+    }
+    *day = Some(date.clone());
+    format!("{date} {}", words::time(at))
+}

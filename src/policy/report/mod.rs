@@ -1,0 +1,109 @@
+//! The report of a run (A6, S13, B1): what went wrong, what was tried, what to do now, and the whole story in order.
+//!
+//! [`report()`] turns what is known into a [`Report`], bounded and redacted; [`markdown()`] and [`html()`] write it for
+//! people, serde writes the same as JSON. Whatever others wrote (messages, names, output) is text here and nothing else.
+
+mod actions;
+mod attempts;
+mod data;
+mod files;
+mod html;
+mod markdown;
+mod summary;
+mod timeline;
+mod words;
+
+use crate::model::event::Event;
+use crate::model::feedback::FeedbackLoop;
+use crate::model::run::{Attempt, Iteration, Run};
+use crate::model::snapshot::Change;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+
+use super::retry_status::RetryStatus;
+
+pub use data::{
+    AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, Checkpoints, DecisionLine, ErrorDetails, FailureLine,
+    FileLine, Files, IterationCounts, LoopLine, Moment, MomentKind, Recommended, Report, ReportKind, RunLine, Stuck,
+    Summary,
+};
+pub use files::{Span, spans};
+pub use html::html;
+pub use markdown::markdown;
+
+/// What every written report holds, so that a file can be told to be one.
+pub const MARK: &str = "recover report";
+
+/// What a report is made from.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// Everything known.
+    pub state: &'a State,
+    /// The run.
+    pub run: &'a Run,
+    /// The run's events, oldest first.
+    pub events: &'a [Event],
+    /// Where it stands with its budgets.
+    pub retry: &'a RetryStatus,
+    /// The feedback loops that hold for it.
+    pub loops: &'a [FeedbackLoop],
+    /// Subtasks that were given up (A7), of whatever run.
+    pub stuck: &'a [Stuck],
+    /// What attempts changed, as far as it could be found.
+    pub changes: &'a [AttemptChanges],
+    /// Only the attempts of this subtask.
+    pub subtask: Option<&'a str>,
+    /// A command about this run that works from any folder.
+    pub command: &'a dyn Fn(&[&str]) -> String,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+impl Source<'_> {
+    /// The attempts that the report is about.
+    fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        self.run.attempts().filter(|(_, attempt)| self.subtask.is_none_or(|subtask| attempt.subtask == subtask))
+    }
+}
+
+/// What one attempt changed.
+#[derive(Clone, Debug)]
+pub struct AttemptChanges {
+    /// The attempt.
+    pub attempt: AttemptRef,
+    /// Its changes, by path.
+    pub changes: Vec<Change>,
+}
+
+/// Makes the report.
+pub fn report(source: &Source<'_>) -> Report {
+    let stuck = summary::stuck_in_scope(source);
+    let (attempts, attempts_omitted) = attempts::attempts(source);
+    let (timeline, timeline_omitted) = timeline::timeline(source);
+    Report {
+        kind: summary::kind(source.run, &stuck),
+        generated_at: source.now,
+        subtask: source.subtask.map(words::line),
+        summary: summary::summary(source, &stuck),
+        recommended_actions: actions::recommended(source),
+        stuck_subtasks: stuck,
+        attempts,
+        attempts_omitted,
+        error_details: attempts::errors(source),
+        files: files::files(source),
+        checkpoints: checkpoints(source),
+        timeline,
+        timeline_omitted,
+    }
+}
+
+fn checkpoints(source: &Source<'_>) -> Checkpoints {
+    let key = &source.run.key;
+    let initial = source.run.initial_checkpoint.as_deref().and_then(|id| source.state.checkpoint(id));
+    Checkpoints {
+        count: source.state.checkpoints_of(key).count(),
+        last_good: source.state.last_good(key).map(CheckpointLine::of),
+        initial: initial.map(CheckpointLine::of),
+        latest: source.state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety()).map(CheckpointLine::of),
+    }
+}

@@ -1,0 +1,181 @@
+//! The run in short: where it stands, why it stopped, what it used up.
+
+use std::collections::BTreeSet;
+
+use crate::model::decision::Decision;
+use crate::model::failure::Failure;
+use crate::model::manual_fix::ManualFixStatus;
+use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunStatus};
+
+use super::data::{AttemptCounts, DecisionLine, FailureLine, IterationCounts, ReportKind, RunLine, Stuck, Summary};
+use super::{Source, words};
+
+/// What the report is for.
+pub fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
+    match run.status {
+        RunStatus::Escalated => ReportKind::Escalation,
+        _ if !stuck.is_empty() => ReportKind::Escalation,
+        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Blocked | RunStatus::RolledBack => ReportKind::Incident,
+        _ if run.failure.is_some() => ReportKind::Incident,
+        _ => ReportKind::Run,
+    }
+}
+
+/// Subtasks of the run that were given up.
+pub fn stuck_in_scope(source: &Source<'_>) -> Vec<Stuck> {
+    let known: BTreeSet<&str> = source.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect();
+    let of_run = source.stuck.iter().filter(|stuck| known.contains(stuck.subtask_id.as_str()));
+    let cleaned = |stuck: &Stuck| Stuck {
+        subtask_id: words::line(&stuck.subtask_id),
+        reason: words::line(&stuck.reason),
+        ..stuck.clone()
+    };
+    of_run.map(cleaned).collect()
+}
+
+/// The summary.
+pub fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
+    let run = source.run;
+    let last_event_at = source.events.last().map_or(run.created_at, |event| event.at).max(run.created_at);
+    let ended = if run.live.is_some() { source.now } else { last_event_at };
+    let attempts = attempt_counts(source);
+    let stopped_because = stopped_because(run);
+    Summary {
+        headline: headline(run, attempts, stuck),
+        run: run_line(run),
+        outcome: outcome(run.status),
+        stopped_because,
+        started_at: run.created_at,
+        last_event_at,
+        duration_ms: words::millis(run.created_at, ended),
+        iterations: iteration_counts(run),
+        attempts,
+        budgets: source.retry.budgets.clone(),
+        stopped_by: run.decision.as_ref().and_then(|decision| decision.stopped_by),
+        failure: run.failure.as_ref().map(failure_line),
+        decision: run.decision.as_ref().map(decision_line),
+    }
+}
+
+/// A failure without its output.
+pub fn failure_line(failure: &Failure) -> FailureLine {
+    FailureLine {
+        kind: failure.kind,
+        cause: failure.cause,
+        conditions: failure.conditions.clone(),
+        severity: failure.severity,
+        iteration: failure.iteration,
+        attempt: failure.attempt,
+        at: failure.at,
+        message: words::line(&failure.message),
+        recoverable: failure.recoverable,
+        suggested_action: failure.suggested_action,
+    }
+}
+
+/// A decision with its reason.
+pub fn decision_line(decision: &Decision) -> DecisionLine {
+    DecisionLine {
+        actions: decision.actions.clone(),
+        strategy: decision.strategy,
+        reason: words::line(&decision.reason),
+        not_before: decision.not_before,
+    }
+}
+
+fn run_line(run: &Run) -> RunLine {
+    let command = shlex::try_join(run.spec.command.iter().map(String::as_str));
+    let command = command.unwrap_or_else(|_| run.spec.command.join(" "));
+    RunLine {
+        run_id: run.key.run_id.clone(),
+        phase: run.key.phase.clone(),
+        lane: run.key.lane.clone(),
+        task_id: run.task_id.as_deref().map(words::line),
+        status: run.status.as_str(),
+        current_iteration: run.shown_iteration(),
+        iterations_total: run.spec.iterations_total,
+        session: words::line(&run.session),
+        worktree: run.worktree.clone(),
+        command: Some(words::line(&command)).filter(|command| !command.is_empty()),
+    }
+}
+
+fn outcome(status: RunStatus) -> Option<&'static str> {
+    match status {
+        RunStatus::Complete
+        | RunStatus::Failed
+        | RunStatus::Paused
+        | RunStatus::Parked
+        | RunStatus::Escalated
+        | RunStatus::Cancelled => Some(status.as_str()),
+        RunStatus::Pending | RunStatus::InProgress | RunStatus::Blocked | RunStatus::RolledBack => None,
+    }
+}
+
+/// Why the run does not go on; `None` while it does.
+fn stopped_because(run: &Run) -> Option<String> {
+    if let Some(session) = run.manual_fix.as_ref().filter(|session| session.status == ManualFixStatus::Active) {
+        return Some(format!("a person's fix is open ({})", session.id));
+    }
+    match run.status {
+        RunStatus::Complete if run.spec.until.is_some() => Some("the goal was reached".to_owned()),
+        RunStatus::Complete => Some("every iteration is done".to_owned()),
+        RunStatus::Pending => Some("nothing has been tried".to_owned()),
+        RunStatus::InProgress if run.live.is_some() || run.decision.is_none() => None,
+        _ => {
+            let decided = run.decision.as_ref().map(|decision| decision.reason.as_str());
+            let parked = run.parked.as_ref().map(|parked| parked.reason.as_str());
+            let failed = run.failure.as_ref().map(|failure| failure.message.as_str());
+            decided.or(parked).or(failed).map(words::line)
+        }
+    }
+}
+
+fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
+    let tried = words::count(attempts.total, "attempt");
+    let what = run.failure.as_ref().map(|failure| {
+        let iteration = failure.iteration.map(|number| format!(" in iteration {number}")).unwrap_or_default();
+        format!("{}{iteration}: {}", failure.cause.as_str(), words::line(&failure.message))
+    });
+    let what = what.map(|what| format!(" {what}")).unwrap_or_default();
+    match run.status {
+        RunStatus::Complete if stuck.is_empty() => format!("Complete after {tried}."),
+        RunStatus::Complete => format!("Complete after {tried}; {} given up.", words::count(stuck.len(), "subtask")),
+        RunStatus::Escalated => format!("A person is needed after {tried}.{what}"),
+        RunStatus::Failed => format!("Failed after {tried}.{what}"),
+        RunStatus::Cancelled => format!("Interrupted after {tried}."),
+        RunStatus::Parked => format!("Parked after {tried}: it waits for a known time.{what}"),
+        RunStatus::Paused => format!("Paused after {tried}; it can be taken up.{what}"),
+        RunStatus::Blocked => format!("Blocked after {tried}.{what}"),
+        RunStatus::RolledBack => format!("Rolled back after {tried}."),
+        RunStatus::Pending => format!("Not begun: {tried} so far."),
+        RunStatus::InProgress => {
+            format!("In progress: iteration {}, {tried} so far.{what}", run.shown_iteration())
+        }
+    }
+}
+
+fn iteration_counts(run: &Run) -> IterationCounts {
+    let of = |status| run.iterations.values().filter(|iteration| iteration.status == status).count();
+    IterationCounts {
+        begun: run.iterations.len(),
+        completed: of(IterationStatus::Completed),
+        failed: of(IterationStatus::Failed),
+        skipped: of(IterationStatus::Skipped),
+        superseded: of(IterationStatus::Superseded),
+    }
+}
+
+fn attempt_counts(source: &Source<'_>) -> AttemptCounts {
+    let mut counts = AttemptCounts::default();
+    for (_, attempt) in source.attempts() {
+        counts.total += 1;
+        match attempt.outcome {
+            Some(AttemptOutcome::Passed) => counts.passed += 1,
+            Some(AttemptOutcome::Failed) => counts.failed += 1,
+            Some(AttemptOutcome::Cancelled) => counts.cancelled += 1,
+            None => counts.under_way += 1,
+        }
+    }
+    counts
+}

@@ -1,0 +1,222 @@
+//! The run's story: attempts from the state, everything else from the events, in order of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::decision::Action;
+use crate::model::event::{AttemptEnd, Event, Payload};
+use crate::model::manual_fix::ManualFixStatus;
+use crate::model::operation::{Operation, OperationKind, Scope};
+use crate::model::time::Timestamp;
+
+use super::data::{AttemptRef, Moment, MomentKind};
+use super::{Source, words};
+
+/// How many moments are listed: the latest ones.
+const MAX_MOMENTS: usize = 600;
+
+/// The moments, oldest first, and how many older ones are left out.
+pub fn timeline(source: &Source<'_>) -> (Vec<Moment>, usize) {
+    let mut moments: Vec<(Timestamp, u64, Moment)> = attempts(source);
+    let scope = Scoped::of(source);
+    for event in source.events {
+        let made = moments_of(event).into_iter().filter(|moment| scope.holds(moment));
+        moments.extend(made.map(|moment| (event.at, event.seq, moment)));
+    }
+    moments.sort_by_key(|(at, seq, _)| (*at, *seq));
+    let omitted = moments.len().saturating_sub(MAX_MOMENTS);
+    (moments.split_off(omitted).into_iter().map(|(_, _, moment)| moment).collect(), omitted)
+}
+
+/// What a report about one subtask leaves out: other attempts, and iterations that are not its own.
+struct Scoped {
+    all: bool,
+    attempts: BTreeSet<AttemptRef>,
+    iterations: BTreeSet<u32>,
+}
+
+impl Scoped {
+    fn of(source: &Source<'_>) -> Self {
+        let attempts = source.attempts().map(|(i, a)| AttemptRef { iteration: i.number, attempt: a.number });
+        let attempts: BTreeSet<AttemptRef> = attempts.collect();
+        let iterations = attempts.iter().map(|attempt| attempt.iteration).collect();
+        Self { all: source.subtask.is_none(), attempts, iterations }
+    }
+
+    fn holds(&self, moment: &Moment) -> bool {
+        let of_attempt = match (moment.iteration, moment.attempt) {
+            (Some(iteration), Some(attempt)) => self.attempts.contains(&AttemptRef { iteration, attempt }),
+            (Some(iteration), None) => iteration == 0 || self.iterations.contains(&iteration),
+            (None, _) => true,
+        };
+        self.all || of_attempt
+    }
+}
+
+fn attempts(source: &Source<'_>) -> Vec<(Timestamp, u64, Moment)> {
+    let mut begun: BTreeMap<AttemptRef, u64> = BTreeMap::new();
+    for event in source.events {
+        if let Payload::AttemptStarted { iteration, attempt, .. } = event.payload {
+            begun.insert(AttemptRef { iteration, attempt }, event.seq);
+        }
+    }
+    let moment = |(iteration, attempt): (&crate::model::run::Iteration, &crate::model::run::Attempt)| {
+        let name = AttemptRef { iteration: iteration.number, attempt: attempt.number };
+        let title = format!("{} {}", words::attempt(name.iteration, attempt), words::outcome(attempt.outcome));
+        let failed = attempt.failure.as_ref().map(|failure| words::line(&failure.message));
+        let approach = attempt.approach.as_deref().map(words::line);
+        let made = Moment {
+            iteration: Some(name.iteration),
+            attempt: Some(name.attempt),
+            outcome: attempt.outcome,
+            duration_ms: attempt.duration_ms,
+            checkpoint_id: attempt.checkpoint_id.clone(),
+            ..Moment::new(attempt.started_at, MomentKind::Attempt, title, failed.or(approach))
+        };
+        (attempt.started_at, begun.get(&name).copied().unwrap_or(u64::MAX), made)
+    };
+    source.attempts().map(moment).collect()
+}
+
+impl Moment {
+    fn new(at: Timestamp, kind: MomentKind, title: impl Into<String>, detail: Option<String>) -> Self {
+        Self {
+            at,
+            kind,
+            title: title.into(),
+            detail: detail.filter(|detail| !detail.is_empty()),
+            iteration: None,
+            attempt: None,
+            outcome: None,
+            duration_ms: None,
+            checkpoint_id: None,
+            verdict: None,
+        }
+    }
+}
+
+fn moments_of(event: &Event) -> Vec<Moment> {
+    let new = |kind, title: String, detail| vec![Moment::new(event.at, kind, title, detail)];
+    match &event.payload {
+        Payload::RunCreated { spec, .. } => {
+            new(MomentKind::Run, "Run began".to_owned(), Some(words::line(&spec.command.join(" "))))
+        }
+        Payload::RunStatusChanged { status, reason } => {
+            new(MomentKind::Run, format!("Run stands at {}", status.as_str()), Some(words::line(reason)))
+        }
+        Payload::RunResumed { strategy, iteration, instructions, restart, .. } => {
+            let how = strategy.map(|strategy| format!(" with {}", strategy.as_str())).unwrap_or_default();
+            let verb = if *restart { "Restarted" } else { "Taken up" };
+            new(
+                MomentKind::Run,
+                format!("{verb}{how} at iteration {iteration}"),
+                instructions.as_deref().map(words::line),
+            )
+        }
+        Payload::RetryReset {} => new(MomentKind::Run, "Failures forgotten on request".to_owned(), None),
+        Payload::IterationChanged { iteration, status, reason } => {
+            let title = format!("Iteration {iteration} {}", status.as_str());
+            let mut moments = new(MomentKind::Iteration, title, reason.as_deref().map(words::line));
+            moments[0].iteration = Some(*iteration);
+            moments
+        }
+        Payload::AttemptEnded(end) => decided(event.at, end),
+        Payload::CheckpointCreated { checkpoint, .. } => vec![taken(event.at, checkpoint)],
+        Payload::CheckpointPinned { checkpoint_id, pinned, note } => {
+            let verb = if *pinned { "pinned" } else { "unpinned" };
+            let title = format!("Checkpoint {verb}");
+            vec![Moment {
+                checkpoint_id: Some(checkpoint_id.clone()),
+                ..Moment::new(event.at, MomentKind::Checkpoint, title, note.as_deref().map(words::line))
+            }]
+        }
+        Payload::CheckpointsPruned { ids } => {
+            new(MomentKind::Checkpoint, format!("{} removed", words::count(ids.len(), "checkpoint")), None)
+        }
+        Payload::Restored { operation } => vec![restored(event.at, operation)],
+        Payload::ManualFixStarted { session } => {
+            let issue = session.issue.as_ref().map(|issue| words::line(&issue.message));
+            new(MomentKind::ManualFix, format!("Manual fix {} began", session.id), issue)
+        }
+        Payload::ManualFixVerified { changes, verified, .. } => {
+            let found = if *verified { "verified" } else { "not good yet" };
+            let files = words::count(changes.len(), "file");
+            new(MomentKind::ManualFix, format!("Manual fix {found}"), Some(format!("{files} changed")))
+        }
+        Payload::ManualFixEnded { status, changes } => {
+            let how = match status {
+                ManualFixStatus::Completed => "taken over",
+                ManualFixStatus::Aborted => "given up",
+                ManualFixStatus::Active => "still open",
+            };
+            let files = words::count(changes.len(), "file");
+            new(MomentKind::ManualFix, format!("Manual fix {how}"), Some(format!("{files} changed")))
+        }
+        Payload::AttemptStarted { .. }
+        | Payload::ChildStarted { .. }
+        | Payload::RunSpecChanged { .. }
+        | Payload::RollbackInitiated { .. }
+        | Payload::RalphLoopFailed { .. } => Vec::new(),
+    }
+}
+
+fn decided(at: Timestamp, end: &AttemptEnd) -> Vec<Moment> {
+    let Some(decision) = &end.decision else { return Vec::new() };
+    let (kind, title) = match decision.not_before {
+        Some(until) if decision.has(Action::Park) => {
+            (MomentKind::Park, format!("Parked until {}", words::date_time(until)))
+        }
+        Some(until) if until > at => {
+            let title = format!("Decided: {}, not before {}", words::actions(&decision.actions), words::time(until));
+            (MomentKind::Decision, title)
+        }
+        _ => (MomentKind::Decision, format!("Decided: {}", words::actions(&decision.actions))),
+    };
+    vec![Moment {
+        iteration: Some(end.iteration),
+        attempt: Some(end.attempt),
+        ..Moment::new(at, kind, title, Some(words::line(&decision.reason)))
+    }]
+}
+
+fn taken(at: Timestamp, checkpoint: &Checkpoint) -> Moment {
+    let verdict = match checkpoint.verdict {
+        Verdict::Unverified => String::new(),
+        verdict => format!(", {}", verdict.as_str()),
+    };
+    let changes = checkpoint.changes;
+    let mut detail = words::line(&checkpoint.description);
+    if changes.modified + changes.created + changes.deleted > 0 {
+        let between = if detail.is_empty() { "" } else { " · " };
+        detail = format!(
+            "{detail}{between}{} modified, {} created, {} deleted",
+            changes.modified, changes.created, changes.deleted
+        );
+    }
+    let title = format!("Checkpoint @{} ({}{verdict})", checkpoint.seq, words::line(&checkpoint.trigger));
+    Moment {
+        iteration: Some(checkpoint.after_iteration).filter(|_| checkpoint.attempt.is_some()),
+        attempt: checkpoint.attempt,
+        checkpoint_id: Some(checkpoint.id.clone()),
+        verdict: Some(checkpoint.verdict),
+        ..Moment::new(at, MomentKind::Checkpoint, title, Some(detail))
+    }
+}
+
+fn restored(at: Timestamp, operation: &Operation) -> Moment {
+    let (kind, verb) = match operation.kind {
+        OperationKind::Rollback => (MomentKind::Rollback, "Rolled back"),
+        OperationKind::Restore if operation.scope == Scope::State => (MomentKind::Rollback, "Working memory put back"),
+        OperationKind::Restore => (MomentKind::Rollback, "Restored"),
+        OperationKind::Undo => (MomentKind::Undo, "Undone"),
+        OperationKind::Redo => (MomentKind::Undo, "Redone"),
+    };
+    let paths =
+        if operation.paths.is_empty() { String::new() } else { words::line(&operation.paths.join(" ")) + " · " };
+    let kept = if operation.kept.is_empty() { String::new() } else { format!(", {} kept", operation.kept.len()) };
+    let detail = format!("{paths}{} written, {} deleted{kept}", operation.written, operation.deleted);
+    Moment {
+        checkpoint_id: Some(operation.checkpoint_id.clone()),
+        ..Moment::new(at, kind, format!("{verb} to {}", operation.checkpoint_id), Some(detail))
+    }
+}

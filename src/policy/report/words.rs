@@ -1,0 +1,139 @@
+//! Words, times and other people's text, the same in every format.
+
+use std::time::Duration;
+
+use crate::model::decision::Action;
+use crate::model::failure::Condition;
+use crate::model::run::{Attempt, AttemptOutcome};
+use crate::model::time::Timestamp;
+use crate::policy::redact::redact;
+use crate::policy::visible::{escape, escape_lines};
+
+/// How long a line of somebody's text may get, in characters.
+const MAX_LINE: usize = 400;
+
+/// Somebody's text as one line: redacted, bounded, nothing in it that could steer a terminal.
+pub fn line(text: &str) -> String {
+    let redacted = redact(text);
+    let words: Vec<&str> = redacted.split_whitespace().collect();
+    let line = escape(&words.join(" "));
+    match line.char_indices().nth(MAX_LINE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Somebody's text with its lines.
+pub fn lines(text: &str) -> String {
+    escape_lines(&redact(text).replace("\r\n", "\n"))
+}
+
+/// `850 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`.
+pub fn span(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{seconds}.{} s", millis % 1000 / 100),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// Milliseconds from one time to another.
+pub fn millis(earlier: Timestamp, later: Timestamp) -> u64 {
+    let span: Duration = later.since(earlier);
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `2026-01-05 10:00:00 UTC`.
+pub fn date_time(at: Timestamp) -> String {
+    at.datetime().format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// `2026-01-05`.
+pub fn date(at: Timestamp) -> String {
+    at.datetime().format("%Y-%m-%d").to_string()
+}
+
+/// `10:00:00`.
+pub fn time(at: Timestamp) -> String {
+    at.datetime().format("%H:%M:%S").to_string()
+}
+
+/// `1 attempt`, `2 attempts`.
+pub fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// How an attempt ended, in one word.
+pub fn outcome(outcome: Option<AttemptOutcome>) -> &'static str {
+    match outcome {
+        Some(AttemptOutcome::Passed) => "passed",
+        Some(AttemptOutcome::Failed) => "failed",
+        Some(AttemptOutcome::Cancelled) => "cancelled",
+        None => "under way",
+    }
+}
+
+/// A decision's actions, in order.
+pub fn actions(actions: &[Action]) -> String {
+    let words: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
+    words.join(" + ")
+}
+
+/// What is true beside a cause.
+pub fn condition(condition: Condition) -> &'static str {
+    match condition {
+        Condition::CircularFix => "circular fix",
+        Condition::RetriesExhausted => "retries exhausted",
+        Condition::NoCheckpoint => "no checkpoint",
+        Condition::Flaky => "flaky",
+        Condition::BaselineFailing => "baseline failing",
+        Condition::Tampered => "tampered",
+        Condition::Productive => "productive",
+    }
+}
+
+/// How the command of an attempt ended: `exit 1`, `SIGKILL`, `deadline`.
+pub fn ending(exit_code: Option<i32>, signal: Option<&str>, timed_out: bool) -> Option<String> {
+    match (timed_out, signal, exit_code) {
+        (true, _, _) => Some("deadline".to_owned()),
+        (_, Some(signal), _) => Some(line(signal)),
+        (_, None, Some(code)) => Some(format!("exit {code}")),
+        (_, None, None) => None,
+    }
+}
+
+/// A name for an attempt: its iteration and its number.
+pub fn attempt(iteration: u32, attempt: &Attempt) -> String {
+    format!("Iteration {iteration}, attempt {}", attempt.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_redacted_bounded_and_plain() {
+        assert_eq!(line("a\n  b\tpassword=hunter22"), "a b password=[redacted]");
+        assert_eq!(line("\u{1b}[31mred\u{202e}"), "\\u{1b}[31mred\\u{202e}");
+        assert_eq!(line(&"é".repeat(500)).chars().count(), MAX_LINE + 1);
+        assert_eq!(lines("a\r\n\u{7}b"), "a\n\\u{7}b");
+    }
+
+    #[test]
+    fn spans_are_short() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (850, "850 ms"),
+            (12_345, "12.3 s"),
+            (250_000, "4 min 10 s"),
+            (7_500_000, "2 h 5 min"),
+            (273_600_000, "3 d 4 h"),
+        ] {
+            assert_eq!(span(millis), text);
+        }
+    }
+}
