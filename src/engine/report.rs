@@ -120,7 +120,7 @@ fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
 
 /// Writes a report at `path`, whole or not at all, and returns the absolute path. A file that is no report is replaced
 /// only after a yes. Nothing is written in a dry run.
-pub fn to_file(context: &Context, path: &Path, content: &str) -> Result<PathBuf> {
+pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
     let path = context.cwd().join(path);
     let hint = "name a file in a folder that is there and may be written, or leave -o out for standard output";
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint);
@@ -140,7 +140,7 @@ pub fn to_file(context: &Context, path: &Path, content: &str) -> Result<PathBuf>
     }
     if !context.dry_run() {
         reap(&folder);
-        write_atomic(&path, content.as_bytes()).map_err(failed)?;
+        write_atomic(&path, text.as_bytes()).map_err(failed)?;
     }
     Ok(path)
 }

@@ -20,6 +20,9 @@ pub fn excerpt(output: &[u8], error_line: Option<u64>) -> String {
 pub(crate) fn of_text(text: &Text, error_line: Option<u64>, max_bytes: usize) -> String {
     let lines: Vec<String> = text.lines().map(|line| String::from_utf8_lossy(line.bytes).into_owned()).collect();
     let error = error_line.and_then(|number| text.lines().position(|line| line.number == number));
+    // What the last lines hold anyway needs no place of its own.
+    let whole_tail = tail_start(&lines, 0, max_bytes);
+    let error = error.filter(|at| at.saturating_sub(LINES_BEFORE) < whole_tail);
     let mut head = String::new();
     let mut head_end = 0;
     if let Some(at) = error {
@@ -34,17 +37,22 @@ pub(crate) fn of_text(text: &Text, error_line: Option<u64>, max_bytes: usize) ->
             head_end = index + 1;
         }
     }
-    let mut tail_start = lines.len();
-    let mut room = max_bytes.saturating_sub(head.len() + 8);
-    while tail_start > head_end && lines[tail_start - 1].len() < room {
-        tail_start -= 1;
-        room -= lines[tail_start].len() + 1;
-    }
+    let tail_start = tail_start(&lines, head_end, max_bytes.saturating_sub(head.len() + 8));
     let gap = if head.is_empty() || tail_start <= head_end { "" } else { "[...]\n" };
     let tail = lines[tail_start..].join("\n");
     let mut excerpt = redact(&format!("{head}{gap}{tail}")).into_owned();
     cut(&mut excerpt, max_bytes);
     excerpt
+}
+
+/// Where the last lines begin that have room, at `first` or behind it.
+fn tail_start(lines: &[String], first: usize, mut room: usize) -> usize {
+    let mut start = lines.len();
+    while start > first && lines[start - 1].len() < room {
+        start -= 1;
+        room -= lines[start].len() + 1;
+    }
+    start
 }
 
 /// Cuts a text to at most `max_bytes`, at a character.
@@ -73,6 +81,7 @@ mod tests {
     #[test]
     fn short_output_is_kept_whole() {
         assert_eq!(excerpt(b"a\nb\n", Some(1)).trim_end(), "a\nb");
+        assert_eq!(excerpt(b"1\n2\n3\n4\nerror\n", Some(5)).trim_end(), "1\n2\n3\n4\nerror");
         assert_eq!(excerpt(b"", None), "");
     }
 }

@@ -23,6 +23,7 @@ mod output;
 mod places;
 mod prune;
 mod rebuild;
+mod report;
 mod resume;
 mod retry;
 mod rollback;

@@ -15,7 +15,7 @@ use super::super::args::{ManualFixArgs, ManualFixCommand, Wait};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::ui::{Reply, Ui, escape};
-use super::run::{driven_document, driven_text};
+use super::run::{driven_document, driven_text, told};
 
 /// Dispatches.
 pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {
@@ -44,6 +44,7 @@ fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Show, 
     let mut answer = reply(context, &continued.fix);
     match &continued.driven {
         Some(driven) => {
+            told(driven, ui);
             if let Value::Object(fields) = driven_document(context, driven) {
                 answer.document.extend(fields);
             }

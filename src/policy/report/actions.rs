@@ -3,10 +3,11 @@
 use crate::model::decision::Strategy;
 use crate::model::failure::{Cause, Failure};
 use crate::model::manual_fix::ManualFixStatus;
-use crate::model::run::{Attempt, RunStatus};
+use crate::model::run::{Attempt, IterationStatus, RunStatus};
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 use crate::policy::redact::redact;
 
+use super::attempts::failures;
 use super::data::Recommended;
 use super::{Source, words};
 
@@ -67,13 +68,12 @@ impl Steps<'_, '_> {
     fn look(&mut self) {
         let Some(log) = self.failed_attempt().and_then(|attempt| attempt.log_path.clone()) else { return };
         let command = shlex::try_join(["tail", "-n", "100", "--", log.as_str()]).ok();
-        self.push("Review the error log of the last failed attempt", command);
+        self.push("Review the error log", command);
     }
 
-    /// The last failed attempt that the report is about.
+    /// The attempt whose error matters most.
     fn failed_attempt(&self) -> Option<&Attempt> {
-        let failed = self.source.attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.failure.is_some());
-        failed.max_by_key(|attempt| attempt.started_at)
+        failures(self.source).first().map(|(_, attempt)| *attempt)
     }
 
     fn reproduce(&mut self) {
@@ -112,12 +112,27 @@ impl Steps<'_, '_> {
     }
 
     fn ways_on(&mut self) {
-        self.step("Fix it by hand: start, verify, continue", &["manual-fix", "start"]);
         let run = self.source.run;
+        let iteration = run.failure.as_ref().and_then(|failure| run.iterations.get(&failure.iteration?));
+        let given_up = iteration.is_some_and(|iteration| iteration.status == IterationStatus::Skipped);
         let good = self.source.state.last_good(&run.key).is_some();
         let mut options = resume_options(run, good);
-        options.retain(|option| option.available && option.strategy != Strategy::ManualThenContinue);
+        // The very same again is worth a line only where the policy would do it.
+        let told = |option: &ResumeOption| match option.strategy {
+            Strategy::ManualThenContinue => false,
+            // The run went on without it already.
+            Strategy::ContinueNext => !given_up,
+            Strategy::RetrySame => option.recommended,
+            _ => true,
+        };
+        options.retain(|option| option.available && told(option));
         options.sort_by_key(|option| !option.recommended);
+        let fix = "Fix it by hand: start, verify, continue";
+        if options.iter().any(|option| option.recommended) {
+            self.step(fix, &["manual-fix", "start"]);
+        } else {
+            self.go_on(fix, &["manual-fix", "start"]);
+        }
         for option in options {
             self.way_on(&option);
         }
@@ -156,7 +171,7 @@ impl Steps<'_, '_> {
 
     /// The run ended, but not everything in it was done.
     fn look_at_given_up(&mut self) {
-        if self.source.run.iterations.values().any(|it| it.status == crate::model::run::IterationStatus::Skipped) {
+        if self.source.run.iterations.values().any(|it| it.status == IterationStatus::Skipped) {
             self.look();
             self.push("Look at what was given up; the run itself is complete", None);
         }

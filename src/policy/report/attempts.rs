@@ -69,6 +69,13 @@ fn totals(source: &Source<'_>, attempt: AttemptRef) -> Option<ChangeTotals> {
 /// The last error of each subtask that has not passed since; where all have, the last error there was. The one that the
 /// run stands at comes first.
 pub fn errors(source: &Source<'_>) -> Vec<ErrorDetails> {
+    let sizes = std::iter::once(MAX_BYTES).chain(std::iter::repeat(LESS_BYTES));
+    let detailed = failures(source).into_iter().zip(sizes).take(MAX_ERRORS);
+    detailed.filter_map(|((iteration, attempt), size)| details(iteration, attempt, size)).collect()
+}
+
+/// The attempts of those errors.
+pub fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a Attempt)> {
     let mut last: BTreeMap<&str, (&Iteration, &Attempt)> = BTreeMap::new();
     let mut all: Vec<_> = source.attempts().collect();
     all.sort_by_key(|(_, attempt)| attempt.started_at);
@@ -89,9 +96,7 @@ pub fn errors(source: &Source<'_>) -> Vec<ErrorDetails> {
         let stands = standing == Some((iteration.number, attempt.number));
         (!stands, std::cmp::Reverse(attempt.started_at))
     });
-    let sizes = std::iter::once(MAX_BYTES).chain(std::iter::repeat(LESS_BYTES));
-    let detailed = open.into_iter().zip(sizes).take(MAX_ERRORS);
-    detailed.filter_map(|((iteration, attempt), size)| details(iteration, attempt, size)).collect()
+    open
 }
 
 fn details(iteration: &Iteration, attempt: &Attempt, size: usize) -> Option<ErrorDetails> {

@@ -24,12 +24,12 @@ use super::retry_status::RetryStatus;
 
 pub use data::{
     AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, Checkpoints, DecisionLine, ErrorDetails, FailureLine,
-    FileLine, Files, IterationCounts, LoopLine, Moment, MomentKind, Recommended, Report, ReportKind, RunLine, Stuck,
-    Summary,
+    FileLine, Files, IterationCounts, LoopLine, Recommended, Report, ReportKind, RunLine, Stuck, Summary,
 };
 pub use files::{Span, spans};
 pub use html::html;
 pub use markdown::markdown;
+pub use timeline::{Moment, MomentKind};
 
 /// What every written report holds, so that a file can be told to be one.
 pub const MARK: &str = "recover report";

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::time::Timestamp;
-use crate::policy::report::data::{AttemptLine, MomentKind, Report};
+use crate::policy::report::data::{AttemptLine, Report};
+use crate::policy::report::timeline::{Moment, MomentKind};
 use crate::policy::report::words;
 
 use super::attempts::tone;
@@ -69,7 +70,7 @@ fn bar(attempt: &AttemptLine, (from, to): (f64, f64)) -> String {
 fn marks(scale: &Scale, report: &Report) -> String {
     let put_back = |kind| matches!(kind, MomentKind::Rollback | MomentKind::Undo | MomentKind::ManualFix);
     let moments = report.timeline.iter().filter(|moment| put_back(moment.kind));
-    let mark = |moment: &crate::policy::report::data::Moment| {
+    let mark = |moment: &Moment| {
         let at = scale.at(moment.at).clamp(0.0, WIDTH - 4.0);
         format!(
             "<rect class=\"mark\" x=\"{at:.1}\" width=\"4\" height=\"16\"><title>{}</title></rect>",

@@ -43,15 +43,10 @@ fn title(kind: ReportKind) -> &'static str {
 
 fn body(report: &Report) -> String {
     let side = [actions(&report.recommended_actions), summary::checkpoints(report), files(&report.files)].concat();
-    let main = [
-        chart::chart(report),
-        attempts::attempts(report),
-        attempts::errors(&report.error_details),
-        timeline::timeline(report),
-    ]
-    .concat();
+    let main = [chart::chart(report), attempts::attempts(report)].concat();
+    let below = [attempts::errors(&report.error_details), timeline::timeline(report)].concat();
     format!(
-        "{}<div class=\"columns\">\n<aside>\n{side}</aside>\n<main>\n{main}</main>\n</div>\n\
+        "{}<div class=\"columns\">\n<aside>\n{side}</aside>\n<main>\n{main}</main>\n</div>\n{below}\
          <footer>Made by recover on {}.</footer>\n",
         summary::header(report, title(report.kind)),
         words::date_time(report.generated_at)
@@ -78,6 +73,12 @@ fn mono(content: &str) -> String {
     format!("<code>{}</code>", text(content))
 }
 
+/// A command of which no option is broken in two where a line ends.
+fn words_of(command: &str) -> String {
+    let words: Vec<String> = command.split(' ').map(|word| format!("<span>{}</span>", text(word))).collect();
+    words.join(" ")
+}
+
 fn actions(actions: &[Recommended]) -> String {
     if actions.is_empty() {
         return section("actions", "Recommended actions", "<p class=\"none\">Nothing is left to do.</p>\n");
@@ -87,7 +88,7 @@ fn actions(actions: &[Recommended]) -> String {
         let class = if action.recommended { " class=\"best\"" } else { "" };
         let mark = if action.recommended { format!(" {}", badge("calm", "recommended")) } else { String::new() };
         let command = action.command.as_deref();
-        let command = command.map(|command| format!("<pre class=\"command\">{}</pre>", text(command)));
+        let command = command.map(|command| format!("<pre class=\"command\">{}</pre>", words_of(command)));
         list.push_str(&format!(
             "<li{class}><p>{}{mark}</p>{}</li>\n",
             text(&action.description),

@@ -1,6 +1,7 @@
 //! The story, moment by moment.
 
-use crate::policy::report::data::{Moment, MomentKind, Report};
+use crate::policy::report::data::Report;
+use crate::policy::report::timeline::{Moment, MomentKind};
 use crate::policy::report::words;
 
 use super::attempts::tone;
