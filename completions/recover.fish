@@ -56,6 +56,7 @@ complete -c recover -n "__fish_recover_needs_command" -f -a "attempt" -d 'Record
 complete -c recover -n "__fish_recover_needs_command" -f -a "classify" -d 'Say why something failed, from its evidence; touches no state'
 complete -c recover -n "__fish_recover_needs_command" -f -a "status" -d 'Where the run stands and how to go on'
 complete -c recover -n "__fish_recover_needs_command" -f -a "log" -d 'What has happened'
+complete -c recover -n "__fish_recover_needs_command" -f -a "report" -d 'Tell what went wrong, what was tried and what to do now, with the run\'s whole story'
 complete -c recover -n "__fish_recover_needs_command" -f -a "init" -d 'Write a commented `.ultraplan/recover.toml` with every key and its default'
 complete -c recover -n "__fish_recover_needs_command" -f -a "config" -d 'Show the configuration'
 complete -c recover -n "__fish_recover_needs_command" -f -a "doctor" -d 'Find problems of the state directory and of cut-off operations, and mend them'
@@ -781,6 +782,28 @@ complete -c recover -n "__fish_recover_using_subcommand log" -l dry-run -d 'Show
 complete -c recover -n "__fish_recover_using_subcommand log" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand log" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand log" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand report" -l format -d 'The form; default: what the name after -o ends with, else md' -r -f -a "md\t'Markdown'
+html\t'One HTML file with everything in it'
+json\t'The JSON document'"
+complete -c recover -n "__fish_recover_using_subcommand report" -l subtask -d 'Only the attempts of this subtask' -r
+complete -c recover -n "__fish_recover_using_subcommand report" -s o -l output -d 'Write it to this file, whole or not at all; - for standard output' -r -F
+complete -c recover -n "__fish_recover_using_subcommand report" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand report" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand report" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand report" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand report" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand report" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand report" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand report" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand report" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand report" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand report" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand report" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand report" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand report" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand init" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand init" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand init" -l phase -d 'The run\'s phase' -r

@@ -27,10 +27,11 @@ const ENVIRONMENT: [(&str, &str); 8] = [
 ];
 
 /// What `recover` keeps where.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     (".ultraplan/recover.toml", "The configuration; recover init writes it with every key and its default."),
     (".ultraplan/state/events.jsonl", "The ledger: everything that has happened, one event a line."),
     (".ultraplan/state/recovery.json", "The error count and the cooldown, for loops that read files."),
+    (".ultraplan/state/recover/runs/", "Logs and prompts of each run; report.md where it failed or needs a person."),
     ("refs/recover/", "The checkpoints: ordinary commits in the repository's own object store."),
 ];
 
