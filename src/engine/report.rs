@@ -63,6 +63,7 @@ fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> R
         retry: &retry_status(state, run, &settings.retry, now),
         loops: &loops_of(context, run),
         stuck: &stuck.collect::<Vec<_>>(),
+        unfinished: settle::unfinished_operation(context)?.as_deref(),
         changes: &changed(context, state, &spans(state, &events)),
         subtask,
         command: &|words| context.hint_command(Some(&run.key), words),

@@ -17,6 +17,10 @@ const INSTRUCTIONS: &str = "Try a different approach than before.";
 /// The steps, in the order in which to take them.
 pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
     let mut steps = Steps { source, steps: Vec::new() };
+    if let Some(unfinished) = source.unfinished {
+        let what = format!("Finish what was cut off: {}", words::line(unfinished));
+        steps.step(&what, &["doctor", "--repair"]);
+    }
     steps.all();
     steps.steps
 }

@@ -51,7 +51,7 @@ fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> Attemp
         feedback: feedback.collect(),
         decision: attempt.decision.as_ref().map(decision_line),
         checkpoint_id: attempt.checkpoint_id.clone(),
-        changes: totals(source, name),
+        changes: totals(source, name).or_else(|| since_base(source, attempt)),
         log_path: attempt.log_path.clone(),
     }
 }
@@ -64,6 +64,13 @@ fn totals(source: &Source<'_>, attempt: AttemptRef) -> Option<ChangeTotals> {
         created: of(&[ChangeType::Created]),
         deleted: of(&[ChangeType::Deleted]),
     })
+}
+
+/// The first checkpoint of a run counts from HEAD.
+fn since_base(source: &Source<'_>, attempt: &Attempt) -> Option<ChangeTotals> {
+    let checkpoint = source.state.checkpoint(attempt.checkpoint_id.as_deref()?)?;
+    let counts = checkpoint.previous.is_none() && checkpoint.base_commit.is_some();
+    counts.then_some(checkpoint.changes)
 }
 
 /// The last error of each subtask that has not passed since; where all have, the last error there was. The one that the

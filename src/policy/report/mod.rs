@@ -51,6 +51,8 @@ pub struct Source<'a> {
     pub stuck: &'a [Stuck],
     /// What attempts changed, as far as it could be found.
     pub changes: &'a [AttemptChanges],
+    /// A restore that was cut off and waits to be finished.
+    pub unfinished: Option<&'a str>,
     /// Only the attempts of this subtask.
     pub subtask: Option<&'a str>,
     /// A command about this run that works from any folder.

@@ -10,6 +10,9 @@ use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunStatus};
 use super::data::{AttemptCounts, DecisionLine, FailureLine, IterationCounts, ReportKind, RunLine, Stuck, Summary};
 use super::{Source, words};
 
+/// How much of an error's message goes into the headline, in characters.
+const MAX_HEADLINE: usize = 160;
+
 /// What the report is for.
 pub fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
     match run.status {
@@ -135,7 +138,8 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
     let tried = words::count(attempts.total, "attempt");
     let what = run.failure.as_ref().map(|failure| {
         let iteration = failure.iteration.map(|number| format!(" in iteration {number}")).unwrap_or_default();
-        format!("{}{iteration}: {}", failure.cause.as_str(), words::line(&failure.message))
+        let message = words::short(&words::line(&failure.message), MAX_HEADLINE);
+        format!("{}{iteration}: {message}", failure.cause.as_str())
     });
     let what = what.map(|what| format!(" {what}")).unwrap_or_default();
     match run.status {

@@ -7,6 +7,7 @@ use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome};
 use crate::model::time::Timestamp;
 use crate::policy::redact::redact;
+use crate::policy::text::Text;
 use crate::policy::visible::{escape, escape_lines};
 
 /// How long a line of somebody's text may get, in characters.
@@ -14,12 +15,19 @@ const MAX_LINE: usize = 400;
 
 /// Somebody's text as one line: redacted, bounded, nothing in it that could steer a terminal.
 pub fn line(text: &str) -> String {
-    let redacted = redact(text);
+    // Without colours first: they could hide a secret from the patterns.
+    let plain: Vec<String> = Text::new(text.as_bytes()).lines().map(crate::policy::text::Line::to_text).collect();
+    let plain = plain.join("\n");
+    let redacted = redact(&plain);
     let words: Vec<&str> = redacted.split_whitespace().collect();
-    let line = escape(&words.join(" "));
-    match line.char_indices().nth(MAX_LINE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+    short(&escape(&words.join(" ")), MAX_LINE)
+}
+
+/// The beginning of a text, if it is longer than so many characters.
+pub fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -118,7 +126,8 @@ mod tests {
     #[test]
     fn lines_are_redacted_bounded_and_plain() {
         assert_eq!(line("a\n  b\tpassword=hunter22"), "a b password=[redacted]");
-        assert_eq!(line("\u{1b}[31mred\u{202e}"), "\\u{1b}[31mred\\u{202e}");
+        assert_eq!(line("\u{1b}[31mred\u{202e}\u{7}"), "red\\u{202e}");
+        assert_eq!(line("pass\u{1b}[0mword=hunter22"), "password=[redacted]");
         assert_eq!(line(&"é".repeat(500)).chars().count(), MAX_LINE + 1);
         assert_eq!(lines("a\r\n\u{7}b"), "a\n\\u{7}b");
     }

@@ -140,3 +140,59 @@ impl Scale {
 fn gap(from: Timestamp, to: Timestamp) -> f64 {
     words::millis(from, to) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::run::IterationStatus;
+
+    fn attempt(started: i64, took: Option<u64>) -> AttemptLine {
+        AttemptLine {
+            number: 1,
+            iteration: 1,
+            iteration_status: IterationStatus::Failed,
+            subtask: "s".to_owned(),
+            approach: None,
+            started_at: Timestamp::from_millis(started),
+            duration_ms: took,
+            outcome: None,
+            exit_code: None,
+            signal: None,
+            timed_out: false,
+            failure: None,
+            feedback: Vec::new(),
+            decision: None,
+            checkpoint_id: None,
+            changes: None,
+            log_path: None,
+        }
+    }
+
+    fn bars(attempts: &[AttemptLine]) -> Scale {
+        let scale = Scale::of(attempts, Timestamp::from_millis(100_000));
+        let places: Vec<f64> = scale.bars.iter().flat_map(|(from, to)| [*from, *to]).collect();
+        assert!(
+            places.is_sorted() && places[0] >= 0.0 && (places[places.len() - 1] - WIDTH).abs() < 0.01,
+            "{places:?}"
+        );
+        assert!(scale.bars.iter().all(|(from, to)| to - from > 3.0), "{places:?}");
+        scale
+    }
+
+    #[test]
+    fn every_attempt_is_seen_and_long_waits_are_short() {
+        let scale = bars(&[attempt(0, Some(1000)), attempt(90_000, Some(1000)), attempt(91_000, Some(0))]);
+        assert!(scale.shortened && scale.bars[1].0 < 600.0, "{:?}", scale.bars);
+        assert!(!bars(&[attempt(0, Some(1000)), attempt(1000, Some(9000))]).shortened);
+        // All at once, of no length, under way, out of order.
+        bars(&[attempt(5, Some(0)), attempt(5, Some(0)), attempt(5, None)]);
+        bars(&[attempt(0, Some(500)), attempt(100, Some(100)), attempt(200, Some(1))]);
+    }
+
+    #[test]
+    fn marks_are_where_their_time_is() {
+        let scale = bars(&[attempt(0, Some(1000)), attempt(2000, Some(1000))]);
+        let at = |millis| scale.at(Timestamp::from_millis(millis));
+        assert!(at(-5).abs() < 0.01 && at(500) < at(1500) && at(1500) < at(2500) && (at(9000) - WIDTH).abs() < 0.01);
+    }
+}

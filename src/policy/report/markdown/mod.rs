@@ -145,39 +145,41 @@ fn attempts(out: &mut String, report: &Report) {
         let approach = attempt.approach.as_deref().map_or_else(|| "(approach not recorded)".to_owned(), text);
         let outcome = words::outcome(attempt.outcome).to_uppercase();
         line!(out, "{}. Attempt {}{iteration}: {approach} - {outcome}", number + 1, attempt.number);
-        details(out, attempt);
+        // As far in as the item's text, so that it is part of the item.
+        let inset = " ".repeat((number + 1).to_string().len() + 2);
+        details(out, attempt, &inset);
     }
     out.push('\n');
 }
 
-fn details(out: &mut String, attempt: &AttemptLine) {
+fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     let mut facts = vec![words::date_time(attempt.started_at)];
     facts.extend(attempt.duration_ms.map(words::span));
     facts.extend(words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out).map(|how| text(&how)));
     facts.push(format!("subtask {}", code(&attempt.subtask)));
-    line!(out, "   - {}", facts.join(", "));
+    line!(out, "{inset}- {}", facts.join(", "));
     if let Some(failure) = &attempt.failure {
-        line!(out, "   - {}: {}", failure.cause.as_str(), text(&failure.message));
+        line!(out, "{inset}- {}: {}", failure.cause.as_str(), text(&failure.message));
         if !failure.conditions.is_empty() {
-            line!(out, "   - Conditions: {}", conditions(failure));
+            line!(out, "{inset}- Conditions: {}", conditions(failure));
         }
     }
     for feedback in &attempt.feedback {
         let verdict = if feedback.passed { "passed" } else { "failed" };
-        line!(out, "   - Check {}: {verdict} ({})", code(&feedback.name), text(&feedback.summary));
+        line!(out, "{inset}- Check {}: {verdict} ({})", code(&feedback.name), text(&feedback.summary));
     }
     if let Some(decision) = &attempt.decision {
-        line!(out, "   - Decision: {}: {}", words::actions(&decision.actions), text(&decision.reason));
+        line!(out, "{inset}- Decision: {}: {}", words::actions(&decision.actions), text(&decision.reason));
     }
     if let Some(changes) = attempt.changes {
         let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
-        line!(out, "   - Files: {modified} modified, {created} created, {deleted} deleted");
+        line!(out, "{inset}- Files: {modified} modified, {created} created, {deleted} deleted");
     }
     if let Some(id) = &attempt.checkpoint_id {
-        line!(out, "   - Checkpoint: {}", code(id));
+        line!(out, "{inset}- Checkpoint: {}", code(id));
     }
     if let Some(log) = &attempt.log_path {
-        line!(out, "   - Log: {}", code(log));
+        line!(out, "{inset}- Log: {}", code(log));
     }
 }
 
