@@ -338,6 +338,7 @@ fn every_run_has_a_report() {
     let wait = env.json(0, &["report", "--run", "wait"]);
     assert_eq!(wait["report"]["summary"]["outcome"], "paused");
     assert!(text(&wait["report"]["recommended_actions"][1]["command"]).contains("resume --wait"), "{wait}");
+    assert!(text(&bare["report"]["recommended_actions"][0]["command"]).contains("attempt start"), "{bare}");
     env.json(0, &["attempt", "start", "--run", "live"]);
     let live = env.json(0, &["report", "--run", "live"]);
     assert_eq!(

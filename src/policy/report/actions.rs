@@ -1,6 +1,6 @@
 //! What to do now: concrete steps, each with a command to copy where there is one.
 
-use crate::model::decision::Strategy;
+use crate::model::decision::{Decision, Strategy};
 use crate::model::failure::{Cause, Failure};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Attempt, IterationStatus, RunStatus};
@@ -38,20 +38,46 @@ impl Steps<'_, '_> {
         }
         match run.status {
             RunStatus::Complete => self.look_at_given_up(),
-            RunStatus::Pending => self.go_on("Begin", &["resume"]),
             RunStatus::InProgress | RunStatus::Blocked if run.live.is_some() => {
                 self.step("Watch it; an attempt is under way", &["status"]);
             }
-            RunStatus::Parked => self.go_on("Go on when the wait is over", &["resume", "--wait"]),
+            RunStatus::Pending => self.begin(),
+            RunStatus::InProgress if run.failure.is_none() => self.begin(),
+            RunStatus::InProgress if run.decision.as_ref().is_some_and(Decision::leads_to_attempt) => {
+                self.look();
+                self.wait();
+            }
+            RunStatus::Parked => self.wait(),
             RunStatus::Cancelled | RunStatus::RolledBack => {
                 self.look();
                 self.go_on("Take the run up again", &["resume"]);
             }
             RunStatus::Paused if run.failure.as_ref().is_none_or(|failure| failure.recoverable) => {
                 self.look();
-                self.go_on("Go on when the wait is over", &["resume", "--wait"]);
+                self.wait();
             }
             _ => self.solve(),
+        }
+    }
+
+    /// Whether a loop runs the attempts, rather than `recover` a command.
+    fn is_loop(&self) -> bool {
+        self.source.run.spec.command.is_empty()
+    }
+
+    fn begin(&mut self) {
+        if self.is_loop() {
+            self.go_on("Record the loop's next attempt", &["attempt", "start"]);
+        } else {
+            self.go_on("Take the run up", &["resume"]);
+        }
+    }
+
+    fn wait(&mut self) {
+        if self.is_loop() {
+            self.go_on("Wait until the loop may try again", &["retry-status", "--wait"]);
+        } else {
+            self.go_on("Go on when the wait is over", &["resume", "--wait"]);
         }
     }
 

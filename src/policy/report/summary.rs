@@ -123,7 +123,7 @@ fn stopped_because(run: &Run) -> Option<String> {
     match run.status {
         RunStatus::Complete if run.spec.until.is_some() => Some("the goal was reached".to_owned()),
         RunStatus::Complete => Some("every iteration is done".to_owned()),
-        RunStatus::Pending => Some("nothing has been tried".to_owned()),
+        RunStatus::Pending => None,
         RunStatus::InProgress if run.live.is_some() || run.decision.is_none() => None,
         _ => {
             let decided = run.decision.as_ref().map(|decision| decision.reason.as_str());
@@ -152,7 +152,8 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
         RunStatus::Paused => format!("Paused after {tried}; it can be taken up.{what}"),
         RunStatus::Blocked => format!("Blocked after {tried}.{what}"),
         RunStatus::RolledBack => format!("Rolled back after {tried}."),
-        RunStatus::Pending => format!("Not begun: {tried} so far."),
+        RunStatus::Pending if attempts.total == 0 => "Nothing has been tried yet.".to_owned(),
+        RunStatus::Pending => format!("Ready to begin again after {tried}."),
         RunStatus::InProgress => {
             format!("In progress: iteration {}, {tried} so far.{what}", run.shown_iteration())
         }

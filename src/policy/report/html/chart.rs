@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::run::AttemptOutcome;
 use crate::model::time::Timestamp;
 use crate::policy::report::data::{AttemptLine, Report};
 use crate::policy::report::timeline::{Moment, MomentKind};
@@ -42,11 +43,22 @@ pub fn chart(report: &Report) -> String {
         words::time(last)
     ));
     let note = if scale.shortened { " Long waits are drawn shorter than they were." } else { "" };
-    out.push_str(&format!(
-        "<p class=\"legend\"><span class=\"good\">passed</span><span class=\"bad\">failed</span>\
-         <span class=\"warn\">cancelled</span><span class=\"calm\">under way</span>{note}</p>\n"
-    ));
+    out.push_str(&format!("<p class=\"legend\">{}{note}</p>\n", legend(&report.attempts)));
     section("chart", "Attempts over time", &out)
+}
+
+/// The colours that are there, with their words.
+fn legend(attempts: &[AttemptLine]) -> String {
+    let mut seen: Vec<Option<AttemptOutcome>> = Vec::new();
+    for attempt in attempts {
+        if !seen.contains(&attempt.outcome) {
+            seen.push(attempt.outcome);
+        }
+    }
+    let entry = |outcome: &Option<AttemptOutcome>| {
+        format!("<span class=\"{}\">{}</span>", tone(*outcome), words::outcome(*outcome))
+    };
+    seen.iter().map(entry).collect()
 }
 
 fn row(name: &str, shapes: &str) -> String {

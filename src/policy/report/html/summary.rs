@@ -100,7 +100,7 @@ fn facts(summary: &Summary) -> String {
     let run = &summary.run;
     let mut out = String::from("<dl class=\"facts\">\n");
     if let Some(reason) = &summary.stopped_because {
-        out.push_str(&fact("Stopped because", &text(reason)));
+        out.push_str(&fact("Why it stopped", &text(reason)));
     }
     if let Some(decision) = &summary.decision {
         let until = decision.not_before.map(|until| format!(", not before {}", words::date_time(until)));
