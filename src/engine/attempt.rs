@@ -1,29 +1,32 @@
 //! Recording attempts: the claim of one, and its end with everything that follows (A3, L2–L6).
 
+mod end;
 mod preview;
+mod signs;
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
+use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::{Action, Decision};
-use crate::model::event::{AttemptEnd, EventSource, Payload};
+use crate::model::event::Payload;
 use crate::model::failure::{Condition, Failure};
 use crate::model::feedback::FeedbackResults;
-use crate::model::run::{Attempt, AttemptOutcome, ProcessId, Run, RunKey};
+use crate::model::run::{ProcessId, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::budget::Account;
-use crate::policy::decide::{Circumstances, decide, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::checkpoint::{self, Prepared, Request};
+use super::checkpoint;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{report, retry, select, settle, state_rollback};
+use super::{report, select, settle};
+
+pub use end::end;
+use end::end_locked;
 
 /// An attempt that was begun.
 #[derive(Clone, Debug)]
@@ -84,6 +87,10 @@ pub struct Ending {
     pub keep_state: bool,
     /// Why its checkpoint is taken.
     pub trigger: Option<&'static str>,
+    /// The feedback loop that failed.
+    pub failed_loop: Option<String>,
+    /// What it cost by the agent's records, in millionths of a US dollar.
+    pub cost_micros: Option<u64>,
 }
 
 /// What the loop contract calls the result (L2).
@@ -110,6 +117,10 @@ pub struct Ended {
     pub failure: Option<Failure>,
     /// What was decided.
     pub decision: Option<Decision>,
+    /// What is true of it beside its outcome.
+    pub conditions: Vec<Condition>,
+    /// What that is about.
+    pub notes: Vec<String>,
     /// What the reaction was.
     pub result: Option<RecoveryResult>,
     /// The checkpoint at its end; `None` where none could be taken.
@@ -141,9 +152,18 @@ fn beginning(context: &Context, run: Run, begin: &Begin) -> (Started, NewEvent) 
         head: head_of(context),
         supervisor: begin.supervisor.clone(),
         log_path: None,
+        fallback: begin.supervisor.is_some() && falls_back(&run, iteration),
     };
     let event = NewEvent::about(&run.key, payload);
     (Started { run, iteration, attempt, subtask, at: context.clock.now() }, event)
+}
+
+/// Whether what was decided of the iteration's last failure is to run the fallback (S9). A granted attempt is one of the
+/// run's own command.
+fn falls_back(run: &Run, iteration: u32) -> bool {
+    let decided = run.decision.as_ref().is_some_and(|decision| decision.has(Action::Fallback));
+    let about = run.failure.as_ref().and_then(|failure| failure.iteration);
+    decided && run.granted == 0 && about == Some(iteration) && !run.spec.fallback.is_empty()
 }
 
 /// The session that an attempt of `run` is charged to: the one the caller names, else the run's own.
@@ -160,215 +180,6 @@ pub fn run_of(state: &State, key: &RunKey) -> Result<Run> {
 fn head_of(context: &Context) -> Option<ObjectId> {
     let repo = context.repo().ok().filter(|_| context.has_git())?;
     repo.head().ok().and_then(|head| head.commit)
-}
-
-/// Commits that the attempt made: those that HEAD has now and had not when it began.
-/// On a branch that had none yet, that is all of them.
-fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
-    let (Some(recorded), Some(now)) = (recorded, head_of(context)) else { return Vec::new() };
-    let before = recorded.head_at_start.as_ref();
-    let between =
-        context.repo().and_then(|repo| crate::git::head::commits_between(repo, before, &now).map_err(Error::from));
-    between.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the attempt's commits are not known; a rollback will ask about them");
-        Vec::new()
-    })
-}
-
-/// Records the end of an attempt: its checkpoint, the decision, the loop's events, and after a failure the state
-/// rollback. The counts are in the ledger before anything is rolled back.
-pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -> Result<Ended> {
-    // The attempt is recorded whatever becomes of its checkpoint: a full disk must not hide a failure.
-    let prepared = checkpoint::prepare(context, &BTreeSet::new());
-    let mut ledger = context.store().lock()?;
-    let ended = end_locked(context, &mut ledger, key, started, ending, &prepared)?;
-    drop(ledger);
-    Ok(report::after(context, key, ended))
-}
-
-fn end_locked(
-    context: &Context,
-    ledger: &mut Exclusive,
-    key: &RunKey,
-    started: &Started,
-    ending: Ending,
-    prepared: &Result<Prepared>,
-) -> Result<Ended> {
-    let run = run_of(ledger.state(), key)?;
-    let recorded = run
-        .iterations
-        .get(&started.iteration)
-        .and_then(|iteration| iteration.attempts.iter().rfind(|attempt| attempt.number == started.attempt));
-    let commits = own_commits(context, recorded);
-    let mut failure = ending.failure;
-    if let Some(failure) = &mut failure {
-        failure.iteration = Some(started.iteration);
-        failure.attempt = Some(started.attempt);
-        failure.at = Some(context.clock.now());
-    }
-    let state_target = state_rollback::target(ledger.state(), key).cloned();
-    let decision = failure
-        .as_mut()
-        .map(|failure| decide_for(context, ledger.state(), &run, failure, &started.subtask, ending.in_feedback_loop));
-    let charged = match (&failure, &decision) {
-        (Some(failure), Some(decision)) => is_charged(failure, decision),
-        _ => false,
-    };
-    let verdict = if failure.is_some() { Verdict::Failed } else { Verdict::Passed };
-    let cancelled = failure.as_ref().is_some_and(|f| f.kind == crate::model::failure::FailureType::Cancellation);
-    let request = Request {
-        description: ending.headline.clone().unwrap_or_default(),
-        trigger: ending.trigger.unwrap_or(trigger::ATTEMPT).to_owned(),
-        after_iteration: Some(started.iteration),
-        attempt: Some(started.attempt),
-        verdict: if cancelled { Verdict::Unverified } else { verdict },
-        feedback_results: ending.feedback_results.clone(),
-        saves_progress: decision.as_ref().is_some_and(|decision| decision.has(Action::Continue)),
-        ..Request::default()
-    };
-    let outcome = match (&failure, cancelled) {
-        (None, _) => AttemptOutcome::Passed,
-        (Some(_), true) => AttemptOutcome::Cancelled,
-        (Some(_), false) => AttemptOutcome::Failed,
-    };
-    let reacts = outcome == AttemptOutcome::Failed;
-    let following = |checkpoint_id: Option<&str>| {
-        let end = AttemptEnd {
-            iteration: started.iteration,
-            attempt: started.attempt,
-            outcome,
-            charged,
-            duration_ms: ending.duration_ms,
-            exit_code: ending.exit_code,
-            signal: ending.signal.clone(),
-            timed_out: ending.timed_out,
-            log_path: ending.log_path.clone(),
-            approach: ending.approach.clone(),
-            checkpoint_id: checkpoint_id.map(str::to_owned),
-            conditions: failure.as_ref().map(|failure| failure.conditions.clone()).unwrap_or_default(),
-            failure: failure.clone(),
-            feedback_results: ending.feedback_results.clone(),
-            decision: decision.clone(),
-            commits: commits.clone(),
-            agent_session: ending.agent_session.clone(),
-        };
-        let mut events = vec![NewEvent::about(key, Payload::AttemptEnded(Box::new(end)))];
-        if let (Some(failure), Some(decision), true) = (&failure, &decision, reacts) {
-            events.push(loop_event(key, failure, decision, ending.plan.unwrap_or(u64::from(started.iteration))));
-        }
-        events
-    };
-    let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
-        let recorded = checkpoint::record_with(context, ledger, key, prepared, request, |id| following(Some(id)));
-        recorded.map_err(|error| error.to_string())
-    });
-    let (checkpoint, checkpoint_error) = match recorded {
-        Ok(checkpoint) => (Some(checkpoint), None),
-        Err(error) => {
-            tracing::warn!(%error, "the attempt is recorded without a checkpoint");
-            (None, Some(error))
-        }
-    };
-    let mut events: Vec<NewEvent> = checkpoint.as_ref().map(checkpoint::event).into_iter().collect();
-    events.extend(following(checkpoint.as_ref().map(|checkpoint| checkpoint.id.as_str())));
-    // At the time that the checkpoint says too, so that what it carries are these very events.
-    let at = checkpoint.as_ref().map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
-    ledger.append(at, events)?;
-
-    let result = match (&decision, reacts) {
-        (Some(decision), true) => {
-            let allowed = context.settings().rollback.on_error && !ending.keep_state;
-            let safety = checkpoint.as_ref().zip(prepared.as_ref().ok());
-            let rolled = state_rollback::react(context, ledger, key, state_target.as_ref().filter(|_| allowed), safety);
-            Some(recovery_result(decision, allowed, state_target.is_some(), rolled))
-        }
-        _ => None,
-    };
-    write_views(ledger, Some(key))?;
-    Ok(Ended {
-        run: run_of(ledger.state(), key)?,
-        failure,
-        decision,
-        result,
-        checkpoint,
-        checkpoint_error,
-        report: None,
-    })
-}
-
-fn decide_for(
-    context: &Context,
-    state: &State,
-    run: &Run,
-    failure: &mut Failure,
-    subtask: &str,
-    in_feedback_loop: bool,
-) -> Decision {
-    let settings = retry::settings_of(context, run);
-    let session = session_of(context, run);
-    let has_good_checkpoint = state.last_good(&run.key).is_some();
-    let decision = decide(
-        failure,
-        &Circumstances {
-            account: Account { state, run, subtask, session: &session },
-            settings: &settings,
-            on_failure: run.spec.on_failure,
-            has_good_checkpoint,
-            in_feedback_loop,
-            now: context.clock.now(),
-            random: random(context),
-        },
-    );
-    if decision.stopped_by.is_some() {
-        failure.conditions.push(Condition::RetriesExhausted);
-    }
-    if !has_good_checkpoint {
-        failure.conditions.push(Condition::NoCheckpoint);
-    }
-    decision
-}
-
-/// Spreads delays; `RECOVER_TEST_SEED` makes it repeatable.
-fn random(context: &Context) -> f64 {
-    match context.env("RECOVER_TEST_SEED").and_then(|seed| seed.parse().ok()) {
-        Some(seed) => fastrand::Rng::with_seed(seed).f64(),
-        None => fastrand::f64(),
-    }
-}
-
-fn loop_event(key: &RunKey, failure: &Failure, decision: &Decision, plan: u64) -> NewEvent {
-    let (error, phase) = (failure.message.clone(), key.phase.clone());
-    let payload = if decision.leads_to_attempt() {
-        Payload::RollbackInitiated { error, phase, plan, retry_after: decision.not_before }
-    } else {
-        let reason = if decision.stopped_by.is_some() { "max_retries".to_owned() } else { decision.reason.clone() };
-        Payload::RalphLoopFailed { error, phase, plan, reason }
-    };
-    NewEvent { run: Some(key.clone()), source: EventSource::Recovery, payload }
-}
-
-fn recovery_result(decision: &Decision, allowed: bool, has_target: bool, rolled: Result<bool>) -> RecoveryResult {
-    let can_retry = decision.leads_to_attempt();
-    let (done, error) = match rolled {
-        Ok(done) => (done, None),
-        Err(error) => {
-            tracing::warn!(%error, "the working memory was not rolled back");
-            (false, Some(error.to_string()))
-        }
-    };
-    let action = match () {
-        () if !can_retry => "max_retries_exceeded",
-        () if done => "rolled_back",
-        () if allowed && !has_target => "no_checkpoint",
-        () => "cooldown_set",
-    };
-    RecoveryResult {
-        success: can_retry,
-        can_retry,
-        retry_after: decision.not_before.filter(|_| can_retry),
-        action,
-        error,
-    }
 }
 
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands.
@@ -388,12 +199,14 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
 }
 
 /// `attempt pass` and `attempt fail`: the end of the attempt that was started, else of one that begins now.
-pub fn finish(context: &Context, make: impl FnOnce(&Started) -> Ending) -> Result<Ended> {
+pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     if context.dry_run() {
-        return preview::preview(context, make);
+        return preview::preview(context, ending);
     }
     settle::settle(context)?;
     let prepared = checkpoint::prepare(context, &BTreeSet::new());
+    // Trees are compared before the lock, which others wait for.
+    let found = signs_of(context, &ending, prepared.as_ref().ok())?;
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
     ledger.append(context.clock.now(), events)?;
@@ -403,13 +216,24 @@ pub fn finish(context: &Context, make: impl FnOnce(&Started) -> Ending) -> Resul
         Some(started) => started,
         None => begin(context, &mut ledger, &key, &Begin::default())?,
     };
-    let mut ending = make(&started);
     if ending.duration_ms == 0 {
         ending.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
     }
-    let ended = end_locked(context, &mut ledger, &key, &started, ending, &prepared)?;
+    let ended = end_locked(context, &mut ledger, &key, &started, ending, found, &prepared)?;
     drop(ledger);
     Ok(report::after(context, &key, ended))
+}
+
+/// What is true of the attempt that is about to end, in the run that the command works on.
+fn signs_of(context: &Context, ending: &Ending, prepared: Option<&checkpoint::Prepared>) -> Result<signs::Signs> {
+    let state = context.load()?.state;
+    // Whatever is wrong with the selection is said when the attempt is recorded.
+    let Ok(Some(run)) = select::find(context, &state) else { return Ok(signs::Signs::default()) };
+    let (iteration, subtask) = match open(run) {
+        Some(started) => (started.iteration, started.subtask),
+        None => (run.current_iteration, run.default_subtask(run.current_iteration)),
+    };
+    Ok(signs::look(context, &state, &run.key, (iteration, &subtask), ending, prepared))
 }
 
 /// The attempt that was started and has not ended.

@@ -7,7 +7,7 @@ use crate::model::run::AttemptOutcome;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
-use crate::policy::decide::{Circumstances, decide};
+use crate::policy::decide::{Circumstances, decide, fallback_of};
 use crate::store::NewEvent;
 
 use super::context::Context;
@@ -33,6 +33,8 @@ pub fn assume_crashed(context: &Context, state: &mut State) {
             on_failure: run.spec.on_failure,
             has_good_checkpoint: state.last_good(&run.key).is_some(),
             in_feedback_loop: false,
+            cost_micros: 0,
+            fallback: fallback_of(&run, live.iteration, live.attempt),
             now,
             random: 0.0,
         };
@@ -55,6 +57,8 @@ pub fn assume_crashed(context: &Context, state: &mut State) {
             decision: Some(decision),
             commits: Vec::new(),
             agent_session: None,
+            notes: Vec::new(),
+            cost_micros: None,
         };
         assume(state, now, NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(end))));
     }

@@ -5,7 +5,7 @@ mod checks;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
+use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::event::Payload;
 use crate::model::failure::Cause;
@@ -304,7 +304,7 @@ fn error_context(request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
 /// last good one.
 pub fn way_back<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>) -> Option<&'a Checkpoint> {
     if cause == Some(Cause::Crashed) {
-        let usable = |c: &&Checkpoint| !c.is_safety() && c.trigger != trigger::CRASH && c.verdict != Verdict::Failed;
+        let usable = |c: &&Checkpoint| !c.is_safety() && c.trigger != trigger::CRASH && !c.is_failed_attempt();
         return state.checkpoints_of(key).rfind(usable);
     }
     state.last_good(key)
@@ -327,7 +327,9 @@ fn prepare(
         }
     } else if strategy == Some(Strategy::RollbackAndRetry) {
         let cause = run.failure.as_ref().map(|failure| failure.cause);
-        let target = way_back(state, key, cause).ok_or_else(|| {
+        // Who asks for it takes an initial checkpoint whose checks failed already as well.
+        let initial = || run.initial_checkpoint.as_deref().and_then(|id| state.checkpoint(id));
+        let target = way_back(state, key, cause).or_else(initial).ok_or_else(|| {
             Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
                 .hint(context.hint_command(Some(key), &["resume", "--strategy", "retry_with_context"]))
         })?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::decision::{BudgetScope, Standing};
+use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
@@ -98,6 +98,8 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
     let claimed = account.under_way_elsewhere(|live| live.supervisor.as_ref().is_some_and(crate::process::is_alive));
     for budget in &status.budgets {
         let others = match budget.scope {
+            // The fallback comes after the task's attempts.
+            BudgetScope::Task if run.decision.as_ref().is_some_and(|decided| decided.has(Action::Fallback)) => continue,
             BudgetScope::Task => claimed.task,
             BudgetScope::Session => claimed.session,
             _ => continue,

@@ -2,7 +2,7 @@
 
 use crate::git::journal::remove_journal;
 use crate::git::stored::load_checkpoint;
-use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::operation::{HeadMove, Operation, OperationKind, Scope};
 use crate::model::run::RunKey;
@@ -17,7 +17,7 @@ use super::restore::restore_state_only;
 
 /// The checkpoint to go back to: the run's latest one that did not fail.
 pub fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
-    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety() && checkpoint.verdict != Verdict::Failed)
+    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety() && !checkpoint.is_failed_attempt())
 }
 
 /// Puts the working memory back and clears the loop's own state files. `safety` is the checkpoint that holds what there

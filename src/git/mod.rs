@@ -19,6 +19,7 @@ pub mod branch_commit;
 pub mod bundle;
 mod cache;
 pub mod capture;
+pub mod changed;
 pub mod checkpoint;
 mod collection;
 mod content;

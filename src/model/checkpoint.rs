@@ -196,6 +196,11 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Whether it holds what a failed attempt left. The initial one never does: what fails there was there before.
+    pub fn is_failed_attempt(&self) -> bool {
+        self.verdict == Verdict::Failed && self.trigger != trigger::INITIAL
+    }
+
     /// Whether it was taken right before a restore.
     pub fn is_safety(&self) -> bool {
         self.trigger == trigger::SAFETY

@@ -95,6 +95,10 @@ pub enum BudgetScope {
     Session,
     /// Rollbacks that broken builds may use.
     Rollbacks,
+    /// Seconds since the run began.
+    WallTime,
+    /// US cents that the run's agents have cost, by their records.
+    Cost,
 }
 
 impl BudgetScope {
@@ -106,27 +110,41 @@ impl BudgetScope {
             Self::Task => "task",
             Self::Session => "session",
             Self::Rollbacks => "rollbacks",
+            Self::WallTime => "wall_time",
+            Self::Cost => "cost",
+        }
+    }
+
+    /// What is counted.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Global | Self::Cause | Self::Task | Self::Session => "attempts",
+            Self::Rollbacks => "rollbacks",
+            Self::WallTime => "seconds",
+            Self::Cost => "cents",
         }
     }
 }
 
 /// One budget as it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Budget {
     /// Whose failures count.
     pub scope: BudgetScope,
-    /// Failed attempts so far.
+    /// Failed attempts so far; for time and money what is spent of it (see [`BudgetScope::unit`]).
     pub used: u32,
     /// How many are allowed.
     pub limit: u32,
     /// How many are left.
     pub left: u32,
+    /// What is counted.
+    pub unit: &'static str,
 }
 
 impl Budget {
     /// A budget with what is left worked out.
     pub fn new(scope: BudgetScope, used: u32, limit: u32) -> Self {
-        Self { scope, used, limit, left: limit.saturating_sub(used) }
+        Self { scope, used, limit, left: limit.saturating_sub(used), unit: scope.unit() }
     }
 }
 

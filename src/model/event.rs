@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, Verdict};
 use super::decision::{Decision, Strategy};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
@@ -108,6 +108,9 @@ pub enum Payload {
         supervisor: Option<ProcessId>,
         /// Its log.
         log_path: Option<String>,
+        /// Whether it runs the fallback in place of the run's command.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fallback: bool,
     },
     /// The attempt's command runs.
     ChildStarted {
@@ -116,6 +119,15 @@ pub enum Payload {
     },
     /// An attempt is over.
     AttemptEnded(Box<AttemptEnd>),
+    /// The feedback loops were run on the initial checkpoint, before the first attempt.
+    BaselineVerified {
+        /// That checkpoint.
+        checkpoint_id: String,
+        /// What they said of it.
+        verdict: Verdict,
+        /// One by one.
+        results: FeedbackResults,
+    },
     /// An iteration stands elsewhere.
     IterationChanged {
         /// Which.
@@ -239,4 +251,10 @@ pub struct AttemptEnd {
     pub commits: Vec<ObjectId>,
     /// The agent's own session.
     pub agent_session: Option<String>,
+    /// What the conditions are about, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What it cost by the agent's records, in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
 }

@@ -158,6 +158,21 @@ pub enum Condition {
     Productive,
 }
 
+impl Condition {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CircularFix => "circular_fix",
+            Self::RetriesExhausted => "retries_exhausted",
+            Self::NoCheckpoint => "no_checkpoint",
+            Self::Flaky => "flaky",
+            Self::BaselineFailing => "baseline_failing",
+            Self::Tampered => "tampered",
+            Self::Productive => "productive",
+        }
+    }
+}
+
 /// What a person would do about a failure (B1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -38,6 +38,9 @@ pub struct FeedbackResult {
     pub passed_count: Option<u64>,
     /// How many checks failed, where the output tells.
     pub failed_count: Option<u64>,
+    /// Whether it failed first and passed when it was run again unchanged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flaky: bool,
 }
 
 /// Results by the loop's name.

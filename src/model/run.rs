@@ -191,6 +191,9 @@ pub struct RunSpec {
     /// What the loop says it tries.
     #[serde(default)]
     pub approach: Option<String>,
+    /// What is run once in place of the command when no retry is allowed any more (S9); empty for none.
+    #[serde(default)]
+    pub fallback: Vec<String>,
 }
 
 /// What a failed attempt leads to.
@@ -252,6 +255,15 @@ pub struct Attempt {
     pub decision: Option<Decision>,
     /// Ledger sequence of its end.
     pub ended_seq: Option<u64>,
+    /// What the conditions are about, a line each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Whether it ran the fallback in place of the run's command (S9).
+    #[serde(default)]
+    pub fallback: bool,
+    /// What it cost by the agent's records, in millionths of a US dollar.
+    #[serde(default)]
+    pub cost_micros: Option<u64>,
 }
 
 /// A numbered unit of progress.
@@ -358,6 +370,9 @@ pub struct Run {
     pub live: Option<LiveAttempt>,
     /// The open or last manual fix.
     pub manual_fix: Option<ManualFixSession>,
+    /// What the feedback loops said before the first attempt; `None` where they were not run.
+    #[serde(default)]
+    pub baseline: Option<FeedbackResults>,
 }
 
 impl Run {
@@ -392,6 +407,16 @@ impl Run {
         let passed = |attempt: &Attempt| attempt.subtask == subtask && attempt.outcome == Some(AttemptOutcome::Passed);
         let last = self.attempts().filter(|(_, attempt)| passed(attempt)).filter_map(|(_, attempt)| attempt.ended_seq);
         last.max().unwrap_or(0).max(self.reset_seq)
+    }
+
+    /// Whether a feedback loop failed before the first attempt already.
+    pub fn failed_at_baseline(&self, name: &str) -> bool {
+        self.baseline.as_ref().and_then(|results| results.get(name)).is_some_and(|result| !result.passed)
+    }
+
+    /// What all attempts cost by the agent's records, in millionths of a US dollar.
+    pub fn cost_micros(&self) -> u64 {
+        self.attempts().filter_map(|(_, attempt)| attempt.cost_micros).fold(0, u64::saturating_add)
     }
 
     /// The attempt that the next one is measured by: the last one of the iteration that the run's failure is about,

@@ -5,8 +5,12 @@ use crate::model::decision::{Budget, BudgetScope};
 use crate::model::failure::{Cause, Failure};
 use crate::model::run::{LiveAttempt, Run};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 
 use super::settings::RetrySettings;
+
+/// Costs are recorded in millionths of a dollar and told in cents.
+const MICROS_PER_CENT: u64 = 10_000;
 
 /// Whose failures count for an attempt.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +36,10 @@ pub struct Counts {
     pub task: u32,
     /// Of the session over all its runs.
     pub session: u32,
+    /// Seconds since the run began; no attempt changes them.
+    pub wall_seconds: u32,
+    /// US cents that the run's agents have cost.
+    pub cost_cents: u32,
 }
 
 impl Counts {
@@ -43,14 +51,20 @@ impl Counts {
             subtask: self.subtask.saturating_add(1),
             task: self.task.saturating_add(1),
             session: self.session.saturating_add(1),
+            ..self
         }
     }
 }
 
 impl Account<'_> {
-    /// Counts what is recorded.
-    pub fn counts(&self, cause: Cause) -> Counts {
-        let mut counts = Counts::default();
+    /// Counts what is recorded, and `cost_micros` that are not yet.
+    pub fn counts(&self, cause: Cause, now: Timestamp, cost_micros: u64) -> Counts {
+        let clamp = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let mut counts = Counts {
+            wall_seconds: clamp(now.since(self.run.created_at).as_secs()),
+            cost_cents: clamp(self.run.cost_micros().saturating_add(cost_micros) / MICROS_PER_CENT),
+            ..Counts::default()
+        };
         for run in &self.state.runs {
             let same_run = run.key == self.run.key;
             let same_task = same_run || (self.run.task_id.is_some() && run.task_id == self.run.task_id);
@@ -85,8 +99,8 @@ impl Account<'_> {
 
 /// The budgets that apply to a failure (or to a run without one), tightest scope first.
 ///
-/// A cause's own limit takes the place of the global one; task and session always apply. `--attempts` of the run
-/// overrides every one of them.
+/// A cause's own limit takes the place of the global one; task and session always apply, time and money where they are
+/// configured. `--attempts` of the run overrides every limit on attempts.
 pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts) -> Vec<Budget> {
     let mut budgets = Vec::with_capacity(3);
     if let Some(failure) = failure {
@@ -99,10 +113,37 @@ pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts)
     let at_least = |cap: u32| retry.override_attempts.map_or(cap, |attempts| attempts.max(cap));
     budgets.push(Budget::new(BudgetScope::Task, counts.task, at_least(retry.task_max_attempts)));
     budgets.push(Budget::new(BudgetScope::Session, counts.session, at_least(retry.session_max_attempts)));
+    if let Some(limit) = retry.max_wall_time {
+        let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
+        budgets.push(Budget::new(BudgetScope::WallTime, counts.wall_seconds, limit));
+    }
+    if let Some(limit) = retry.max_cost_usd {
+        budgets.push(Budget::new(BudgetScope::Cost, counts.cost_cents, cents(limit)));
+    }
     budgets
 }
 
-/// What is left in the tightest budget.
+/// A spent budget as a sentence.
+pub fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
+    let (used, limit) = (spent.used.min(spent.limit), spent.limit);
+    match (spent.scope, cause) {
+        (BudgetScope::Cause, Some(cause)) => format!("{used} of {limit} attempts for {} are used up", cause.as_str()),
+        (BudgetScope::WallTime, _) => format!("the run may begin no attempt after {limit} seconds (max_wall_time)"),
+        (BudgetScope::Cost, _) => format!("{} of {limit} cents are spent (max_cost_usd)", spent.used),
+        (scope, _) => format!("{used} of {limit} attempts of the {} are used up", scope.as_str()),
+    }
+}
+
+/// Dollars as whole cents, so that what is begun counts. A limit is finite and not negative.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+fn cents(dollars: f64) -> u32 {
+    (dollars * 100.0).ceil() as u32
+}
+
+/// Attempts left in the tightest budget; none where time or money is spent.
 pub fn left(budgets: &[Budget]) -> Option<u32> {
-    budgets.iter().map(|budget| budget.left).min()
+    let counts_attempts = |budget: &&Budget| !matches!(budget.scope, BudgetScope::WallTime | BudgetScope::Cost);
+    let tightest = budgets.iter().filter(counts_attempts).map(|budget| budget.left).min();
+    let spent = budgets.iter().any(|budget| budget.left == 0);
+    if spent { Some(0) } else { tightest }
 }

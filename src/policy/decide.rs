@@ -1,5 +1,7 @@
 //! What happens after a failure: the decision tree (A2) with budgets, delays and parking.
 
+mod fallback;
+
 use std::time::Duration;
 
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Strategy};
@@ -10,6 +12,8 @@ use crate::model::time::{Timestamp, format_duration};
 use super::backoff;
 use super::budget::{self, Account, Counts};
 use super::settings::{DelayKind, Settings};
+
+pub use fallback::{Fallback, fallback_of};
 
 /// A usage limit is over a little after it says so; runs that wait for it together must not come back together.
 const PARK_BUFFER: Duration = Duration::from_secs(60);
@@ -30,6 +34,10 @@ pub struct Circumstances<'a> {
     pub has_good_checkpoint: bool,
     /// Whether a feedback loop failed rather than the run's own command.
     pub in_feedback_loop: bool,
+    /// What the attempt cost, in millionths of a US dollar; the ledger does not know it yet.
+    pub cost_micros: u64,
+    /// What the fallback has to do with it.
+    pub fallback: Fallback<'a>,
     /// The present moment.
     pub now: Timestamp,
     /// In `[0, 1)`: spreads the delays.
@@ -38,8 +46,17 @@ pub struct Circumstances<'a> {
 
 /// Decides. `failure` is not recorded yet: it counts on top of what the ledger holds.
 pub fn decide(failure: &Failure, around: &Circumstances<'_>) -> Decision {
+    match around.fallback {
+        Fallback::Failed { exhausted, decision } => fallback::after(failure, exhausted, decision, around),
+        Fallback::Ready => fallback::instead(failure, decide_itself(failure, around), around),
+        Fallback::None => decide_itself(failure, around),
+    }
+}
+
+/// The decision without a fallback.
+fn decide_itself(failure: &Failure, around: &Circumstances<'_>) -> Decision {
     let decider = Decider::new(failure, around);
-    let mut decision = decider.decide();
+    let mut decision = decider.within_time(decider.decide());
     if let (Some(asked), true) = (failure.retry_after, decision.leads_to_attempt()) {
         // Whatever else was worked out: not before the time that the failure itself names.
         decision.not_before = decision.not_before.max(Some(asked)).filter(|at| *at > around.now);
@@ -52,6 +69,9 @@ pub fn is_charged(failure: &Failure, decision: &Decision) -> bool {
     !decision.has(Action::Park) && failure.kind != FailureType::Cancellation
 }
 
+/// Budgets that stop whatever failed.
+const SHARED: [BudgetScope; 4] = [BudgetScope::Task, BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost];
+
 struct Decider<'a> {
     failure: &'a Failure,
     around: &'a Circumstances<'a>,
@@ -61,7 +81,7 @@ struct Decider<'a> {
 
 impl<'a> Decider<'a> {
     fn new(failure: &'a Failure, around: &'a Circumstances<'a>) -> Self {
-        let counts = around.account.counts(failure.cause).plus_one();
+        let counts = around.account.counts(failure.cause, around.now, around.cost_micros).plus_one();
         let budgets = budget::budgets(&around.settings.retry, Some(failure), counts);
         Self { failure, around, counts, budgets }
     }
@@ -79,12 +99,14 @@ impl<'a> Decider<'a> {
         if let Some(until) = self.park_until() {
             return self.park(until);
         }
-        if let Some(spent) = self.spent(&[BudgetScope::Task, BudgetScope::Session]) {
+        if let Some(spent) = self.spent(&SHARED) {
             return self.exhausted(spent);
         }
         if failure.conditions.contains(&Condition::CircularFix) {
             let reason = "the attempts go in a circle: the task is given up for a person to look at";
-            return self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, reason);
+            let mut decision = self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, reason);
+            decision.stopped_by = self.spent(&[BudgetScope::Cause]).map(|spent| spent.scope);
+            return decision;
         }
         self.by_cause()
     }
@@ -208,11 +230,7 @@ impl<'a> Decider<'a> {
     }
 
     fn spent_text(&self, spent: &Budget) -> String {
-        let whose = match spent.scope {
-            BudgetScope::Cause => format!("for {}", self.failure.cause.as_str()),
-            scope => format!("of the {}", scope.as_str()),
-        };
-        format!("{} of {} attempts {whose} are used up", spent.used.min(spent.limit), spent.limit)
+        budget::spent_text(spent, Some(self.failure.cause))
     }
 
     /// The first of these budgets that is used up.
@@ -236,6 +254,19 @@ impl<'a> Decider<'a> {
         }
     }
 
+    /// No attempt begins after the run's time is up: that is said now rather than after a wait.
+    fn within_time(&self, decision: Decision) -> Decision {
+        let Some(longest) = self.around.settings.retry.max_wall_time else { return decision };
+        let end = self.around.account.run.created_at.plus(longest);
+        let next = decision.not_before.unwrap_or(self.around.now).max(self.around.now);
+        let stays = !decision.leads_to_attempt() || self.failure.kind == FailureType::Cancellation || next < end;
+        let spent = self.budgets.iter().find(|budget| budget.scope == BudgetScope::WallTime);
+        match spent.filter(|_| !stays) {
+            Some(spent) => self.exhausted(spent),
+            None => decision,
+        }
+    }
+
     fn park(&self, until: Timestamp) -> Decision {
         let wait = until.since(self.around.now);
         let longest = self.around.settings.retry.max_park;
@@ -254,6 +285,7 @@ impl<'a> Decider<'a> {
             subtask: self.counts.subtask - 1,
             task: self.counts.task - 1,
             session: self.counts.session - 1,
+            ..self.counts
         };
         let budgets = budget::budgets(&self.around.settings.retry, Some(self.failure), before);
         let attempts_used = budgets.first().map_or(0, |budget| budget.used);

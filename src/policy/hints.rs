@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome, Run};
 
 /// The last attempts only: more would push the task itself out of sight.
@@ -23,8 +24,38 @@ pub fn hints(run: &Run, subtask: &str) -> Option<String> {
         let error = attempt.failure.as_ref().map_or("(no message)", |failure| failure.message.as_str());
         // Writing to a String cannot fail.
         let _ = write!(text, "\nAttempt {}: {approach} - FAILED\n  Error: {error}\n", attempt.number);
+        for remark in remarks(attempt) {
+            let _ = writeln!(text, "  Note: {remark}");
+        }
     }
     text.push_str("\nIMPORTANT: Try a DIFFERENT approach than previous attempts\n");
     text.push_str("Consider: different library, different pattern, or simpler implementation");
+    Some(text)
+}
+
+/// What the conditions of an attempt mean for the next one.
+fn remarks(attempt: &Attempt) -> Vec<String> {
+    let say = |condition: &Condition| match condition {
+        Condition::Tampered => Some(format!("tests were weakened ({}); restore them", attempt.notes.join("; "))),
+        Condition::BaselineFailing => Some("this check failed before the first attempt already".to_owned()),
+        Condition::Productive => Some("it was changing files when its time was up".to_owned()),
+        _ => None,
+    };
+    attempt.conditions.iter().filter_map(say).collect()
+}
+
+/// What to say after an attempt that passed and weakened what judges it; `None` after any other.
+pub fn weakened(run: &Run) -> Option<String> {
+    let ended = run.attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.ended_seq.is_some());
+    let last = ended.max_by_key(|attempt| attempt.ended_seq)?;
+    let passed = last.outcome == Some(AttemptOutcome::Passed);
+    if !passed || !last.conditions.contains(&Condition::Tampered) {
+        return None;
+    }
+    let mut text = "The previous iteration passed, but its tests were weakened:\n".to_owned();
+    for note in &last.notes {
+        let _ = writeln!(text, "- {note}");
+    }
+    text.push_str("\nRestore what was taken away, unless the task asks for it.");
     Some(text)
 }

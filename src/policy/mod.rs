@@ -6,6 +6,8 @@ mod text;
 
 pub mod backoff;
 pub mod budget;
+pub mod changed;
+pub mod circular;
 pub mod classify;
 pub mod decide;
 pub mod excerpt;
@@ -22,4 +24,5 @@ pub mod selection;
 pub mod settings;
 pub mod signature;
 pub mod summary;
+pub mod tamper;
 pub mod visible;

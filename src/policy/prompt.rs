@@ -38,6 +38,9 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
         }
         sections.push(format!("## Previous Attempt Failed\n\n{context}"));
     }
+    if let Some(text) = hints::weakened(parts.run).filter(|_| parts.error_context) {
+        sections.push(format!("## Checks Were Weakened\n\n{text}"));
+    }
     if let Some(text) = parts.instructions.map(str::trim).filter(|text| !text.is_empty()) {
         if text.starts_with("## ") {
             sections.push(text.to_owned());

@@ -1,6 +1,6 @@
 //! Whether and when another attempt is allowed (L2, L4).
 
-use crate::model::decision::{Budget, BudgetScope, Decision, Standing};
+use crate::model::decision::{Action, Budget, BudgetScope, Decision, Standing};
 use crate::model::failure::{Cause, FailureType};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Run, RunStatus};
@@ -34,14 +34,32 @@ pub fn retry_status(state: &State, run: &Run, retry: &RetrySettings, now: Timest
     // An interruption is nobody's failure: what holds is what held before it.
     let failure = run.failure.as_ref().filter(|failure| failure.kind != FailureType::Cancellation);
     let cause = failure.map_or(Cause::Unknown, |failure| failure.cause);
-    let budgets = budget::budgets(retry, failure, account.counts(cause));
+    let budgets = budget::budgets(retry, failure, account.counts(cause, now, 0));
     RetryStatus {
         standing: standing(run, &budgets, now),
         max_attempts: budgets.first().filter(|first| is_own(first)).map(|first| first.limit),
         attempts_left: budget::left(&budgets),
+        decision: run.decision.clone().or_else(|| stopped(run, &budgets, now)),
         budgets,
-        decision: run.decision.clone(),
     }
+}
+
+/// What stops a run that stands at no failure: time or money that is spent, or what other runs used up.
+fn stopped(run: &Run, budgets: &[Budget], now: Timestamp) -> Option<Decision> {
+    let spent = budgets.iter().find(|budget| !is_own(budget) && budget.left == 0)?;
+    if run.granted > 0 || run.status.has_ended() {
+        return None;
+    }
+    Some(Decision {
+        actions: vec![Action::None],
+        strategy: None,
+        not_before: None,
+        attempts_used: budgets.first().map_or(0, |budget| budget.used),
+        attempts_left: Some(0),
+        stopped_by: Some(spent.scope),
+        reason: budget::spent_text(spent, None),
+        decided_at: now,
+    })
 }
 
 fn standing(run: &Run, budgets: &[Budget], now: Timestamp) -> Standing {
@@ -60,14 +78,21 @@ fn standing(run: &Run, budgets: &[Budget], now: Timestamp) -> Standing {
         (None, _) => Standing::Allowed,
     };
     // Other runs of the task or the session may have used up what was left when this was decided.
-    let spent = budgets.iter().any(|budget| !is_own(budget) && budget.left == 0);
+    let spent = budgets.iter().any(|budget| holds_up(run, budget) && budget.left == 0);
     match decided {
         Standing::Allowed | Standing::Wait(_) if spent => Standing::Exhausted,
         decided => decided,
     }
 }
 
-/// Whether a budget is the failure's own rather than shared with other runs.
+/// Whether a budget, once spent, holds up what was decided. The fallback is what comes after the task's attempts.
+fn holds_up(run: &Run, budget: &Budget) -> bool {
+    let falls_back = run.decision.as_ref().is_some_and(|decision| decision.has(Action::Fallback));
+    let excepted = falls_back && budget.scope == BudgetScope::Task;
+    !is_own(budget) && !excepted
+}
+
+/// Whether a budget is the failure's own rather than shared with other runs or of another kind.
 fn is_own(budget: &Budget) -> bool {
-    !matches!(budget.scope, BudgetScope::Task | BudgetScope::Session)
+    matches!(budget.scope, BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks)
 }

@@ -5,6 +5,7 @@ mod cargo_project;
 mod checkpoint;
 mod classify;
 mod concurrent;
+mod conditions;
 mod config;
 mod crash;
 mod cut_off;

@@ -57,6 +57,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHAT", value_enum)]
     pub on_failure: Option<OnFailureArg>,
 
+    /// A shell command that is run once in place of CMD when no retry is allowed any more
+    #[arg(long, value_name = "CMD")]
+    pub fallback: Option<String>,
+
     /// What the attempt tries, for the history and for later prompts
     #[arg(long, value_name = "TEXT")]
     pub approach: Option<String>,

@@ -52,7 +52,7 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
 
 fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
     let (headline, approach) = (args.message.clone(), args.approach.clone());
-    let ended = finish(context, |_| Ending { approach, headline, ..Ending::default() })?;
+    let ended = finish(context, Ending { approach, headline, ..Ending::default() })?;
     let id = ended.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
     let text = match (&id, &ended.checkpoint_error) {
         _ if context.dry_run() => "Would record a pass and take a good checkpoint.\n".to_owned(),
@@ -60,7 +60,14 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
         (None, error) => format!("Passed, without a checkpoint: {}\n", error.as_deref().unwrap_or_default()),
     };
     let exit = if id.is_some() || context.dry_run() { ExitCode::Done } else { ExitCode::Partial };
-    let document = json!({"run": render::run(&ended.run), "checkpoint_id": id, "checkpoint": ended.checkpoint});
+    let text = text + &render::conditions_text(&ended.conditions, &ended.notes);
+    let document = json!({
+        "run": render::run(&ended.run),
+        "conditions": ended.conditions,
+        "notes": ended.notes,
+        "checkpoint_id": id,
+        "checkpoint": ended.checkpoint,
+    });
     Ok(Reply::new(document, text).exit(exit))
 }
 
@@ -68,7 +75,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     let evidence = evidence(&args.evidence)?;
     let record = record(&args.evidence, &evidence);
     let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
-    let ended = finish(context, |_| Ending {
+    let ending = Ending {
         in_feedback_loop: evidence.stage.is_some_and(|stage| stage != LoopKind::Agent),
         failure: Some(failure),
         duration_ms: evidence.duration.map_or(0, crate::engine::run::millis),
@@ -76,11 +83,13 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         signal: evidence.signal.clone(),
         timed_out: evidence.timed_out,
         approach: args.approach.clone(),
+        cost_micros: record.as_ref().and_then(|record| record.cost_usd).and_then(crate::engine::run::micros),
         agent_session: record.and_then(|record| record.session_id),
         plan: args.plan,
         keep_state: args.no_rollback,
         ..Ending::default()
-    })?;
+    };
+    let ended = finish(context, ending)?;
     let exit = match &ended.decision {
         Some(decision) if args.check => ExitCode::of_failed(decision.standing(context.clock.now())),
         _ => ExitCode::Done,
@@ -88,11 +97,14 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     if let Some(path) = &ended.report {
         ui.note(&format!("report: {}", path.display()));
     }
-    let text = failed_text(ended.failure.as_ref(), ended.decision.as_ref());
+    let text = failed_text(ended.failure.as_ref(), ended.decision.as_ref())
+        + &render::conditions_text(&ended.conditions, &ended.notes);
     let document = json!({
         "run": render::run(&ended.run),
         "failure": ended.failure,
         "decision": ended.decision,
+        "conditions": ended.conditions,
+        "notes": ended.notes,
         "result": ended.result,
         "report_path": ended.report,
         "checkpoint_id": ended.checkpoint.map(|checkpoint| checkpoint.id),

@@ -14,6 +14,7 @@ use crate::model::decision::Standing;
 use crate::model::feedback::FeedbackLoop;
 use crate::model::run::{RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
+use crate::policy::settings::{CommandLine, Settings};
 use crate::process::Show;
 
 use super::super::args::{ResumeArgs, RunArgs, Wait};
@@ -81,7 +82,15 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         agent: args.agent.clone().or_else(|| settings.runner.agent.name().map(str::to_owned)),
         on_failure: args.on_failure.map_or(settings.run.on_failure, Into::into),
         approach: args.approach.clone(),
+        fallback: fallback(settings, args.fallback.as_deref()),
     })
+}
+
+/// What is run once when no retry is allowed any more: the flag's shell command, else the configured one.
+fn fallback(settings: &Settings, asked: Option<&str>) -> Vec<String> {
+    let asked = asked.map(|line| CommandLine::Shell(line.to_owned()));
+    let command = asked.or_else(|| settings.runner.fallback.clone());
+    command.map(|command| settings.runner.argv(&command)).unwrap_or_default()
 }
 
 fn prompt(args: &RunArgs) -> Result<Option<String>> {

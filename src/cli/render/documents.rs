@@ -42,6 +42,9 @@ pub fn iterations(run: &Run) -> Value {
                     "checkpoint_id": attempt.checkpoint_id,
                     "failure": attempt.failure,
                     "conditions": attempt.conditions,
+                    "notes": attempt.notes,
+                    "fallback": attempt.fallback,
+                    "cost_usd": attempt.cost_micros.map(|micros| micros as f64 / 1e6),
                     "feedback_results": attempt.feedback_results,
                 })
             })

@@ -9,6 +9,7 @@ use crate::engine::restore::Restore;
 use crate::engine::retry::Retry;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::{Decision, Standing};
+use crate::model::failure::Condition;
 use crate::model::run::{AttemptOutcome, Run};
 use crate::model::time::Timestamp;
 
@@ -175,7 +176,8 @@ pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
     };
     if let Some(status) = &retry.status {
         for budget in &status.budgets {
-            let _ = writeln!(text, "{:<10}{} of {} attempts used", budget.scope.as_str(), budget.used, budget.limit);
+            let (scope, unit) = (budget.scope.as_str(), budget.scope.unit());
+            let _ = writeln!(text, "{scope:<10}{} of {} {unit} used", budget.used, budget.limit);
         }
         if let Some(decision) = &status.decision {
             let _ = writeln!(text, "decision  {} ({})", actions(decision), escape(&decision.reason));
@@ -189,6 +191,7 @@ pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
 
 /// The iterations of a run, a line an attempt.
 pub fn iterations_text(ui: &Ui, run: &Run) -> String {
+    let mut notes = String::new();
     let mut table = table(ui, &["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"]);
     for (iteration, attempt) in run.attempts() {
         let result = match attempt.outcome {
@@ -197,16 +200,40 @@ pub fn iterations_text(ui: &Ui, run: &Run) -> String {
             Some(AttemptOutcome::Cancelled) => "cancelled",
             None => "under way",
         };
+        let told: Vec<&str> = attempt.conditions.iter().filter(|one| is_told(**one)).map(|one| one.as_str()).collect();
+        let fallback = if attempt.fallback { ", fallback" } else { "" };
+        let told = if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) };
+        for note in &attempt.notes {
+            let _ = writeln!(notes, "  {}.{} {}", iteration.number, attempt.number, escape(note));
+        }
         table.add_row([
             iteration.number.to_string(),
             iteration.status.as_str().to_owned(),
             attempt.number.to_string(),
-            result.to_owned(),
+            format!("{result}{fallback}{told}"),
             attempt.checkpoint_id.clone().unwrap_or_default(),
             attempt.failure.as_ref().map(|failure| escape(&failure.message)).unwrap_or_default(),
         ]);
     }
-    finish(&table)
+    if !notes.is_empty() {
+        notes.insert_str(0, "Notes\n");
+    }
+    finish(&table) + &notes
+}
+
+/// Conditions that say something of the attempt itself; the others are the decision's to tell.
+fn is_told(condition: Condition) -> bool {
+    !matches!(condition, Condition::RetriesExhausted | Condition::NoCheckpoint)
+}
+
+/// What is true of an attempt beside its outcome.
+pub fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
+    let told: Vec<&str> = conditions.iter().filter(|one| is_told(**one)).map(|one| one.as_str()).collect();
+    let mut text = if told.is_empty() { String::new() } else { format!("Conditions: {}\n", told.join(", ")) };
+    for note in notes {
+        let _ = writeln!(text, "  {}", escape(note));
+    }
+    text
 }
 
 /// The history of all subtasks.

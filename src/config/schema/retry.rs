@@ -44,10 +44,8 @@ pub(super) const RETRY: Section = Section {
             "full: a random time between zero and the delay; none: the delay itself.",
         ),
         Key::new("max_wall_time", Duration, "Time from the start of a run after which no further attempt starts.")
-            .later()
             .optional(),
         Key::new("max_cost_usd", Money, "Cost, as the agent's records give it, after which no further attempt starts.")
-            .later()
             .optional(),
         Key::new("max_park", Duration, "Longest wait for the reset of a usage limit; a longer one is escalated."),
     ],

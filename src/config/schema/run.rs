@@ -40,7 +40,7 @@ pub(super) const RUNNER: Section = Section {
             "Whose records its output is read as.",
         ),
         Key::new("timeout", Duration, "Time for one attempt.").optional(),
-        Key::new("fallback", Command, "What to start instead when no retry is allowed any more; [] is none.").later(),
+        Key::new("fallback", Command, "What to start instead when no retry is allowed any more; [] is none."),
         Key::new("grace", Duration, "Time between SIGTERM and SIGKILL."),
         Key::new("shell", Text, "What runs a command that is one string: SHELL -c COMMAND."),
     ],
@@ -66,15 +66,13 @@ pub(super) const CHECKS: Section = Section {
     shape: Shape::Table,
     doc: "What is looked at beside the exit codes of the feedback loops.",
     keys: &[
-        Key::new("flaky", Bool, "Run a failing loop again unchanged; if it passes, it is flaky.").later(),
+        Key::new("flaky", Bool, "Run a failing loop again unchanged; if it passes, it is flaky."),
         Key::new(
             "baseline",
             Bool,
             "Run the loops before the first attempt; what fails there is not the attempt's doing.",
-        )
-        .later(),
-        Key::new("tamper", Bool, "Notice an attempt that removes or weakens tests or changes the feedback commands.")
-            .later(),
+        ),
+        Key::new("tamper", Bool, "Notice an attempt that removes or weakens tests or changes the feedback commands."),
     ],
 };
 

@@ -1,12 +1,15 @@
 //! What a dry run would record.
 
+use std::collections::BTreeSet;
+
 use crate::model::run::Run;
 use crate::model::state::State;
 
 use super::super::context::Context;
 use super::super::error::Result;
-use super::super::{lost, select, settle, state_rollback};
-use super::{Begin, Ended, Ending, Started, beginning, decide_for, open, recovery_result, refuse_supervised, run_of};
+use super::super::{checkpoint, lost, select, settle, state_rollback};
+use super::end::{decide_for, recovery_result};
+use super::{Begin, Ended, Ending, Started, beginning, open, refuse_supervised, run_of, signs};
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
 pub(super) fn assumed_run(context: &Context) -> Result<(State, Run)> {
@@ -21,17 +24,23 @@ pub(super) fn assumed_run(context: &Context) -> Result<(State, Run)> {
 }
 
 /// What [`finish`](super::finish) would record, without a word written.
-pub(super) fn preview(context: &Context, make: impl FnOnce(&Started) -> Ending) -> Result<Ended> {
+pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let (state, run) = assumed_run(context)?;
-    let started = open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
-    let ending = make(&started);
-    let mut failure = ending.failure;
-    let decision = failure
-        .as_mut()
-        .map(|failure| decide_for(context, &state, &run, failure, &started.subtask, ending.in_feedback_loop));
+    let started: Started = open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
+    let prepared = checkpoint::prepare(context, &BTreeSet::new()).ok();
+    let about = (started.iteration, started.subtask.as_str());
+    let found = signs::look(context, &state, &run.key, about, &ending, prepared.as_ref());
+    let mut failure = ending.failure.take();
+    if let Some(failure) = &mut failure {
+        failure.conditions.extend(&found.of_failure);
+    }
+    let decision = failure.as_mut().map(|failure| decide_for(context, &state, &run, failure, &started, &ending));
     let allowed = context.settings().rollback.on_error && !ending.keep_state;
     let has_target = state_rollback::target(&state, &run.key).is_some();
     let result =
         decision.as_ref().map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));
-    Ok(Ended { run, failure, decision, result, checkpoint: None, checkpoint_error: None, report: None })
+    let mut conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
+    conditions.extend(found.of_attempt);
+    let (notes, report) = (found.notes, None);
+    Ok(Ended { run, failure, decision, conditions, notes, result, checkpoint: None, checkpoint_error: None, report })
 }

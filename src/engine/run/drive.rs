@@ -2,7 +2,7 @@
 
 use crate::model::decision::{Action, Decision, Standing};
 use crate::model::event::Payload;
-use crate::model::failure::Cause;
+use crate::model::failure::{Cause, Condition};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::time::Timestamp;
@@ -17,6 +17,7 @@ use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::restore::{Commits, RestoreRequest, restore};
 use super::super::{manual_fix, prune, report, retry};
+use super::baseline;
 use super::execute::{begin_of, execute};
 use super::{DriveOptions, Driven, Driving, Outcome};
 
@@ -48,6 +49,10 @@ struct Driver<'a> {
 
 impl Driver<'_> {
     fn run(&mut self) -> Result<Outcome> {
+        if let Some(code) = baseline::verify(self.context, self.key, self.options)? {
+            self.interrupted = Some(code);
+            return Ok(Outcome::Cancelled);
+        }
         loop {
             let run = self.load()?;
             if let Some(outcome) = self.is_done(&run)? {
@@ -65,6 +70,7 @@ impl Driver<'_> {
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;
             let ended = attempt::end(self.context, self.key, &started, executed.ending)?;
+            tell(&ended);
             match self.follow(&ended, &started)? {
                 Next::GoOn => {}
                 Next::Stop(outcome) => return Ok(outcome),
@@ -273,15 +279,24 @@ impl Driver<'_> {
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
         let settings = retry::settings_of(self.context, &run);
-        let standing = retry_status(&state, &run, &settings.retry, self.context.clock.now()).standing;
+        let stands = retry_status(&state, &run, &settings.retry, self.context.clock.now());
         Ok(Driven {
             outcome,
-            decision: run.decision.clone(),
+            decision: stands.decision.filter(|_| outcome != Outcome::Complete),
             run,
-            standing,
+            standing: stands.standing,
             interrupted: self.interrupted,
             child_exit_code: self.child_exit_code,
             report,
         })
+    }
+}
+
+/// Weakened tests may make an attempt pass: whoever watches is told at once.
+fn tell(ended: &Ended) {
+    if ended.conditions.contains(&Condition::Tampered) {
+        for note in &ended.notes {
+            tracing::warn!("the attempt may have weakened its checks: {note}");
+        }
     }
 }

@@ -57,11 +57,12 @@ pub fn execute(
     let folder = attempt_dir(context, key, started)?;
     let log = folder.join("output.log");
     let text = prompt_of(before, &started.subtask);
+    let command = Command::of(started);
     let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
     supervised.log = Some(log.clone());
     let exit = supervised
         .run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
-        .map_err(|error| Error::io(format!("cannot run {}", before.spec.command.join(" ")), error))?;
+        .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     if exit.leaked {
         tracing::warn!("processes of the attempt outlived it and were ended");
@@ -79,13 +80,15 @@ pub fn execute(
         log_path: Some(log.to_string_lossy().into_owned()),
         ..Ending::default()
     };
-    let command = before.spec.command.join(" ");
+    let agent = command.agent.clone();
+    let command = command.line();
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
     let mut evidence = evidence_of(exit, guess_stage(&command), Some(command.clone()), deadline);
-    evidence.agent.clone_from(&before.spec.agent);
-    let kind = agent::detect(Some(&command), before.spec.agent.as_deref(), &evidence.stdout);
+    evidence.agent.clone_from(&agent);
+    let kind = agent::detect(Some(&command), agent.as_deref(), &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     ending.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
+    ending.cost_micros = record.as_ref().and_then(|record| record.cost_usd).and_then(micros);
 
     let says_error = record.as_ref().is_some_and(|record| record.final_error.is_some() && !record.is_success);
     let ended_well = evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error;
@@ -110,9 +113,39 @@ pub fn execute(
         failure.message = format!("{}: {}", feedback.name, failure.message);
         ending.failure = Some(failure);
         ending.in_feedback_loop = true;
+        ending.failed_loop = Some(feedback.name);
     }
     ending.feedback_results = report.results;
     Ok(Executed { ending, interrupted, child_exit_code })
+}
+
+/// What an attempt runs: the run's command, or the fallback in its place (S9).
+struct Command {
+    argv: Vec<String>,
+    /// `--agent` is about the run's own command.
+    agent: Option<String>,
+    is_fallback: bool,
+}
+
+impl Command {
+    fn of(started: &Started) -> Self {
+        let spec = &started.run.spec;
+        let begun = started.run.iterations.get(&started.iteration).and_then(|iteration| iteration.attempts.last());
+        if begun.is_some_and(|attempt| attempt.fallback) {
+            return Self { argv: spec.fallback.clone(), agent: None, is_fallback: true };
+        }
+        Self { argv: spec.command.clone(), agent: spec.agent.clone(), is_fallback: false }
+    }
+
+    fn line(&self) -> String {
+        self.argv.join(" ")
+    }
+}
+
+/// Dollars in millionths; what is no sensible amount is no cost.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+pub fn micros(dollars: f64) -> Option<u64> {
+    (dollars.is_finite() && dollars >= 0.0).then(|| (dollars * 1e6).round() as u64)
 }
 
 fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
@@ -139,7 +172,8 @@ fn supervised(
     prompt: Option<&str>,
     options: &DriveOptions,
 ) -> Result<Supervised> {
-    let argv = before.spec.command.iter().map(std::ffi::OsString::from).collect();
+    let command = Command::of(started);
+    let argv = command.argv.iter().map(std::ffi::OsString::from).collect();
     let mut supervised = Supervised::new(Program::Argv(argv), context.worktree());
     supervised.env_set = identity(before, started.iteration, Some(started.attempt));
     let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
@@ -160,7 +194,7 @@ fn supervised(
         }
         None => remove.push("RECOVER_FAILURE_CONTEXT"),
     }
-    match before.agent_session.as_deref().filter(|_| !before.fresh_session) {
+    match before.agent_session.as_deref().filter(|_| !before.fresh_session && !command.is_fallback) {
         Some(session) => set("RECOVER_AGENT_SESSION", session),
         None => remove.push("RECOVER_AGENT_SESSION"),
     }

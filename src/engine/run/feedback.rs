@@ -65,16 +65,27 @@ pub struct LoopSetting<'a> {
     pub log_dir: &'a Path,
 }
 
-/// Runs all of them, also after one has failed: a person wants to see them all.
+/// Runs all of them, also after one has failed: a person wants to see them all. One that fails is run again unchanged
+/// before that is believed (`[checks] flaky`).
 pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSetting<'_>) -> Result<LoopReport> {
     let mut report = LoopReport::default();
     for feedback in loops {
-        let exit = run_one(context, feedback, setting)?;
+        let mut exit = run_one(context, feedback, setting, "")?;
+        let mut flaky = false;
+        if may_be_flaky(context, &exit) {
+            tracing::info!("the feedback loop '{}' failed: it is run again, unchanged", feedback.name);
+            let again = run_one(context, feedback, setting, ".again")?;
+            flaky = has_passed(&again);
+            // What failed twice is told as it failed first.
+            if flaky || again.cancelled.is_some() {
+                exit = again;
+            }
+        }
         if let Some(signal) = exit.cancelled {
             report.interrupted = Some(signal.exit_code());
             return Ok(report);
         }
-        let passed = exit.exit_code == Some(0) && !exit.timed_out && exit.spawn_error.is_none();
+        let passed = has_passed(&exit);
         let (exit_code, duration) = (exit.exit_code, exit.duration);
         let evidence = evidence_of(exit, Some(feedback.kind), Some(feedback.command.clone()), deadline_of(feedback));
         let mut output = evidence.stdout.clone();
@@ -84,9 +95,14 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             passed,
             exit_code,
             duration,
-            summary: if evidence.timed_out { "timed out".to_owned() } else { summary },
+            summary: match () {
+                () if evidence.timed_out => "timed out".to_owned(),
+                () if flaky => format!("{summary} (flaky: failed first, passed when run again unchanged)"),
+                () => summary,
+            },
             passed_count,
             failed_count,
+            flaky,
         };
         report.results.insert(feedback.name.clone(), result);
         if !passed && report.first_failure.is_none() {
@@ -96,11 +112,21 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
     Ok(report)
 }
 
+fn has_passed(exit: &Exit) -> bool {
+    exit.exit_code == Some(0) && !exit.timed_out && exit.cancelled.is_none() && exit.spawn_error.is_none()
+}
+
+/// Whether a loop's failure is worth a second look: it ran, and nobody ended it.
+fn may_be_flaky(context: &Context, exit: &Exit) -> bool {
+    let ended_by_us = exit.timed_out || exit.cancelled.is_some() || exit.spawn_error.is_some();
+    context.settings().checks.flaky && !has_passed(exit) && !ended_by_us
+}
+
 fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
     feedback.timeout_ms.map(Duration::from_millis)
 }
 
-fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>) -> Result<Exit> {
+fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
     let shell = context.settings().runner.shell.clone();
     let program = Program::Argv(vec![shell.into(), "-c".into(), feedback.command.clone().into()]);
     let name: String = feedback.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -110,7 +136,7 @@ fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>
         // A loop's output is not the answer of the command that runs it.
         show: if setting.show == Show::Passthrough { Show::Stderr } else { setting.show },
         env_set: setting.env.to_vec(),
-        log: Some(setting.log_dir.join(format!("{name}.log"))),
+        log: Some(setting.log_dir.join(format!("{name}{which}.log"))),
         log_limit: context.settings().run.log_limit,
         ..Supervised::new(program, context.worktree())
     };

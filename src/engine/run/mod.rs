@@ -1,6 +1,7 @@
 //! `recover run`: a command supervised through iterations and attempts until it is complete, stopped, parked or
 //! escalated. `resume` goes through the same [`drive()`].
 
+mod baseline;
 mod drive;
 mod execute;
 mod feedback;
@@ -25,7 +26,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::{select, settle};
 
 pub use drive::drive;
-pub use execute::prompt_of;
+pub use execute::{micros, prompt_of};
 pub use feedback::{LoopReport, LoopSetting, identity, loops_of, no_loops, run_loops};
 
 /// How a supervised run ended.

@@ -30,6 +30,12 @@ impl State {
                     checkpoint.pin_note.clone_from(note);
                 }
             }
+            (Payload::BaselineVerified { checkpoint_id, verdict, results }, _) => {
+                if let Some(checkpoint) = self.checkpoints.values_mut().find(|c| c.id == *checkpoint_id) {
+                    checkpoint.verdict = *verdict;
+                    checkpoint.feedback_results.clone_from(results);
+                }
+            }
             (Payload::CheckpointsPruned { ids }, _) => {
                 self.checkpoints.retain(|_, checkpoint| !ids.contains(&checkpoint.id));
                 self.pruned.extend(ids.iter().cloned());
@@ -145,6 +151,7 @@ fn new_run(
         own_commits: std::collections::BTreeSet::new(),
         live: None,
         manual_fix: None,
+        baseline: None,
     }
 }
 
@@ -181,6 +188,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 live.child = Some(child.clone());
             }
         }
+        Payload::BaselineVerified { results, .. } => run.baseline = Some(results.clone()),
         Payload::AttemptEnded(end) => attempt_ended(run, end, event.seq, event.at),
         Payload::IterationChanged { iteration, status, reason } => {
             let entry = iteration_entry(run, *iteration);

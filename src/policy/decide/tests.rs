@@ -47,6 +47,7 @@ struct Simulation {
     in_feedback_loop: bool,
     attempts: u32,
     on_failure: OnFailure,
+    cost_micros: Option<u64>,
 }
 
 impl Simulation {
@@ -58,6 +59,7 @@ impl Simulation {
             in_feedback_loop: true,
             attempts: 0,
             on_failure: OnFailure::Policy,
+            cost_micros: None,
         };
         let spec = Box::new(RunSpec { command: vec!["agent".to_owned()], ..RunSpec::default() });
         let (task_id, session, worktree) = (None, "s".to_owned(), "/w".to_owned());
@@ -86,6 +88,8 @@ impl Simulation {
                 on_failure: self.on_failure,
                 has_good_checkpoint: self.good,
                 in_feedback_loop: self.in_feedback_loop,
+                cost_micros: self.cost_micros.unwrap_or(0),
+                fallback: fallback_of(run, 1, self.attempts + 1),
                 now: at(0),
                 random: 0.999_999,
             },
@@ -93,16 +97,16 @@ impl Simulation {
     }
 
     fn fail(&mut self, failure: &Failure) -> Decision {
+        self.start();
         let decision = self.decide(failure);
         self.attempts += 1;
-        self.start();
         self.end(AttemptOutcome::Failed, Some((failure.clone(), decision.clone())));
         decision
     }
 
     fn pass(&mut self) {
-        self.attempts += 1;
         self.start();
+        self.attempts += 1;
         self.end(AttemptOutcome::Passed, None);
         self.record(Payload::RunResumed {
             strategy: None,
@@ -116,16 +120,19 @@ impl Simulation {
     }
 
     fn start(&mut self) {
+        let decided = self.state.runs[0].decision.as_ref();
+        let fallback = decided.is_some_and(|decision| decision.has(Action::Fallback));
         let subtask = self.state.run(&Self::key()).unwrap().default_subtask(1);
         self.record(Payload::AttemptStarted {
             iteration: 1,
-            attempt: self.attempts,
+            attempt: self.attempts + 1,
             approach: None,
             subtask,
             session: "s".to_owned(),
             head: None,
             supervisor: None,
             log_path: None,
+            fallback,
         });
     }
 
@@ -150,6 +157,8 @@ impl Simulation {
             decision,
             commits: Vec::new(),
             agent_session: None,
+            notes: Vec::new(),
+            cost_micros: self.cost_micros,
         })));
     }
 
@@ -158,7 +167,7 @@ impl Simulation {
     }
 }
 
-use Action::{Continue, Escalate, ManualFix, Park, Retry, Rollback, Skip};
+use Action::{Continue, Escalate, Fallback, ManualFix, Park, Retry, Rollback, Skip};
 
 #[test]
 fn the_decision_tree_a2() {
@@ -285,6 +294,77 @@ fn what_the_caller_wants_comes_first() {
     assert_eq!(with(OnFailure::Rollback).actions(&failed), [Rollback, Retry]);
     assert_eq!(with(OnFailure::Retry).actions(&failure(Cause::BrokenBuild)), [Retry]);
     assert_eq!(with(OnFailure::Stop).actions(&failure(Cause::Cancelled)), [Retry]);
+}
+
+#[test]
+fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
+    let with = |fallback: &[&str]| {
+        let mut simulation = Simulation::new();
+        let fallback = fallback.iter().map(|word| (*word).to_owned()).collect();
+        let spec = Box::new(RunSpec { command: vec!["agent".to_owned()], fallback, ..RunSpec::default() });
+        simulation.record(Payload::RunSpecChanged { spec });
+        simulation
+    };
+    let failed = failure(Cause::VerificationFailed);
+    let mut simulation = with(&["other"]);
+    assert_eq!(simulation.actions(&failed), [Retry]);
+    assert_eq!(simulation.actions(&failed), [Retry]);
+    let third = simulation.fail(&failed);
+    assert_eq!((third.actions.as_slice(), third.stopped_by), (&[Fallback][..], Some(BudgetScope::Cause)));
+    assert_eq!(third.standing(at(0)), crate::model::decision::Standing::Allowed);
+    // Whatever the fallback fails with: what held before it holds again, and it is not run another time.
+    let mut interrupted = simulation.state.clone();
+    let fourth = simulation.fail(&failure(Cause::NetworkError));
+    assert_eq!((fourth.actions.as_slice(), fourth.stopped_by), (&[Skip, Escalate][..], Some(BudgetScope::Cause)));
+    assert!(fourth.reason.starts_with("the fallback failed too"), "{}", fourth.reason);
+    let fifth = simulation.decide(&failed);
+    assert!(!fifth.leads_to_attempt(), "{fifth:?}");
+    // One that was interrupted is still to be run.
+    std::mem::swap(&mut simulation.state, &mut interrupted);
+    simulation.attempts = 3;
+    simulation.start();
+    let cancelled = simulation.decide(&failure(Cause::Cancelled));
+    assert_eq!(cancelled.actions, [Fallback]);
+    // What has to be mended first is not helped by an alternative; who is out of credentials may be.
+    assert_eq!(with(&["other"]).actions(&failure(Cause::DiskFull)), [Escalate]);
+    assert_eq!(with(&["other"]).actions(&failure(Cause::AuthFailed)), [Fallback]);
+    let mut circular = failed.clone();
+    circular.conditions.push(Condition::CircularFix);
+    assert_eq!(with(&["other"]).actions(&circular), [Fallback]);
+    assert_eq!(with(&[]).actions(&circular), [Skip, Escalate]);
+    let mut session = with(&["other"]);
+    session.settings.retry.session_max_attempts = 1;
+    assert_eq!(session.actions(&failed), [Action::None]);
+}
+
+#[test]
+fn time_and_money_stop_a_run() {
+    let failed = failure(Cause::VerificationFailed);
+    let mut late = Simulation::new();
+    // The first cooldown would end after the run's time is up.
+    late.settings.retry.max_wall_time = Some(Duration::from_secs(4));
+    let decision = late.fail(&failed);
+    assert_eq!((decision.actions.as_slice(), decision.stopped_by), (&[Action::None][..], Some(BudgetScope::WallTime)));
+    let mut in_time = Simulation::new();
+    in_time.settings.retry.max_wall_time = Some(Duration::from_secs(60));
+    assert_eq!(in_time.actions(&failed), [Retry]);
+    let mut dear = Simulation { cost_micros: Some(1_500_000), ..Simulation::new() };
+    dear.settings.retry.max_cost_usd = Some(2.5);
+    assert_eq!(dear.actions(&failed), [Retry]);
+    let second = dear.fail(&failed);
+    assert_eq!((second.stopped_by, second.attempts_left), (Some(BudgetScope::Cost), Some(0)));
+}
+
+#[test]
+fn a_circle_that_is_exhausted_too_says_both() {
+    let mut simulation = Simulation::new();
+    let mut failed = failure(Cause::VerificationFailed);
+    simulation.fail(&failed);
+    simulation.fail(&failed);
+    failed.conditions.push(Condition::CircularFix);
+    let third = simulation.fail(&failed);
+    assert_eq!((third.actions.as_slice(), third.stopped_by), (&[Skip, Escalate][..], Some(BudgetScope::Cause)));
+    assert!(third.reason.contains("circle"), "{}", third.reason);
 }
 
 proptest! {

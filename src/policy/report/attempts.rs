@@ -48,6 +48,8 @@ fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> Attemp
         signal: attempt.signal.clone(),
         timed_out: attempt.timed_out,
         failure: attempt.failure.as_ref().map(failure_line),
+        conditions: attempt.conditions.clone(),
+        notes: attempt.notes.iter().map(|note| words::line(note)).collect(),
         feedback: feedback.collect(),
         decision: attempt.decision.as_ref().map(decision_line),
         checkpoint_id: attempt.checkpoint_id.clone(),

@@ -230,6 +230,10 @@ pub struct AttemptLine {
     pub timed_out: bool,
     /// Why it failed.
     pub failure: Option<FailureLine>,
+    /// What is true of it beside its outcome, also where it passed.
+    pub conditions: Vec<Condition>,
+    /// What the conditions are about, a line each.
+    pub notes: Vec<String>,
     /// What the feedback loops said.
     pub feedback: Vec<LoopLine>,
     /// What was decided about it.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Action;
 use crate::model::event::{AttemptEnd, Event, Payload};
+use crate::model::feedback::FeedbackResults;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{Operation, OperationKind, Scope};
 use crate::model::run::AttemptOutcome;
@@ -172,6 +173,9 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             moments[0].iteration = Some(*iteration);
             moments
         }
+        Payload::BaselineVerified { checkpoint_id, verdict, results } => {
+            vec![baseline(event.at, checkpoint_id, *verdict, results)]
+        }
         Payload::AttemptEnded(end) => decided(event.at, end),
         Payload::CheckpointCreated { checkpoint, .. } => vec![taken(event.at, checkpoint)],
         Payload::CheckpointPinned { checkpoint_id, pinned, note } => {
@@ -229,6 +233,22 @@ fn decided(at: Timestamp, end: &AttemptEnd) -> Vec<Moment> {
         attempt: Some(end.attempt),
         ..Moment::new(at, kind, title, Some(words::line(&decision.reason)))
     }]
+}
+
+/// What the feedback loops said before the first attempt.
+fn baseline(at: Timestamp, checkpoint_id: &str, verdict: Verdict, results: &FeedbackResults) -> Moment {
+    let failed: Vec<String> =
+        results.iter().filter(|(_, result)| !result.passed).map(|(name, _)| words::line(name)).collect();
+    let title = if failed.is_empty() {
+        "Checks passed before the first attempt"
+    } else {
+        "Checks failed before the first attempt"
+    };
+    Moment {
+        checkpoint_id: Some(checkpoint_id.to_owned()),
+        verdict: Some(verdict),
+        ..Moment::new(at, MomentKind::Checkpoint, title, Some(failed.join(", ")))
+    }
 }
 
 fn taken(at: Timestamp, checkpoint: &Checkpoint) -> Moment {

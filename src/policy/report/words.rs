@@ -104,6 +104,13 @@ pub fn condition(condition: Condition) -> &'static str {
     }
 }
 
+/// All that is true beside an outcome, and what that is about.
+pub fn conditions(conditions: &[Condition], notes: &[String]) -> String {
+    let named: Vec<&str> = conditions.iter().map(|one| condition(*one)).collect();
+    let about = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    if named.is_empty() { String::new() } else { named.join(", ") + &about }
+}
+
 /// How the command of an attempt ended: `exit 1`, `SIGKILL`, `deadline`.
 pub fn ending(exit_code: Option<i32>, signal: Option<&str>, timed_out: bool) -> Option<String> {
     match (timed_out, signal, exit_code) {

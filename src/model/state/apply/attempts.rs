@@ -11,8 +11,17 @@ use crate::model::time::Timestamp;
 use super::{forgive, iteration_entry, leave_failure_of};
 
 pub(super) fn attempt_started(run: &mut Run, event: &Event) {
-    let Payload::AttemptStarted { iteration, attempt, approach, subtask, session, head, supervisor, log_path } =
-        &event.payload
+    let Payload::AttemptStarted {
+        iteration,
+        attempt,
+        approach,
+        subtask,
+        session,
+        head,
+        supervisor,
+        log_path,
+        fallback,
+    } = &event.payload
     else {
         return;
     };
@@ -36,6 +45,9 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         charged: false,
         decision: None,
         ended_seq: None,
+        notes: Vec::new(),
+        fallback: *fallback,
+        cost_micros: None,
     };
     begin_elsewhere(run, *iteration, subtask);
     let entry = iteration_entry(run, *iteration);
@@ -80,6 +92,8 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         attempt.charged = end.charged;
         attempt.decision.clone_from(&end.decision);
         attempt.ended_seq = Some(seq);
+        attempt.notes.clone_from(&end.notes);
+        attempt.cost_micros = end.cost_micros;
     }
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());

@@ -59,8 +59,11 @@ fn facts(attempt: &AttemptLine) -> String {
         let ending = words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out);
         let mut parts = vec![failure.cause.as_str().to_owned(), failure.kind.as_str().replace('_', " ")];
         parts.extend(ending);
-        parts.extend(failure.conditions.iter().map(|condition| words::condition(*condition).to_owned()));
         out.push_str(&fact("Failure", &text(&parts.join(" · "))));
+    }
+    let conditions = words::conditions(&attempt.conditions, &attempt.notes);
+    if !conditions.is_empty() {
+        out.push_str(&fact("Conditions", &text(&conditions)));
     }
     for feedback in &attempt.feedback {
         let verdict = if feedback.passed { badge("good", "passed") } else { badge("bad", "failed") };

@@ -172,6 +172,8 @@ mod tests {
             signal: None,
             timed_out: false,
             failure: None,
+            conditions: Vec::new(),
+            notes: Vec::new(),
             feedback: Vec::new(),
             decision: None,
             checkpoint_id: None,

@@ -100,13 +100,8 @@ fn failed(out: &mut String, failure: &FailureLine) {
     let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
     line!(out, "- **Failure:** {kind} ({cause}), severity {severity}, {recoverable}{at}");
     if !failure.conditions.is_empty() {
-        line!(out, "- **Conditions:** {}", conditions(failure));
+        line!(out, "- **Conditions:** {}", words::conditions(&failure.conditions, &[]));
     }
-}
-
-fn conditions(failure: &FailureLine) -> String {
-    let words: Vec<&str> = failure.conditions.iter().map(|condition| words::condition(*condition)).collect();
-    words.join(", ")
 }
 
 fn checkpoints(out: &mut String, report: &Report) {
@@ -160,9 +155,10 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     line!(out, "{inset}- {}", facts.join(", "));
     if let Some(failure) = &attempt.failure {
         line!(out, "{inset}- {}: {}", failure.cause.as_str(), text(&failure.message));
-        if !failure.conditions.is_empty() {
-            line!(out, "{inset}- Conditions: {}", conditions(failure));
-        }
+    }
+    let conditions = words::conditions(&attempt.conditions, &attempt.notes);
+    if !conditions.is_empty() {
+        line!(out, "{inset}- Conditions: {}", text(&conditions));
     }
     for feedback in &attempt.feedback {
         let verdict = if feedback.passed { "passed" } else { "failed" };

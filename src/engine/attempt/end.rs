@@ -1,0 +1,281 @@
+//! The end of an attempt: its checkpoint, the decision, the loop's events, the working memory.
+
+use std::collections::BTreeSet;
+
+use crate::git;
+use crate::model::checkpoint::{Verdict, trigger};
+use crate::model::decision::{Action, Decision};
+use crate::model::event::{AttemptEnd, EventSource, Payload};
+use crate::model::failure::{Condition, Failure, FailureType};
+use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::policy::budget::Account;
+use crate::policy::decide::{Circumstances, decide, fallback_of, is_charged};
+use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
+
+use super::super::checkpoint::{self, Prepared, Request};
+use super::super::context::Context;
+use super::super::error::{Error, Result};
+use super::super::{report, retry, state_rollback};
+use super::signs::{self, Signs};
+use super::{Ended, Ending, RecoveryResult, Started, head_of, run_of, session_of};
+
+/// Commits that the attempt made: those that HEAD has now and had not when it began.
+/// On a branch that had none yet, that is all of them.
+fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
+    let (Some(recorded), Some(now)) = (recorded, head_of(context)) else { return Vec::new() };
+    let before = recorded.head_at_start.as_ref();
+    let between = context.repo().and_then(|repo| git::head::commits_between(repo, before, &now).map_err(Error::from));
+    between.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the attempt's commits are not known; a rollback will ask about them");
+        Vec::new()
+    })
+}
+
+/// Records the end of an attempt: its checkpoint, the decision, the loop's events, and after a failure the state
+/// rollback. The counts are in the ledger before anything is rolled back.
+pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -> Result<Ended> {
+    // The attempt is recorded whatever becomes of its checkpoint: a full disk must not hide a failure.
+    let prepared = checkpoint::prepare(context, &BTreeSet::new());
+    let state = context.load()?.state;
+    let about = (started.iteration, started.subtask.as_str());
+    let found = signs::look(context, &state, key, about, &ending, prepared.as_ref().ok());
+    let mut ledger = context.store().lock()?;
+    let ended = end_locked(context, &mut ledger, key, started, ending, found, &prepared)?;
+    drop(ledger);
+    Ok(report::after(context, key, ended))
+}
+
+/// What is said of an attempt that has ended.
+struct Judged {
+    failure: Option<Failure>,
+    decision: Option<Decision>,
+    outcome: AttemptOutcome,
+    conditions: Vec<Condition>,
+    notes: Vec<String>,
+}
+
+impl Judged {
+    fn of(context: &Context, state: &State, run: &Run, started: &Started, ending: &mut Ending, found: Signs) -> Self {
+        let mut failure = ending.failure.take();
+        if let Some(failure) = &mut failure {
+            failure.iteration = Some(started.iteration);
+            failure.attempt = Some(started.attempt);
+            failure.at = Some(context.clock.now());
+            failure.conditions.extend(&found.of_failure);
+        }
+        let decision = failure.as_mut().map(|failure| decide_for(context, state, run, failure, started, ending));
+        let outcome = match &failure {
+            None => AttemptOutcome::Passed,
+            Some(failure) if failure.kind == FailureType::Cancellation => AttemptOutcome::Cancelled,
+            Some(_) => AttemptOutcome::Failed,
+        };
+        let mut conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
+        conditions.extend(found.of_attempt);
+        Self { failure, decision, outcome, conditions, notes: found.notes }
+    }
+
+    fn is_charged(&self) -> bool {
+        match (&self.failure, &self.decision) {
+            (Some(failure), Some(decision)) => is_charged(failure, decision),
+            _ => false,
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        match self.outcome {
+            AttemptOutcome::Passed => Verdict::Passed,
+            AttemptOutcome::Failed => Verdict::Failed,
+            AttemptOutcome::Cancelled => Verdict::Unverified,
+        }
+    }
+
+    /// The attempt's own event, and the loop's after a failure.
+    fn events(&self, key: &RunKey, end: &AttemptEnd, plan: u64) -> Vec<NewEvent> {
+        let mut events = vec![NewEvent::about(key, Payload::AttemptEnded(Box::new(end.clone())))];
+        if let (Some(failure), Some(decision), AttemptOutcome::Failed) = (&self.failure, &self.decision, self.outcome) {
+            events.push(loop_event(key, failure, decision, plan));
+        }
+        events
+    }
+
+    fn end(&self, started: &Started, ending: &Ending, commits: Vec<ObjectId>) -> AttemptEnd {
+        AttemptEnd {
+            iteration: started.iteration,
+            attempt: started.attempt,
+            outcome: self.outcome,
+            charged: self.is_charged(),
+            duration_ms: ending.duration_ms,
+            exit_code: ending.exit_code,
+            signal: ending.signal.clone(),
+            timed_out: ending.timed_out,
+            log_path: ending.log_path.clone(),
+            approach: ending.approach.clone(),
+            checkpoint_id: None,
+            conditions: self.conditions.clone(),
+            failure: self.failure.clone(),
+            feedback_results: ending.feedback_results.clone(),
+            decision: self.decision.clone(),
+            commits,
+            agent_session: ending.agent_session.clone(),
+            notes: self.notes.clone(),
+            cost_micros: ending.cost_micros,
+        }
+    }
+}
+
+fn request_of(started: &Started, ending: &Ending, judged: &Judged) -> Request {
+    Request {
+        description: ending.headline.clone().unwrap_or_default(),
+        trigger: ending.trigger.unwrap_or(trigger::ATTEMPT).to_owned(),
+        after_iteration: Some(started.iteration),
+        attempt: Some(started.attempt),
+        verdict: judged.verdict(),
+        feedback_results: ending.feedback_results.clone(),
+        saves_progress: judged.decision.as_ref().is_some_and(|decision| decision.has(Action::Continue)),
+        ..Request::default()
+    }
+}
+
+/// The same under the ledger's lock; `found` is what is true of the attempt beside its outcome.
+pub(super) fn end_locked(
+    context: &Context,
+    ledger: &mut Exclusive,
+    key: &RunKey,
+    started: &Started,
+    mut ending: Ending,
+    found: Signs,
+    prepared: &Result<Prepared>,
+) -> Result<Ended> {
+    let run = run_of(ledger.state(), key)?;
+    let recorded = run
+        .iterations
+        .get(&started.iteration)
+        .and_then(|iteration| iteration.attempts.iter().rfind(|attempt| attempt.number == started.attempt));
+    let commits = own_commits(context, recorded);
+    let state_target = state_rollback::target(ledger.state(), key).cloned();
+    let judged = Judged::of(context, ledger.state(), &run, started, &mut ending, found);
+    let end = judged.end(started, &ending, commits);
+    let plan = ending.plan.unwrap_or(u64::from(started.iteration));
+    let following = |checkpoint_id: Option<&str>| {
+        let end = AttemptEnd { checkpoint_id: checkpoint_id.map(str::to_owned), ..end.clone() };
+        judged.events(key, &end, plan)
+    };
+    let request = request_of(started, &ending, &judged);
+    let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
+        let recorded = checkpoint::record_with(context, ledger, key, prepared, request, |id| following(Some(id)));
+        recorded.map_err(|error| error.to_string())
+    });
+    let (checkpoint, checkpoint_error) = match recorded {
+        Ok(checkpoint) => (Some(checkpoint), None),
+        Err(error) => {
+            tracing::warn!(%error, "the attempt is recorded without a checkpoint");
+            (None, Some(error))
+        }
+    };
+    let mut events: Vec<NewEvent> = checkpoint.as_ref().map(checkpoint::event).into_iter().collect();
+    events.extend(following(checkpoint.as_ref().map(|checkpoint| checkpoint.id.as_str())));
+    // At the time that the checkpoint says too, so that what it carries are these very events.
+    let at = checkpoint.as_ref().map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
+    ledger.append(at, events)?;
+
+    let result = match (&judged.decision, judged.outcome) {
+        (Some(decision), AttemptOutcome::Failed) => {
+            let allowed = context.settings().rollback.on_error && !ending.keep_state;
+            let safety = checkpoint.as_ref().zip(prepared.as_ref().ok());
+            let rolled = state_rollback::react(context, ledger, key, state_target.as_ref().filter(|_| allowed), safety);
+            Some(recovery_result(decision, allowed, state_target.is_some(), rolled))
+        }
+        _ => None,
+    };
+    write_views(ledger, Some(key))?;
+    let Judged { failure, decision, conditions, notes, .. } = judged;
+    let run = run_of(ledger.state(), key)?;
+    let report = None;
+    Ok(Ended { run, failure, decision, conditions, notes, result, checkpoint, checkpoint_error, report })
+}
+
+/// Decides about a failure, and says in its conditions what that came up against.
+pub(super) fn decide_for(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    failure: &mut Failure,
+    started: &Started,
+    ending: &Ending,
+) -> Decision {
+    let settings = retry::settings_of(context, run);
+    let session = session_of(context, run);
+    let has_good_checkpoint = state.last_good(&run.key).is_some();
+    let decision = decide(
+        failure,
+        &Circumstances {
+            account: Account { state, run, subtask: &started.subtask, session: &session },
+            settings: &settings,
+            on_failure: run.spec.on_failure,
+            has_good_checkpoint,
+            in_feedback_loop: ending.in_feedback_loop,
+            cost_micros: ending.cost_micros.unwrap_or(0),
+            fallback: fallback_of(run, started.iteration, started.attempt),
+            now: context.clock.now(),
+            random: random(context),
+        },
+    );
+    if decision.stopped_by.is_some() {
+        failure.conditions.push(Condition::RetriesExhausted);
+    }
+    if !has_good_checkpoint {
+        failure.conditions.push(Condition::NoCheckpoint);
+    }
+    decision
+}
+
+/// Spreads delays; `RECOVER_TEST_SEED` makes it repeatable.
+fn random(context: &Context) -> f64 {
+    match context.env("RECOVER_TEST_SEED").and_then(|seed| seed.parse().ok()) {
+        Some(seed) => fastrand::Rng::with_seed(seed).f64(),
+        None => fastrand::f64(),
+    }
+}
+
+fn loop_event(key: &RunKey, failure: &Failure, decision: &Decision, plan: u64) -> NewEvent {
+    let (error, phase) = (failure.message.clone(), key.phase.clone());
+    let payload = if decision.leads_to_attempt() {
+        Payload::RollbackInitiated { error, phase, plan, retry_after: decision.not_before }
+    } else {
+        let reason = if decision.stopped_by.is_some() { "max_retries".to_owned() } else { decision.reason.clone() };
+        Payload::RalphLoopFailed { error, phase, plan, reason }
+    };
+    NewEvent { run: Some(key.clone()), source: EventSource::Recovery, payload }
+}
+
+pub(super) fn recovery_result(
+    decision: &Decision,
+    allowed: bool,
+    has_target: bool,
+    rolled: Result<bool>,
+) -> RecoveryResult {
+    let can_retry = decision.leads_to_attempt();
+    let (done, error) = match rolled {
+        Ok(done) => (done, None),
+        Err(error) => {
+            tracing::warn!(%error, "the working memory was not rolled back");
+            (false, Some(error.to_string()))
+        }
+    };
+    let action = match () {
+        () if !can_retry => "max_retries_exceeded",
+        () if done => "rolled_back",
+        () if allowed && !has_target => "no_checkpoint",
+        () => "cooldown_set",
+    };
+    RecoveryResult {
+        success: can_retry,
+        can_retry,
+        retry_after: decision.not_before.filter(|_| can_retry),
+        action,
+        error,
+    }
+}

@@ -1,0 +1,63 @@
+//! The feedback loops before a run's first attempt (`[checks] baseline`): what fails there is not the attempts' doing.
+
+use std::collections::BTreeSet;
+
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::event::Payload;
+use crate::model::run::{Run, RunKey};
+use crate::process::Show;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::super::attempt::run_of;
+use super::super::checkpoint;
+use super::super::context::Context;
+use super::super::error::{Error, Result};
+use super::DriveOptions;
+use super::feedback::{LoopReport, LoopSetting, identity, loops_of, run_loops};
+
+/// Runs them, once a run, and records what they said of the initial checkpoint. Returns the exit code of the signal that
+/// interrupted them; then nothing is recorded, and whoever takes the run up runs them again.
+pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result<Option<i32>> {
+    let Some((run, initial)) = subject(context, key)? else { return Ok(None) };
+    let folder = context.store().run_dir(key).join("baseline");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    // No attempt's number: the loops can tell.
+    let env = identity(&run, run.current_iteration, Some(0));
+    // Our stdout is for the attempts.
+    let show = if options.show == Show::Live { Show::Stderr } else { options.show };
+    tracing::info!("running the feedback loops before the first attempt");
+    let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
+    if report.interrupted.is_some() {
+        return Ok(report.interrupted);
+    }
+    tell(&report);
+    let verdict = if report.passed() { Verdict::Passed } else { Verdict::Failed };
+    let payload = Payload::BaselineVerified { checkpoint_id: initial.id, verdict, results: report.results };
+    let mut ledger = context.store().lock()?;
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    write_views(&ledger, Some(key))?;
+    Ok(None)
+}
+
+fn tell(report: &LoopReport) {
+    for (name, result) in report.results.iter().filter(|(_, result)| !result.passed) {
+        tracing::warn!("before the first attempt the feedback loop '{name}' fails already: {}", result.summary);
+    }
+}
+
+/// The run and its initial checkpoint, where there is something to find out: loops, no attempt yet, and the work tree is
+/// still the one that was captured.
+fn subject(context: &Context, key: &RunKey) -> Result<Option<(Run, Checkpoint)>> {
+    let state = context.load()?.state;
+    let run = run_of(&state, key)?;
+    let begun = run.baseline.is_some() || run.attempts().next().is_some();
+    if begun || !context.settings().checks.baseline || loops_of(context, &run).is_empty() {
+        return Ok(None);
+    }
+    let initial = run.initial_checkpoint.as_deref().and_then(|id| state.checkpoint(id)).cloned();
+    let Some(initial) = initial else { return Ok(None) };
+    let same = checkpoint::prepare(context, &BTreeSet::new())?.capture.tree == initial.tree;
+    Ok(same.then_some((run, initial)))
+}

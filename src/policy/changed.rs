@@ -1,0 +1,44 @@
+//! The content of files that differ between two trees, as far as it is worth looking at.
+
+use crate::model::snapshot::ObjectId;
+
+/// A path that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Where it is, relative to the work tree.
+    pub path: String,
+    /// What it held; `None` where it was not there.
+    pub before: Option<Content>,
+    /// What it holds; `None` where it is not there any more.
+    pub after: Option<Content>,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The object.
+    pub oid: ObjectId,
+    /// Its text; `None` for what is binary, or too much to be read.
+    pub text: Option<String>,
+}
+
+impl ChangedFile {
+    /// The text before; empty where there was none.
+    pub fn old_text(&self) -> &str {
+        text_of(self.before.as_ref())
+    }
+
+    /// The text now; empty where there is none.
+    pub fn new_text(&self) -> &str {
+        text_of(self.after.as_ref())
+    }
+
+    /// Whether what it held and what it holds can be compared line by line.
+    pub fn is_text(&self) -> bool {
+        [&self.before, &self.after].into_iter().flatten().all(|content| content.text.is_some())
+    }
+}
+
+fn text_of(content: Option<&Content>) -> &str {
+    content.and_then(|content| content.text.as_deref()).unwrap_or_default()
+}

@@ -1,0 +1,82 @@
+//! The alternative command, once no retry is allowed any more (S9).
+
+use crate::model::decision::{Action, BudgetScope, Decision, Strategy};
+use crate::model::failure::{Cause, Failure, FailureType};
+use crate::model::run::{OnFailure, Run};
+
+use super::{Circumstances, decide_itself};
+
+/// What the fallback has to do with a failure.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Fallback<'a> {
+    /// There is none, or the iteration has used it.
+    #[default]
+    None,
+    /// It can be run.
+    Ready,
+    /// It is what failed.
+    Failed {
+        /// The failure after which nothing else was left.
+        exhausted: &'a Failure,
+        /// What was decided about that one: to run the fallback.
+        decision: &'a Decision,
+    },
+}
+
+/// How it stands for the failure of attempt `number`, which has not ended in the ledger yet.
+pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
+    let Some(known) = run.iterations.get(&iteration) else {
+        return if run.spec.fallback.is_empty() { Fallback::None } else { Fallback::Ready };
+    };
+    if known.attempts.iter().any(|attempt| attempt.number == number && attempt.fallback) {
+        // One that was interrupted is no failure; what it came after is.
+        let before = known.attempts.iter().rfind(|attempt| attempt.number < number && !attempt.fallback);
+        let judged = before.and_then(|before| Some((before.failure.as_ref()?, before.decision.as_ref()?)));
+        return judged.map_or(Fallback::None, |(exhausted, decision)| Fallback::Failed { exhausted, decision });
+    }
+    let used = known.attempts.iter().any(|attempt| attempt.fallback && attempt.ended_seq > Some(run.reset_seq));
+    if used || run.spec.fallback.is_empty() { Fallback::None } else { Fallback::Ready }
+}
+
+/// A decision that ends the attempts, with the fallback in its place where an alternative may help.
+pub(super) fn instead(failure: &Failure, decision: Decision, around: &Circumstances<'_>) -> Decision {
+    let chosen = matches!(around.on_failure, OnFailure::ManualFix | OnFailure::Stop);
+    let mended_first = matches!(failure.cause, Cause::DiskFull | Cause::OutOfMemory);
+    let over = [BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost];
+    let over = decision.stopped_by.is_some_and(|scope| over.contains(&scope));
+    if decision.leads_to_attempt() || chosen || mended_first || over {
+        return decision;
+    }
+    Decision {
+        actions: vec![Action::Fallback],
+        strategy: Some(Strategy::RetryWithContext),
+        not_before: None,
+        reason: format!("{}; the fallback is run once instead", decision.reason),
+        ..decision
+    }
+}
+
+/// The fallback failed too: what holds is what held before it. One that was interrupted is still to be run.
+pub(super) fn after(
+    failure: &Failure,
+    exhausted: &Failure,
+    decision: &Decision,
+    around: &Circumstances<'_>,
+) -> Decision {
+    if failure.kind == FailureType::Cancellation {
+        let reason = "the fallback was interrupted; resume takes it up".to_owned();
+        return Decision { reason, decided_at: around.now, ..decision.clone() };
+    }
+    let before = decide_itself(exhausted, around);
+    let ended = if before.leads_to_attempt() {
+        Decision { actions: vec![Action::None], not_before: None, ..before }
+    } else {
+        before
+    };
+    Decision {
+        stopped_by: decision.stopped_by.or(ended.stopped_by),
+        attempts_left: Some(0),
+        reason: format!("the fallback failed too: {}", ended.reason),
+        ..ended
+    }
+}
