@@ -10,7 +10,7 @@ use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, CauseDetail, Failure, FailureEvidence, FailureType, SuggestedAction};
-use crate::model::run::{Run, RunSpec};
+use crate::model::run::{Run, RunSpec, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::process::{end_children_of, end_group, is_alive};
@@ -51,6 +51,7 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
         done.extend(restore::finish_cut_off(context)?);
         done.extend(adopt(context)?);
         done.extend(record_lost(context)?);
+        done.extend(end_lost_baselines(context)?);
     }
     for what in &done {
         tracing::info!("{what}");
@@ -163,6 +164,28 @@ fn record_lost(context: &Context) -> Result<Vec<String>> {
             "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
             live.attempt, live.iteration, run.key
         ));
+    }
+    Ok(done)
+}
+
+/// Feedback loops before a run's first attempt whose `recover` was killed: what is left of them is ended. No attempt was
+/// made; whoever takes the run up begins with them again.
+fn end_lost_baselines(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let mut done = Vec::new();
+    for run in state.runs_of(&context.worktree_name()) {
+        let Some(supervisor) = run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor)) else {
+            continue;
+        };
+        let failed = |error| super::error::Error::io("cannot look for the run's feedback loops", error);
+        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+        tracing::debug!(?ended, "feedback loops of a lost run");
+        let reason = "recover was killed before the first attempt".to_owned();
+        let payload = Payload::RunStatusChanged { status: RunStatus::Cancelled, reason };
+        let mut ledger = context.store().lock()?;
+        ledger.append(context.clock.now(), vec![NewEvent::about(&run.key, payload)])?;
+        write_views(&ledger, Some(&run.key))?;
+        done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
     }
     Ok(done)
 }

@@ -137,8 +137,14 @@ pub struct Budget {
     pub limit: u32,
     /// How many are left.
     pub left: u32,
-    /// What is counted.
+    /// What is counted, where it is not attempts.
+    #[serde(skip_serializing_if = "is_attempts")]
     pub unit: &'static str,
+}
+
+// The signature is serde's: a field is handed over by reference.
+fn is_attempts(unit: &&'static str) -> bool {
+    *unit == "attempts"
 }
 
 impl Budget {

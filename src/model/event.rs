@@ -119,6 +119,11 @@ pub enum Payload {
     },
     /// An attempt is over.
     AttemptEnded(Box<AttemptEnd>),
+    /// The feedback loops are run before the first attempt.
+    BaselineStarted {
+        /// The `recover` that runs them.
+        supervisor: ProcessId,
+    },
     /// The feedback loops were run on the initial checkpoint, before the first attempt.
     BaselineVerified {
         /// That checkpoint.
@@ -257,4 +262,28 @@ pub struct AttemptEnd {
     /// What it cost by the agent's records, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_earlier_versions_are_read() {
+        let ended = r#"{"seq":4,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
+            "source":"recover","type":"attempt_ended","payload":{"iteration":1,"attempt":1,"outcome":"passed",
+            "charged":false,"duration_ms":1,"exit_code":0,"signal":null,"timed_out":false,"log_path":null,
+            "approach":null,"checkpoint_id":null,"failure":null,"conditions":[],"decision":null,"commits":[],
+            "feedback_results":{"test":{"passed":true,"exit_code":0,"duration_ms":3,"summary":"ok",
+            "passed_count":null,"failed_count":null}},"agent_session":null}}"#;
+        let Payload::AttemptEnded(end) = serde_json::from_str::<Event>(ended).unwrap().payload else { panic!() };
+        assert!(end.notes.is_empty() && end.cost_micros.is_none() && !end.feedback_results["test"].flaky);
+        let started = r#"{"seq":3,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
+            "source":"recover","type":"attempt_started","payload":{"iteration":1,"attempt":1,"approach":null,
+            "subtask":"s","session":"r","head":null,"supervisor":null,"log_path":null}}"#;
+        let payload = serde_json::from_str::<Event>(started).unwrap().payload;
+        assert!(matches!(payload, Payload::AttemptStarted { fallback: false, .. }));
+        let spec: RunSpec = serde_json::from_str(r#"{"command":["a"],"iterations_total":1}"#).unwrap();
+        assert!(spec.fallback.is_empty());
+    }
 }

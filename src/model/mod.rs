@@ -15,5 +15,6 @@ pub mod path;
 pub mod run;
 pub mod selector;
 pub mod snapshot;
+pub mod spec;
 pub mod state;
 pub mod time;

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, Strategy};
 use super::failure::{Condition, Failure};
-use super::feedback::{FeedbackLoop, FeedbackResults};
+use super::feedback::FeedbackResults;
 use super::manual_fix::ManualFixSession;
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
+
+pub use super::spec::{OnFailure, RunSpec};
 
 /// What stands for "no phase" and "no lane".
 pub const NONE: &str = "-";
@@ -158,59 +160,6 @@ pub struct ProcessId {
     /// Names the time since the machine's last start; `None` where start times are comparable without.
     #[serde(default)]
     pub boot_id: Option<String>,
-}
-
-/// What a run executes, recorded so that `resume` needs no arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunSpec {
-    /// The command and its arguments; empty for a run whose loop runs its own commands.
-    pub command: Vec<String>,
-    /// How many iterations; `None` without a bound (with `until`).
-    pub iterations_total: Option<u32>,
-    /// The base prompt.
-    #[serde(default)]
-    pub prompt: Option<String>,
-    /// A shell command that ends the run when it passes.
-    #[serde(default)]
-    pub until: Option<String>,
-    /// Commands that must pass after the run's command.
-    #[serde(default)]
-    pub feedback: Vec<FeedbackLoop>,
-    /// Deadline of one attempt.
-    #[serde(default)]
-    pub timeout_ms: Option<u64>,
-    /// `--attempts` / `--retries`: overrides every configured limit of this run.
-    #[serde(default)]
-    pub attempts: Option<u32>,
-    /// `--agent`.
-    #[serde(default)]
-    pub agent: Option<String>,
-    /// `--on-failure`.
-    #[serde(default)]
-    pub on_failure: OnFailure,
-    /// What the loop says it tries.
-    #[serde(default)]
-    pub approach: Option<String>,
-    /// What is run once in place of the command when no retry is allowed any more (S9); empty for none.
-    #[serde(default)]
-    pub fallback: Vec<String>,
-}
-
-/// What a failed attempt leads to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnFailure {
-    /// What the policy decides.
-    #[default]
-    Policy,
-    /// Retry within the budgets, never roll files back.
-    Retry,
-    /// Roll back to the last good checkpoint, then retry within the budgets.
-    Rollback,
-    /// Stop and wait for a person's fix.
-    ManualFix,
-    /// Stop at once; what the policy would do is told as advice.
-    Stop,
 }
 
 /// One execution of an iteration.
@@ -373,6 +322,9 @@ pub struct Run {
     /// What the feedback loops said before the first attempt; `None` where they were not run.
     #[serde(default)]
     pub baseline: Option<FeedbackResults>,
+    /// The `recover` that runs them before the first attempt, while it does.
+    #[serde(default)]
+    pub baseline_supervisor: Option<ProcessId>,
 }
 
 impl Run {

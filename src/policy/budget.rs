@@ -1,11 +1,13 @@
 //! Counting failed attempts against limits (S8). The counts come from the ledger's fold, so restarts, rollbacks and
 //! parallel runs share them.
 
+use std::time::Duration;
+
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::failure::{Cause, Failure};
 use crate::model::run::{LiveAttempt, Run};
 use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::model::time::{Timestamp, format_duration};
 
 use super::settings::RetrySettings;
 
@@ -128,7 +130,10 @@ pub fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
     let (used, limit) = (spent.used.min(spent.limit), spent.limit);
     match (spent.scope, cause) {
         (BudgetScope::Cause, Some(cause)) => format!("{used} of {limit} attempts for {} are used up", cause.as_str()),
-        (BudgetScope::WallTime, _) => format!("the run may begin no attempt after {limit} seconds (max_wall_time)"),
+        (BudgetScope::WallTime, _) => {
+            let limit = format_duration(Duration::from_secs(limit.into()));
+            format!("no attempt of the run begins after {limit} (max_wall_time)")
+        }
         (BudgetScope::Cost, _) => format!("{} of {limit} cents are spent (max_cost_usd)", spent.used),
         (scope, _) => format!("{used} of {limit} attempts of the {} are used up", scope.as_str()),
     }

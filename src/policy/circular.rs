@@ -38,7 +38,8 @@ impl NetLines {
     /// Of the files that differ. A line that is there three times more counts three times.
     pub fn of(files: &[ChangedFile]) -> Self {
         let mut lines = BTreeSet::new();
-        for file in files {
+        let differs = |file: &&ChangedFile| file.before != file.after;
+        for file in files.iter().filter(differs) {
             let mut own = Vec::new();
             if file.is_text() {
                 let (old, new) = (counted(file.old_text()), counted(file.new_text()));

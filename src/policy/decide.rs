@@ -56,12 +56,12 @@ pub fn decide(failure: &Failure, around: &Circumstances<'_>) -> Decision {
 /// The decision without a fallback.
 fn decide_itself(failure: &Failure, around: &Circumstances<'_>) -> Decision {
     let decider = Decider::new(failure, around);
-    let mut decision = decider.within_time(decider.decide());
+    let mut decision = decider.decide();
     if let (Some(asked), true) = (failure.retry_after, decision.leads_to_attempt()) {
         // Whatever else was worked out: not before the time that the failure itself names.
         decision.not_before = decision.not_before.max(Some(asked)).filter(|at| *at > around.now);
     }
-    decision
+    decider.within_time(decision)
 }
 
 /// Whether a failure uses up an attempt: not when the run is parked for a known time, nor when somebody stopped it.

@@ -430,5 +430,6 @@ fn feedback_loops_know_the_iteration() {
     let env = TestEnv::repo();
     let feedback = "seen=echo $RECOVER_RUN_ID $RECOVER_ITERATION $RECOVER_ATTEMPT >> seen.txt";
     env.json(0, &["--run", "r", "run", "--iterations", "2", "--feedback", feedback, "--", "true"]);
-    assert_eq!(env.read("seen.txt"), "r 1 1\nr 2 1\n");
+    // Attempt 0 is the state before the first one.
+    assert_eq!(env.read("seen.txt"), "r 1 0\nr 1 1\nr 2 1\n");
 }

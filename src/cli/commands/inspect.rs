@@ -50,6 +50,7 @@ pub fn status(context: &Context, ui: &Ui) -> Result<Reply> {
             "last_good": status.last_good,
         },
         "retry": render::retry(&status.retry, now),
+        "baseline": status.run.baseline,
         "iterations": render::iterations(&status.run),
         "resume_hint": context.hint_command(key, &["resume"]),
         "rollback_hint": context.hint_command(key, &["rollback", "--full"]),

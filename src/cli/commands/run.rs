@@ -119,6 +119,7 @@ pub fn driven_document(context: &Context, driven: &Driven) -> Value {
     json!({
         "run": render::run(&driven.run),
         "outcome": driven.outcome,
+        "baseline": driven.run.baseline,
         "iterations": render::iterations(&driven.run),
         "decision": driven.decision,
         "retry_after": retry_after,
@@ -157,7 +158,9 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         let key = Some(&driven.run.key);
         text.push_str(&format!("Go on:     {}\n", context.hint_command(key, &["resume"])));
         text.push_str(&format!("Look:      {}\n", context.hint_command(key, &["status"])));
-        text.push_str(&format!("Take back: {}\n", context.hint_command(key, &["rollback", "--to", "good"])));
+        let back: &[&str] =
+            if driven.has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] };
+        text.push_str(&format!("Take back: {}\n", context.hint_command(key, back)));
     }
     text
 }
@@ -244,6 +247,7 @@ fn document(context: &Context, resumed: &Resumed, lane: &render::Lane) -> Value 
         "executed": resumed.executed,
         "validation": resumed.validation,
         "outcome": outcome_of(resumed),
+        "baseline": resumed.run.baseline,
         "iterations": render::iterations(&resumed.run),
         "decision": resumed.run.decision,
         "retry_after": retry_after,

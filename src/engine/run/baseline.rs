@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
-use crate::process::Show;
+use crate::process::{Show, own_id};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -27,18 +27,24 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let env = identity(&run, run.current_iteration, Some(0));
     // Our stdout is for the attempts.
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
+    record(context, key, Payload::BaselineStarted { supervisor: own_id() })?;
     tracing::info!("running the feedback loops before the first attempt");
     let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);
     }
     tell(&report);
-    let verdict = if report.passed() { Verdict::Passed } else { Verdict::Failed };
+    // Good is what an attempt made and the loops passed: the initial checkpoint is no more than not known to fail.
+    let verdict = if report.passed() { Verdict::Unverified } else { Verdict::Failed };
     let payload = Payload::BaselineVerified { checkpoint_id: initial.id, verdict, results: report.results };
+    record(context, key, payload)?;
+    Ok(None)
+}
+
+fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
     let mut ledger = context.store().lock()?;
     ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    write_views(&ledger, Some(key))?;
-    Ok(None)
+    Ok(write_views(&ledger, Some(key))?)
 }
 
 fn tell(report: &LoopReport) {

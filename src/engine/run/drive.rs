@@ -286,6 +286,7 @@ impl Driver<'_> {
             run,
             standing: stands.standing,
             interrupted: self.interrupted,
+            has_good_checkpoint: state.last_good(self.key).is_some(),
             child_exit_code: self.child_exit_code,
             report,
         })

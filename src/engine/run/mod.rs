@@ -71,6 +71,8 @@ pub struct Driven {
     pub standing: Standing,
     /// The signal's exit code after an interruption.
     pub interrupted: Option<i32>,
+    /// Whether there is a good checkpoint to go back to.
+    pub has_good_checkpoint: bool,
     /// The exit code of the last child, for `--passthrough`.
     pub child_exit_code: Option<i32>,
     /// The report that was written beside the run's logs.

@@ -152,6 +152,7 @@ fn new_run(
         live: None,
         manual_fix: None,
         baseline: None,
+        baseline_supervisor: None,
     }
 }
 
@@ -160,6 +161,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
         Payload::RunSpecChanged { spec } => run.spec = (**spec).clone(),
         Payload::RunStatusChanged { status, .. } => {
             run.status = *status;
+            run.baseline_supervisor = None;
             if *status == RunStatus::Escalated && run.failure.is_none() {
                 stand_at_given_up(run);
             }
@@ -188,7 +190,11 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 live.child = Some(child.clone());
             }
         }
-        Payload::BaselineVerified { results, .. } => run.baseline = Some(results.clone()),
+        Payload::BaselineStarted { supervisor } => run.baseline_supervisor = Some(supervisor.clone()),
+        Payload::BaselineVerified { results, .. } => {
+            run.baseline = Some(results.clone());
+            run.baseline_supervisor = None;
+        }
         Payload::AttemptEnded(end) => attempt_ended(run, end, event.seq, event.at),
         Payload::IterationChanged { iteration, status, reason } => {
             let entry = iteration_entry(run, *iteration);

@@ -197,7 +197,7 @@ pub fn is_test_path(path: &str) -> bool {
 }
 
 /// Whether a file is a test by its own name.
-fn is_test_name(path: &str) -> bool {
+pub(super) fn is_test_name(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let lower = stem.to_ascii_lowercase();
@@ -225,10 +225,6 @@ pub(super) fn see(path: &str, text: &str) -> Seen {
         for line in text.lines().filter(|line| !comment(line)) {
             look_at(known, line, &mut seen);
         }
-    }
-    // A file that is a test as a whole, however it says so.
-    if seen.declared.is_empty() && !text.trim().is_empty() && is_test_name(path) {
-        seen.declared.push(path.rsplit('/').next().unwrap_or(path).to_owned());
     }
     seen
 }

@@ -11,7 +11,7 @@ mod languages;
 use std::collections::BTreeMap;
 
 use super::changed::ChangedFile;
-use languages::{Seen, see};
+use languages::{Seen, is_test_name, see};
 
 pub use commands::Loop;
 pub use languages::is_test_path;
@@ -51,9 +51,12 @@ fn weakened_tests(files: &[ChangedFile]) -> Vec<String> {
     for (at, tests) in all.iter().enumerate() {
         let path = &tests.file.path;
         let fewer = declared.lost(at).saturating_sub(declared.gained(at));
-        if tests.file.after.is_none() {
-            if fewer > 0 && !has_moved(files, tests.file) {
-                notes.push(format!("{path}: the test file was deleted"));
+        if tests.file.new_text().trim().is_empty() {
+            // A file that is a test as a whole need not declare any.
+            let whole = tests.before.declared.is_empty() && is_test_name(path) && tests.file.before.is_some();
+            if (fewer > 0 || whole) && !has_moved(files, tests.file) {
+                let fate = if tests.file.after.is_none() { "deleted" } else { "emptied" };
+                notes.push(format!("{path}: the test file was {fate}"));
             }
             continue;
         }
@@ -79,7 +82,10 @@ fn weakened_tests(files: &[ChangedFile]) -> Vec<String> {
 /// Whether the very content of a file that is gone is in a new test file.
 fn has_moved(files: &[ChangedFile], gone: &ChangedFile) -> bool {
     let oid = gone.before.as_ref().map(|content| &content.oid);
-    let new = |file: &&ChangedFile| file.before.is_none() && is_test_path(&file.path);
+    let extension =
+        |path: &str| path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, end)| end.to_owned());
+    let alike = |path: &str| is_test_path(path) && extension(path) == extension(&gone.path);
+    let new = |file: &&ChangedFile| file.before.is_none() && alike(&file.path);
     files.iter().filter(new).any(|file| file.after.as_ref().map(|content| &content.oid) == oid)
 }
 

@@ -1,0 +1,58 @@
+//! What a run executes.
+
+use serde::{Deserialize, Serialize};
+
+use super::feedback::FeedbackLoop;
+
+/// What a run executes, recorded so that `resume` needs no arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The command and its arguments; empty for a run whose loop runs its own commands.
+    pub command: Vec<String>,
+    /// How many iterations; `None` without a bound (with `until`).
+    pub iterations_total: Option<u32>,
+    /// The base prompt.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// A shell command that ends the run when it passes.
+    #[serde(default)]
+    pub until: Option<String>,
+    /// Commands that must pass after the run's command.
+    #[serde(default)]
+    pub feedback: Vec<FeedbackLoop>,
+    /// Deadline of one attempt.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    /// `--attempts` / `--retries`: overrides every configured limit of this run.
+    #[serde(default)]
+    pub attempts: Option<u32>,
+    /// `--agent`.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// `--on-failure`.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+    /// What the loop says it tries.
+    #[serde(default)]
+    pub approach: Option<String>,
+    /// What is run once in place of the command when no retry is allowed any more (S9); empty for none.
+    #[serde(default)]
+    pub fallback: Vec<String>,
+}
+
+/// What a failed attempt leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// What the policy decides.
+    #[default]
+    Policy,
+    /// Retry within the budgets, never roll files back.
+    Retry,
+    /// Roll back to the last good checkpoint, then retry within the budgets.
+    Rollback,
+    /// Stop and wait for a person's fix.
+    ManualFix,
+    /// Stop at once; what the policy would do is told as advice.
+    Stop,
+}
