@@ -2302,7 +2302,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__run)
-            opts="-C -y -q -v -h --iterations --until --attempts --retries --timeout --feedback --prompt --prompt-file --agent --on-failure --approach --no-wait --passthrough --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            opts="-C -y -q -v -h --iterations --until --attempts --retries --timeout --feedback --prompt --prompt-file --agent --on-failure --fallback --approach --no-wait --passthrough --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2357,6 +2357,10 @@ _recover() {
                     ;;
                 --on-failure)
                     COMPREPLY=($(compgen -W "policy retry rollback manual-fix stop" -- "${cur}"))
+                    return 0
+                    ;;
+                --fallback)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --approach)

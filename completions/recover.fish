@@ -82,6 +82,7 @@ retry\t'Retry within the budgets, never roll files back'
 rollback\t'Roll back to the last good checkpoint, then retry within the budgets'
 manual-fix\t'Wait for a person\'s fix'
 stop\t'Stop at once'"
+complete -c recover -n "__fish_recover_using_subcommand run" -l fallback -d 'A shell command that is run once in place of CMD when no retry is allowed any more' -r
 complete -c recover -n "__fish_recover_using_subcommand run" -l approach -d 'What the attempt tries, for the history and for later prompts' -r
 complete -c recover -n "__fish_recover_using_subcommand run" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand run" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r

@@ -75,6 +75,7 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('--prompt-file', '--prompt-file', [CompletionResultType]::ParameterName, 'The prompt from a file (`-` for stdin)')
             [CompletionResult]::new('--agent', '--agent', [CompletionResultType]::ParameterName, 'Whose records the output of CMD is read as')
             [CompletionResult]::new('--on-failure', '--on-failure', [CompletionResultType]::ParameterName, 'What follows a failed attempt')
+            [CompletionResult]::new('--fallback', '--fallback', [CompletionResultType]::ParameterName, 'A shell command that is run once in place of CMD when no retry is allowed any more')
             [CompletionResult]::new('--approach', '--approach', [CompletionResultType]::ParameterName, 'What the attempt tries, for the history and for later prompts')
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
             [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')

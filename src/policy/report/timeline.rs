@@ -209,6 +209,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             new(MomentKind::ManualFix, format!("Manual fix {how}"), Some(format!("{files} changed")))
         }
         Payload::AttemptStarted { .. }
+        | Payload::BaselineStarted { .. }
         | Payload::ChildStarted { .. }
         | Payload::RunSpecChanged { .. }
         | Payload::RollbackInitiated { .. }

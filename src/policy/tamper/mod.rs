@@ -53,7 +53,8 @@ fn weakened_tests(files: &[ChangedFile]) -> Vec<String> {
         let fewer = declared.lost(at).saturating_sub(declared.gained(at));
         if tests.file.new_text().trim().is_empty() {
             // A file that is a test as a whole need not declare any.
-            let whole = tests.before.declared.is_empty() && is_test_name(path) && tests.file.before.is_some();
+            let whole =
+                tests.before.declared.is_empty() && is_test_name(path) && !tests.file.old_text().trim().is_empty();
             if (fewer > 0 || whole) && !has_moved(files, tests.file) {
                 let fate = if tests.file.after.is_none() { "deleted" } else { "emptied" };
                 notes.push(format!("{path}: the test file was {fate}"));
