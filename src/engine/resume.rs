@@ -1,6 +1,7 @@
 //! Taking a failed or interrupted run up again (B3–B7, S15).
 
 mod checks;
+mod next;
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,11 +23,13 @@ use super::attempt::run_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::restore::{Commits, RestoreRequest, restore};
-use super::run::{DriveOptions, Driven, Driving, Outcome, drive, prompt_of};
+use super::run::{DriveOptions, Driven, Driving, drive, prompt_of};
 use super::{manual_fix, retry, select, settle};
 
-pub use checks::Check;
 use checks::validate;
+
+pub use checks::Check;
+pub use next::next_actions;
 
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
@@ -387,28 +390,5 @@ fn put_back(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) 
             restore(context, &request).map(drop)
         }
         other => other.map(drop),
-    }
-}
-
-/// Commands that a person may want next.
-pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
-    let key = Some(&resumed.run.key);
-    let outcome = resumed.driven.as_ref().map(|driven| driven.outcome);
-    if resumed.run.status == RunStatus::Complete || outcome == Some(Outcome::Complete) {
-        return Vec::new();
-    }
-    match resumed.standing {
-        Standing::Wait(_) => vec![context.hint_command(key, &["resume", "--wait"])],
-        Standing::Exhausted | Standing::NeedsPerson if resumed.run.manual_fix.is_some() => {
-            vec![
-                context.hint_command(key, &["manual-fix", "verify"]),
-                context.hint_command(key, &["manual-fix", "continue"]),
-            ]
-        }
-        Standing::Exhausted | Standing::NeedsPerson => vec![
-            context.hint_command(key, &["manual-fix", "start"]),
-            context.hint_command(key, &["resume", "--strategy", "retry_with_context"]),
-        ],
-        Standing::Allowed => vec![context.hint_command(key, &["resume"])],
     }
 }
