@@ -78,17 +78,30 @@ fn agrees(verdict: Verdict, status: Option<u16>) -> bool {
 pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Reported> {
     let streams = [(EvidenceSource::Stderr, stderr, STDERR_LINES), (EvidenceSource::Stdout, stdout, STDOUT_LINES)];
     streams.into_iter().find_map(|(source, text, limit)| {
-        text.lines().rev().filter(|line| !is_record(*line)).take(limit).find_map(|line| {
-            if !speaks(line) {
-                return None;
-            }
-            let mut rules = matches(line.bytes);
-            let rule = rules.next()?;
-            let number = Some(line.number).filter(|number| *number > 0);
-            let lost = rules.collect();
-            Some(Reported { rule: rule.id, verdict: rule.verdict, source, line: number, text: line.to_text(), lost })
-        })
+        let last = || text.lines().rev().filter(|line| !is_record(*line)).take(limit).filter(|line| speaks(*line));
+        // `status: 400` ends the printout of an error whose words came before it.
+        let words = last().filter(|line| !is_bare_status(*line)).find_map(|line| reported_by(source, line));
+        let vague = words.as_ref().is_none_or(|reported| reported.verdict == AGENT_UNKNOWN);
+        let status = || last().find_map(|line| reported_by(source, line));
+        words.filter(|_| !vague).or_else(status)
     })
+}
+
+/// What one line of text reports.
+fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
+    let mut rules = matches(line.bytes);
+    let rule = rules.next()?;
+    let number = Some(line.number).filter(|number| *number > 0);
+    let lost = rules.collect();
+    Some(Reported { rule: rule.id, verdict: rule.verdict, source, line: number, text: line.to_text(), lost })
+}
+
+/// A line that is nothing but a status, such as `status: 400,` or `"code": 429`.
+fn is_bare_status(line: Line<'_>) -> bool {
+    let text = line.bytes.trim_ascii();
+    let letters: Vec<u8> = text.iter().copied().filter(u8::is_ascii_alphabetic).collect();
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
+    digits == 3 && [&b"status"[..], b"code", b"statusCode", b"httpStatus"].contains(&letters.as_slice())
 }
 
 /// When to come back: what the record says, else what the text says.

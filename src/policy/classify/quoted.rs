@@ -81,6 +81,7 @@ const SUCCESS: &[&str] = &[
     r"^\S*make(?:\[\d+\])?: \*\*\* .* \S+ \d+$|^ninja: build stopped",
     r"^npm (?:error|ERR!) (?:code ELIFECYCLE|errno|path|command|workspace|location|Lifecycle|Exit status|A complete log)|ELIFECYCLE",
     r"(?i)^\W*(?:error:? )?(?:command|process|script|recipe|task|step)\b.* (?:failed|exited|completed|terminated) (?:with|on line).*\d+\W*$",
+    r"^rake aborted!$|^Command failed with status \(\d+\)|^Tasks: TOP =>|^ERROR +run failed: command|^error Command failed with exit code|^task: Failed to run task|^Failed: .* exited with \d+$|^WARNING: .* exited \d+$",
     r"(?i)\b(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|problems?|issues?|warnings?|offenses?|violations?|differences)\b",
     r"(?i)\b(?:errors?|failures?|failed|warnings?): ?0\b",
     r"(?i)\b(?:succe(?:ss|ss?ful(?:ly)?|eded)|all (?:\w+ )?(?:checks|tests|good|ok|passed|done)|completed ok)\b",

@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "agent.context",
         ANY,
-        r"(?i)prompt is too long|conversation (?:is )?too long|context[_ ](?:length|window|limit)[_ ]?(?:exceeded|limit|overflow|is full)?|autocompact is thrashing|ran out of room|exceeds? (?:the )?(?:model's )?(?:maximum )?(?:context|token limit|maximum (?:number of )?(?:tokens|input))|maximum context length|(?:input )?token (?:count|limit).{0,60}exceed|exceed.{0,40}(?:context|token) (?:window|limit|length)|too many (?:input )?tokens|input (?:is )?too long|input length and .max_tokens. exceed|reduce the length of (?:the )?(?:messages|prompt|input)|ContextWindowExceeded|ContextOverflow|string too long|prompt too large|request too large for model|larger than the (?:maximum )?context|max_output_tokens|output token maximum|exceeds? the limit of \d+ tokens|n_ctx|maximum prompt length|prompt contains \d+ tokens|tokens? > \d+ maximum|model_max_prompt_tokens|compact(?:ion)? failed|MessageOutputLengthError",
+        r"(?i)prompt is too long|hit (?:a|the) token limit|exhausted (?:the )?context window|conversation (?:is )?too long|context[_ ](?:length|window|limit)[_ ]?(?:exceeded|limit|overflow|is full)?|autocompact is thrashing|ran out of room|exceeds? (?:the )?(?:model's )?(?:maximum )?(?:context|token limit|maximum (?:number of )?(?:tokens|input))|maximum context length|(?:input )?token (?:count|limit).{0,60}exceed|exceed.{0,40}(?:context|token) (?:window|limit|length)|too many (?:input )?tokens|input (?:is )?too long|input length and .max_tokens. exceed|reduce the length of (?:the )?(?:messages|prompt|input)|ContextWindowExceeded|ContextOverflow|string too long|prompt too large|request too large for model|larger than the (?:maximum )?context|max_output_tokens|output token maximum|exceeds? the limit of \d+ tokens|range of input length|n_ctx|maximum prompt length|prompt contains \d+ tokens|tokens? > \d+ maximum|model_max_prompt_tokens|compact(?:ion)? failed|MessageOutputLengthError",
         CONTEXT,
     ),
     rule(
@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "agent.model",
         ANY,
-        r"(?i)issue with the selected model|model[_ ]not[_ ]found|ModelNotFound|(?:model|deployment)\b.{0,80}(?:does not exist|not found|is not (?:available|supported|found)|is unknown|has been (?:deprecated|retired|decommissioned)|doesn't exist|no longer (?:available|supported)|invalid)|(?:unknown|invalid|no such|unsupported|unrecognized) model\b|not a valid model|models/\S+ is not found|not_found_error|DeploymentNotFound|decommissioned|no endpoints found|provider .*not found|unknown provider|ProviderModelNotFound|agent .* not found",
+        r"(?i)issue with the selected model|model[_ ]not[_ ]found|ModelNotFound|(?:model|deployment)\b(?:[^.,;{}\n]|\.\w){0,80}(?:does not exist|not found|is not (?:available|supported|found|a valid)|is unknown|has been (?:deprecated|retired|decommissioned)|doesn't exist|no longer (?:available|supported)|is invalid)|(?:unknown|invalid|no such|unsupported|unrecognized) model\b|not a valid model|models/\S+ is not found|not_found_error|DeploymentNotFound|decommissioned|no endpoints found|provider .*not found|unknown provider|ProviderModelNotFound|agent .* not found",
         NO_MODEL,
     ),
     rule(
@@ -97,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "agent.request",
         ANY,
-        r"(?i)tool use concurrency|invalid[_ ]?(?:request|argument|parameter|params|prompt|schema|type|value|json)(?:_error)?|BadRequest|bad request|INVALID_ARGUMENT|FatalInput|FatalConfig|unprocessable|validation error|malformed|(?:status(?: code)?|HTTP|error|code|status:|API Error:?)\W{0,4}4(?:00|13|22)\b|unsupported (?:parameter|value|content|image|media)|unknown (?:parameter|option|argument|flag)|unexpected argument|missing required|could not process (?:image|pdf)|image (?:was |exceeds|is )|request (?:body )?(?:is )?too large|request_too_large|must (?:alternate|be|have|start|not|contain|match|end)|tool_use. ids|tool_result|function_call|thought_signature|not supported|unrecognized (?:option|argument|flag|request)|no (?:prompt|input) provided|input must be provided|invalid option|content (?:filter|policy|management)|safety|blocked|refus",
+        r"(?i)tool use concurrency|invalid[_ ]?(?:request|argument|parameter|params|prompt|schema|type|value|json)(?:_error)?|BadRequest|bad request|INVALID_ARGUMENT|FatalInput|FatalConfig|unprocessable|validation error|malformed|(?:status(?: code)?|HTTP|error|code|status:|API Error:?)\W{0,4}4(?:00|13|22)\b|unsupported (?:parameter|value|content|image|media)|unknown (?:parameter|option|argument|flag)|unexpected argument|missing required|could not process (?:image|pdf)|image (?:was |exceeds|is )|request (?:body )?(?:is )?too large|request_too_large|must (?:alternate|be|have|start|not|contain|match|end)|tool_use. ids|tool_result|function_call|thought_signature|not supported|unrecognized (?:option|argument|flag|request)|no (?:prompt|input) provided|input must be provided|invalid option|(?:option|argument|flag|value)\b.{0,80} is invalid|allowed choices are|content (?:filter|policy|management)|safety|blocked|refus",
         BAD_REQUEST,
     ),
     rule(
@@ -113,7 +113,7 @@ pub(super) const LINES: &[Rule] = &[
     rule(
         "agent-line.prefixed",
         ANY,
-        r"(?i)^[^\w\[]*(?:\[?\d{4}-\d\d-\d\dT[\d:.]+Z?\]?\s+)?\[?(?:\w+ )?(?:api|claude|codex|gemini|opencode|aider|stream|provider|request|fatal|server|http|runtime|unexpected|unhandled|critical|an|internal|execution|turn|agent|model|llm|session|goose|amp|cursor|qwen|cline)?[ _-]?(?:api )?(?:error|exception|fatal|failed|failure)\b",
+        r"(?i)^[^\w\[]*(?:\[?\d{4}-\d\d-\d\dT[\d:.]+Z?\]?\s+)?\[?(?:\w+ )?(?:api|claude|codex|gemini|opencode|aider|stream|provider|request|fatal|server|http|runtime|unexpected|unhandled|critical|an|internal|execution|turn|agent|model|llm|session|goose|amp|cursor|qwen|cline)?[ _-]?(?:api )?(?:error|exception|fatal|failed|failure)\b|^[A-Z][\w\x27 .,()-]{0,60}\b\w*[Ee]rror: \S",
         AGENT_UNKNOWN,
     ),
     rule("agent-line.exception", ANY, r"^[^\w]*(?:\w+\.)*\w*(?:Error|Exception|Exceeded)\b ?[:({\[]", AGENT_UNKNOWN),

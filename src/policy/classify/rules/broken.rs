@@ -25,7 +25,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.lint-parse",
         LINT,
-        r"\sparse ━|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))",
+        r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))",
         BROKEN,
     ),
     rule(
@@ -99,7 +99,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.dotnet",
         NOT_LINT,
-        r"error (?:CS|FS|BC|NETSDK|NU|MSB|CA|IDE|SA|RZ|BL)\d{3,5}:|^Build FAILED|error : ",
+        r"error (?:(?:CS|FS|BC|NETSDK|CA|IDE|SA|RZ|BL)\d{3,5}|MSB[2-9]\d{3}|NU(?:10\d\d|110[4-9]|11[1-9]\d|12\d\d|1[4-9]\d\d|[2-9]\d{3})):|^Build FAILED|error : ",
         BROKEN,
     ),
     rule(
@@ -152,7 +152,7 @@ pub(super) const LIKELY: &[Rule] = &[
     rule(
         "build.elixir",
         FEEDBACK,
-        r"^\*\* \((?:CompileError|SyntaxError|TokenMissingError|MismatchedDelimiterError|UndefinedFunctionError|Code\.LoadError|Mix)|== Compilation error in file|could not compile dependency|cannot compile module|^\*\* \(Mix\)",
+        r"^\*\* \((?:CompileError|SyntaxError|TokenMissingError|MismatchedDelimiterError|UndefinedFunctionError|Code\.LoadError|Mix\.\w+)|== Compilation error in file|could not compile dependency|cannot compile module|^\*\* \(Mix\) [A-Z]",
         BROKEN,
     ),
     rule(
@@ -170,7 +170,7 @@ pub(super) const LIKELY: &[Rule] = &[
     rule(
         "build.zig-nim-misc",
         FEEDBACK,
-        r"\.(?:zig|nim|d|v|ml|mli|re|res|cr|adb|f90|f95|pas|hx|gleam|elm|purs|dart|lua|erl|jl|sol|vala|proto|thrift|cu|odin)(?:\(\d+(?:, ?\d+)?\)|:\d+(?::\d+)?)?:? *(?:Error|error|Fatal|syntax error)|^File \x22\S+\.mli?\x22, line \d+|^Error: (?:Unbound|This expression|Syntax error|Compilation)|-- [A-Z ]+ -{3,}|LoadError: |^ERROR: LoadError|ERROR: syntax:|error: the following (?:build|command) .*failed|luac?: \S+:\d+: |^lua: |protoc.*failed|parse error|syntax error(?:$|[:, ]| near| at)|Syntax error:|Error: Syntax error|: syntax error|compile error|compilation error",
+        r"\.(?:zig|nim|d|v|ml|mli|re|res|cr|adb|f90|f95|pas|hx|gleam|elm|purs|dart|lua|erl|jl|sol|vala|proto|thrift|cu|odin)(?:\(\d+(?:, ?\d+)?\)|:\d+(?::\d+)?)?:? *(?:Error|error|Fatal|syntax error)|^File \x22\S+\.mli?\x22, line \d+|^Error: (?:Unbound|This expression|Syntax error|Compilation)|-- [A-Z ]+ -{3,}|LoadError: |^ERROR: LoadError|ERROR: syntax:|error: the following (?:build|command) .*failed|\blua(?:c|jit)?[\d.]*: \S+:\d+: .*(?:unexpected symbol|expected near|expected \(to close|unfinished|malformed|near '?<eof>)|module '\S+' not found:|protoc.*failed|parse error|syntax error(?:$|[:, ]| near| at)|Syntax error:|Error: Syntax error|: syntax error|compile error|compilation error",
         BROKEN,
     ),
     rule(

@@ -82,6 +82,8 @@ pub(super) const WEAK: &[Rule] = &[
         r"^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Binary files|Files) .* differ|^\+\+\+ |^@@ -\d",
         FAILED,
     ),
+    // `gofmt -l`, `zig fmt --check`: all that is said is which files.
+    rule("check.paths", LINT, r"^(?:\.{0,2}/)?(?:[\w@.+-]+/)*[\w@.+-]*\w\.[a-z]\w{0,9}$", FAILED),
     rule("check.issue", CHECK, r"^>> Issue:|(?i)^\W*severity: (?:low|medium|high|error|warning|critical)", FAILED),
     rule(
         "check.words",

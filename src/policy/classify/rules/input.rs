@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "input.option",
         FEEDBACK,
-        r"(?i)(?:^|[:;>] *|\] )['\x22]?(?:error:? )?(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported|unexpected|bad|undefined|ambiguous|no such) (?:command[- ]line |command |build |cli |long |short |global )?(?:options?|flags?|arguments?|switch(?:es)?|parameters?)\b(?: ?[:=`'\x22(]| -|$| \S+$| given| passed|s? -| provided|\.)",
+        r"(?i)(?:^|[:;>] *|\] )['\x22]?(?:error:? )?(?:unknown|unrecogni[sz]ed|invalid|illegal|unsupported|unexpected|bad|undefined|ambiguous|no such) (?:command[- ]line |command |build |cli |long |short |global )?(?:options?|flags?|arguments?|switch(?:es)?|parameters?)\b(?: ?[:=`'\x22(]| -|$| \S+$| given| passed|s? -| provided|\.| name\b)",
         INVALID,
     ),
     rule(
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "input.misc",
         FEEDBACK,
-        r"(?i)^(?:\S+: )?(?:illegal|invalid|unrecognized|unknown) option\b|^try '.* --help' for more|^\S+: (?:unrecognized|invalid|unknown) (?:option|argument|flag)|^npm (?:error|ERR!) (?:code (?:EUSAGE|EINVALIDTAGNAME|EBADENGINE|EBADPLATFORM|EINVAL\w*)|Unknown (?:command|cli config)|unknown command|Invalid (?:Version|version|package name|tag name))|invalid option -- |^error: unknown (?:option|command|flag|argument)|OptionParser::(?:Invalid|Missing|Ambiguous)|invalid option: -|option .* requires an argument|MSBUILD : error MSB100[1-8]\b|CS(?:1617|2007|1902|1675|8630)\b|error: unknown argument|Too many (?:positional )?arguments|unexpected (?:extra|positional) arguments?|unknown switch|unknown subcommand|Unknown subcommand|No such (?:option|command)\b",
+        r"(?i)^(?:\S+: )?(?:illegal|invalid|unrecognized|unknown) option\b|^try '.* --help' for more|^\S+: (?:unrecognized|invalid|unknown) (?:option|argument|flag)|^npm (?:error|ERR!) (?:code (?:EUSAGE|EINVALIDTAGNAME|EBADENGINE|EBADPLATFORM|EINVAL\w*)|Unknown (?:command|cli config)|unknown command|Invalid (?:Version|version|package name|tag name))|invalid option -- |^error: unknown (?:option|command|flag|argument)|OptionParser::(?:Invalid|Missing|Ambiguous)|invalid option: -|option .* requires an argument|MSBUILD : error MSB100[1245678]\b|CS(?:1617|2007|1902|1675|8630)\b|error: unknown argument|Too many (?:positional )?arguments|unexpected (?:extra|positional) arguments?|unknown switch|unknown subcommand|Unknown subcommand|No such (?:option|command)\b",
         INVALID,
     ),
 ];

@@ -49,13 +49,13 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "lock.again",
         ANY,
-        r"(?:^|[:;(] *)Resource temporarily unavailable\b|\bEAGAIN\b|\(os error 11\)|\[Errno 11\]|(?:fork|vfork|clone): retry|Die Ressource ist zur Zeit nicht verfügbar|Ressource temporairement non disponible|Recurso no disponible temporalmente|pthread_create failed|unable to create (?:new )?(?:native )?thread|failed to spawn thread|can't start new thread",
+        r"(?:^|[:;(] *)Resource temporarily unavailable(?:$|[^\w ]| [^(])|\bEAGAIN\b|\(os error 11\)|\[Errno 11\]|(?:fork|vfork|clone): retry|Die Ressource ist zur Zeit nicht verfügbar|Ressource temporairement non disponible|Recurso no disponible temporalmente|pthread_create failed|unable to create (?:new )?(?:native )?thread|failed to spawn thread|can't start new thread",
         LOCKED,
     ),
     rule(
         "lock.file",
         ANY,
-        r"(?i)index\.lock': File exists|another git process seems|cannot lock ref\b|unable to (?:acquire|obtain|get|lock) (?:the )?(?:\S+ )?(?:lock|administration directory)|could not (?:get|acquire|obtain) (?:the )?(?:\S+ ){0,2}lock\b|failed to (?:acquire|obtain|get) (?:the )?(?:\S+ ){0,3}lock\b|(?:is )?(?:currently )?(?:locked|held|in use) by (?:another )?(?:\S+ )?(?:process|instance|daemon|pid)|another (?:instance|process|program|copy)\b.{0,40}\b(?:is (?:already |currently )?(?:running|using|holding)|holds|has (?:the )?lock)|database is locked|timeout waiting (?:to lock|for (?:the )?lock)|waiting for (?:the )?(?:\S+ )?lock .*(?:gave up|failed|timed out)|lock (?:file )?(?:\S+ )?(?:already exists|is held|exists)|is another process using it|unable to lock (?:the )?database|(?:could not|cannot|unable to) (?:create|open|take) lock ?file",
+        r"(?i)index\.lock': File exists|another git process seems|cannot lock ref\b|unable to (?:acquire|obtain|get|lock) (?:the )?(?:\S+ )?(?:lock|administration directory)|could not (?:get|acquire|obtain) (?:the )?(?:\S+ ){0,2}lock\b|failed to (?:acquire|obtain|get) (?:the )?(?:\S+ ){0,3}lock\b|(?:is )?(?:currently )?(?:locked|held|in use) by (?:another )?(?:\S+ )?(?:process|instance|daemon|pid)|another (?:instance|process|program|copy)\b.{0,40}\b(?:is (?:already |currently )?(?:running|using|holding)|holds|has (?:the )?lock)|database is locked|timeout waiting (?:to lock|for (?:the )?lock)|(?:acquiring|obtaining) (?:the )?(?:\S+ )?lock\b|waiting for (?:the )?(?:\S+ )?lock .*(?:gave up|failed|timed out)|lock (?:file )?(?:\S+ )?(?:already exists|is held|exists)|is another process using it|unable to lock (?:the )?database|(?:could not|cannot|unable to) (?:create|open|take) lock ?file",
         LOCKED,
     ),
     rule(
@@ -198,7 +198,7 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
     rule(
         "tool.daemon",
         FEEDBACK,
-        r"(?i)cannot connect to the docker daemon|is the docker daemon running|could not connect to docker|failed to connect to the docker API|Docker (?:is not running|environment should have|engine is not running)|Could not find a valid Docker environment",
+        r"(?i)could not connect to docker|Docker (?:is not running|environment should have|engine is not running)|Could not find a valid Docker environment",
         NO_TOOL,
     ),
     rule(

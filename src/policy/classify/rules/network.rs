@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.refused",
         FEEDBACK,
-        r"(?:^|[:;(,\]] *|\d )(?:[Cc]onnection refused)\b|\bECONNREFUSED\b|\(os error 111\)|\[Errno 111\]|ConnectException|connect: connection refused|ConnectionRefused\b|actively refused|Verbindungsaufbau abgelehnt|Connexion refusée|Conexi(?:ó|o)n rehusada|could not connect to server|Failed to connect to \S+ port \d+|Couldn't connect to server",
+        r"(?:^|[:;(,\]] *|\d )(?:[Cc]onnection refused)\b|\bECONNREFUSED\b|\(os error 111\)|\[Errno 111\]|ConnectException|connect: connection refused|ConnectionRefused\b|actively refused|Resource temporarily unavailable \(\S+:\d+\)|Unable to load the service index for source|Verbindungsaufbau abgelehnt|Connexion refusée|Conexi(?:ó|o)n rehusada|could not connect to server|Failed to connect to \S+ port \d+|Couldn't connect to server",
         NETWORK,
     ),
     rule(
@@ -57,7 +57,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.packages",
         FEEDBACK,
-        r"(?i)spurious network error|network failure seems|could not (?:transfer artifact|GET 'http|HEAD 'http)|unable to load the service index|could not fetch specs from|failed to open TCP connection|could not reach host|Failed to (?:fetch|download|retrieve|connect to) (?:\S+ )?`?https?://|error sending request for url|tcp connect error|trouble with your network connection|^W: Failed to fetch|^E: Failed to fetch|^Err:\d+ |unable to connect to \S+:|Could not connect to \S+:\d+|ERR_PNPM_(?:META_FETCH_FAIL|FETCH_\d+)|FetchError:|problem while retrieving|Unable to access '?https?://|dial tcp |proxyconnect tcp|net/http: |network request to \S+ failed|fetch failed$|TypeError: fetch failed|Failed to download \S+.*(?:connection|network)|ssh: connect to host|kex_exchange_identification|Could not read from remote repository|unable to access 'https?://|Download(?:ing)? .*failed.*(?:network|connect|connection)|network (?:error|failure|is down)\b",
+        r"(?i)spurious network error|network failure seems|could not (?:transfer artifact|GET 'http|HEAD 'http)|unable to load the service index|could not fetch specs from|failed to open TCP connection|could not reach host|Failed to (?:fetch|download|retrieve|connect to) (?:\S+ )?`?https?://|error sending request for url|tcp connect error|trouble with your network connection|^W: Failed to fetch|^E: Failed to fetch|^Err:\d+ |unable to connect to \S+:|cannot connect to the docker daemon|is the docker daemon running|failed to connect to the docker API|Could not connect to \S+:\d+|ERR_PNPM_(?:META_FETCH_FAIL|FETCH_\d+)|FetchError:|problem while retrieving|Unable to access '?https?://|dial (?:tcp|udp)[: ]|server misbehaving|proxyconnect tcp|net/http: |network request to \S+ failed|fetch failed$|TypeError: fetch failed|Failed to download \S+.*(?:connection|network)|ssh: connect to host|kex_exchange_identification|unable to access 'https?://|Download(?:ing)? .*failed.*(?:network|connect|connection)|network (?:error|failure|is down)\b",
         NETWORK,
     ),
     rule(

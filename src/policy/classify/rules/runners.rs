@@ -46,7 +46,7 @@ pub(super) const LOAD: &[Rule] = &[
         BROKEN,
     ),
     rule("load.deno", FEEDBACK, r"^\W*(?:error: )?Type checking failed|\(uncaught error\)", BROKEN),
-    rule("load.dotnet", FEEDBACK, r"^Build FAILED\.|: error (?:CS|FS|BC|MSB|NETSDK|NU)\d+:", BROKEN),
+    rule("load.dotnet", FEEDBACK, r"^Build FAILED\.|: error (?:(?:CS|FS|BC|NETSDK)\d+|MSB[2-9]\d{3}|NU(?:10\d\d|110[4-9]|11[1-9]\d|12\d\d|1[4-9]\d\d|[2-9]\d{3})):", BROKEN),
     rule(
         "load.node",
         FEEDBACK,
