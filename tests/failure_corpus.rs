@@ -50,6 +50,27 @@ fn classified(case: &Value) -> Failure {
     classify(&evidence, record.as_ref(), &[], now)
 }
 
+/// What a failure is taken for, and what it should be, where they differ.
+fn difference(case: &Value) -> Option<String> {
+    let failure = classified(case);
+    let right = failure.kind.as_str() == case["type"]
+        && failure.cause.as_str() == case["cause"]
+        && Some(failure.retryable) == case["retryable"].as_bool();
+    let seen = format!("{} {} {}", failure.kind.as_str(), failure.cause.as_str(), failure.retryable);
+    let wanted = format!("{} {} {}", case["type"], case["cause"], case["retryable"]);
+    (!right).then(|| format!("{}: {seen}, wanted {wanted}\n  {:?}", case["id"], failure.evidence))
+}
+
+/// Failures of other tools, so that rules stay rules for kinds of evidence: `tests/failures/cases.json`.
+#[test]
+fn failures_of_other_tools_are_understood() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failures/cases.json");
+    let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert!(cases.len() >= 50);
+    let misses: Vec<String> = cases.iter().filter_map(difference).collect();
+    assert!(misses.is_empty(), "{}", misses.join("\n"));
+}
+
 #[test]
 fn the_labelled_failures_are_understood() {
     let folder = cases();

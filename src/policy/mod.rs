@@ -9,6 +9,7 @@ pub mod budget;
 pub mod changed;
 pub mod circular;
 pub mod classify;
+pub mod condense;
 pub mod decide;
 pub mod excerpt;
 pub mod hints;

@@ -32,6 +32,7 @@ const FORMATS: &[Format] = &[
         true,
     ),
     last(r"^Tests:\s+.*\d+ total", true),
+    last(r"^Tests: \d+, Assertions: \d+", true),
     last(r"^\s*Tests\s+\d+ (?:failed|passed)", true),
     last(r"^Tests run: \d+,?.*|^\[\w+\] Tests run: \d+, Failures: \d+", true),
     last(r"^(?:\[ERROR\]|\[WARNING\])?\s*Tests run: \d+, Failures", true),

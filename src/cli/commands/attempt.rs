@@ -12,6 +12,7 @@ use crate::model::agent_record::AgentRecord;
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, FailureEvidence, LoopKind};
 use crate::policy::classify::{classify as judge, guess_stage};
+use crate::policy::condense::Condensed;
 use crate::store::views::attempt_history;
 
 use super::super::args::{
@@ -184,10 +185,23 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let failed =
         |error: std::io::Error| Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display()));
     if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        return std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes).map_err(failed);
+        return read_condensed(&mut std::io::stdin().lock()).map_err(failed);
     }
-    std::fs::read(path).map_err(failed)
+    std::fs::File::open(path).and_then(|mut file| read_condensed(&mut file)).map_err(failed)
+}
+
+/// A log may be larger than the memory.
+fn read_condensed(input: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut output = Condensed::default();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(output.finish()),
+            Ok(length) => output.push(&buffer[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// `SIGKILL`, `KILL` and `9` are the same.

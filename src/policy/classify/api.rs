@@ -1,5 +1,9 @@
 //! Step 4: what the agent's program or API reported.
 
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
 use super::reset_time::reset_time;
 use super::rules::{ANY, FAMILIES, Family, Rule};
 use super::verdict::{
@@ -51,7 +55,10 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
     let words = by_words.next().filter(|rule| agrees(rule.verdict, error.status));
     let by_code = error.code.as_deref().and_then(verdict_of_code);
     let by_status = error.status.and_then(verdict_of_status);
+    // What the program counts itself beats whatever the model said last.
+    let counted = by_code.filter(|verdict| verdict.detail == Some(CauseDetail::MaxTurns));
     let mut result = match (words, by_code, by_status) {
+        _ if counted.is_some() => reported("record.code", MAX_TURNS, text, Some(error.line)),
         (Some(rule), ..) => reported(rule.id, rule.verdict, text, Some(error.line)),
         (None, Some(verdict), _) => reported("record.code", verdict, text, Some(error.line)),
         (None, None, Some(verdict)) => reported("record.status", verdict, text, Some(error.line)),
@@ -65,7 +72,8 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
 fn agrees(verdict: Verdict, status: Option<u16>) -> bool {
     match status {
         Some(500 | 502 | 504) => {
-            !matches!(verdict.cause, Cause::InvalidInput | Cause::AuthFailed | Cause::ResourceNotFound)
+            use Cause::{AuthFailed, InvalidInput, NetworkError, ResourceNotFound};
+            !matches!(verdict.cause, InvalidInput | AuthFailed | ResourceNotFound | NetworkError)
         }
         Some(429) => !matches!(verdict.cause, Cause::InvalidInput | Cause::ContextExhausted | Cause::NetworkError),
         Some(401 | 403) => matches!(verdict.cause, Cause::AuthFailed | Cause::RateLimited),
@@ -89,11 +97,22 @@ pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Reported> {
 
 /// What one line of text reports.
 fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
-    let mut rules = matches(line.bytes);
+    let status = status_in(line);
+    let mut rules = matches(line.bytes).filter(|rule| agrees(rule.verdict, status));
     let rule = rules.next()?;
     let number = Some(line.number).filter(|number| *number > 0);
     let lost = rules.collect();
     Some(Reported { rule: rule.id, verdict: rule.verdict, source, line: number, text: line.to_text(), lost })
+}
+
+/// The HTTP status that a line of text names as the error's.
+fn status_in(line: Line<'_>) -> Option<u16> {
+    static STATUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let words = r"API Error:?|[Ss]tatus(?: [Cc]ode)?:?|HTTP(?:/[\d.]+)?|\x22code\x22:|[Ee]rror:?";
+        Regex::new(&format!(r"(?-u)(?:{words}) \(?([45]\d\d)\b")).ok()
+    });
+    let digits = STATUS.as_ref()?.captures(line.bytes)?.get(1)?;
+    std::str::from_utf8(digits.as_bytes()).ok()?.parse().ok()
 }
 
 /// A line that is nothing but a status, such as `status: 400,` or `"code": 429`.

@@ -114,7 +114,7 @@ pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> 
 
 /// Step 3: a signal that nobody sends to stop a run politely.
 pub(super) fn crash(signal: Option<&str>) -> Option<Fact> {
-    let name = signal?;
+    let name = signal.filter(|name| !matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
     let verdict = if name == "SIGKILL" { KILLED } else { CRASHED };
     Some(fact("process.signal", verdict, format!("Ended by {name}")))
 }

@@ -130,10 +130,10 @@ impl Quoted {
             Section::Captured => true,
         };
         // The last of pip's retries is no mere warning: what follows only says that nothing was found.
-        let last_retry = contains(line, b"Retrying (Retry(total=0");
+        let last_retry = contains(line, b"Retrying (Retry(total=0") || line.starts_with(b"WARNING: fetching http");
         if inside || !last_retry && SETS[0].is_match(line) {
             Quote::Source
-        } else if SETS[2].is_match(line) {
+        } else if SETS[2].is_match(line) && !own_trouble(line) {
             Quote::Location
         } else if SETS[3].is_match(line) {
             Quote::Success
@@ -155,6 +155,11 @@ impl Quoted {
             }
         }
     }
+}
+
+/// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.
+fn own_trouble(line: &[u8]) -> bool {
+    [&b"fatal error: "[..], b"internal compiler error", b":in ", b")] "].iter().any(|mark| contains(line, mark))
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -86,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "cancel.generic",
         ANY,
-        r"(?i)^\W*(?:error: |fatal: )?(?:operation|request|run|execution|task|job|prompt|session|conversation|process|test run|tests?)(?: was| has been)? (?:cancell?ed|interrupted|aborted)(?: by .*)?[.!]*$",
+        r"(?i)^\W*(?:error: |fatal: )?(?:operation|request|run|execution|task|job|prompt|session|conversation|process)(?: was| has been)? (?:cancell?ed|interrupted|aborted)(?: by .*)?[.!]*$|^\W*(?:test run|tests?)(?: was| has been)? (?:cancell?ed|interrupted)[.!]*$",
         CANCELLED,
     ),
 ];

@@ -206,7 +206,12 @@ pub(super) const DIED: &[Rule] = &[
     ),
     rule("crash.ruby", ANY, r"\[BUG\] (?:Segmentation fault|Illegal|Bus Error|Stack)", CRASHED),
     rule("crash.v8", ANY, r"^#\s*Fatal error in|^FATAL ERROR: (?:v8|node)::", CRASHED),
-    rule("crash.sanitizer", ANY, r"Sanitizer:DEADLYSIGNAL|^==\d+==ABORTING|^==\d+==ERROR: (?:(?:HW)?Address|Memory)Sanitizer: ", CRASHED),
+    rule(
+        "crash.sanitizer",
+        ANY,
+        r"Sanitizer:DEADLYSIGNAL|^==\d+==ABORTING|^==\d+==ERROR: (?:(?:HW)?Address|Memory)Sanitizer: ",
+        CRASHED,
+    ),
     rule(
         "crash.abort-words",
         ANY,

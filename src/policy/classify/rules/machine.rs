@@ -61,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "lock.busy",
         ANY,
-        r"(?:^|: )(?:Text file busy|Device or resource busy)|\bE(?:TXTBSY|BUSY)\b|\(os error (?:26|16)\)|\[Errno (?:26|16)\]|EADDRINUSE|[Aa]ddress already in use|port \d+ is already (?:in use|allocated)",
+        r"(?:^|: )(?:Text file busy|Device or resource busy)|\bE(?:TXTBSY|BUSY)\b|\(os error (?:26|16)\)|\[Errno (?:26|16)\]|EADDRINUSE|[Aa]ddress already in use|port (?:\d+ )?is already (?:in use|allocated)",
         LOCKED,
     ),
     rule(

@@ -113,6 +113,7 @@ pub(super) struct FamilyTable {
 
 const TOOLS: &[Quote] = &[Quote::Source, Quote::Name];
 const WITH_NAMES: &[Quote] = &[Quote::Source];
+const WITH_NAMES_ONLY: &[Quote] = &[Quote::Source, Quote::Location];
 const WITH_SOURCE: &[Quote] = &[Quote::Name];
 const WITHOUT_LOCATIONS: &[Quote] = &[Quote::Source, Quote::Name, Quote::Location];
 const WITHOUT_SUCCESS: &[Quote] = &[Quote::Source, Quote::Name, Quote::Success];
@@ -139,14 +140,14 @@ pub(super) static FAMILIES: LazyLock<[FamilyTable; 21]> = LazyLock::new(|| {
     let first = FamilyTable::first_line;
     let last = FamilyTable::last_line;
     [
-        last(time_limits::COMMAND, TOOLS),
+        last(time_limits::COMMAND, WITHOUT_LOCATIONS),
         last(time_limits::TEST_LIMIT, WITH_NAMES),
         first(runners::ASSERTION, ALL),
-        last(cancelled::RULES, TOOLS),
-        last(crashed::MEMORY, TOOLS),
-        last(crashed::DIED, WITH_NAMES),
-        last(machine::RULES, TOOLS),
-        first(machine::MISSING_TOOL, TOOLS),
+        last(cancelled::RULES, WITHOUT_LOCATIONS),
+        last(crashed::MEMORY, WITHOUT_LOCATIONS),
+        last(crashed::DIED, WITH_NAMES_ONLY),
+        last(machine::RULES, WITHOUT_LOCATIONS),
+        first(machine::MISSING_TOOL, WITHOUT_LOCATIONS),
         last(network::RULES, TOOLS),
         first(runners::LOAD, WITH_SOURCE),
         first(runners::TESTS_FAILED, ALL),

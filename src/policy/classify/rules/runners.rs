@@ -10,7 +10,7 @@ pub(super) const ASSERTION: &[Rule] = &[
     rule(
         "assertion.any",
         ANY,
-        r"(?i)\bassert(?:ion)?[\w.]*(?:error|failed|failure|exception|failederror)\b|assertion `?.*failed|^E\s+assert\b|ERR_ASSERTION|failureType: 'testCodeFailure'|\bAssertionError\b|\bexpect\(.*\)\.|^\s*(?:Expected|expected)\b.*|^\s*Failure/Error:|ComparisonFailure|should (?:be|equal|have|deep)",
+        r"(?i)\bassert(?:ion)?[\w.]*(?:error|failed|failure|exception|failederror)\b|assertion `?.*failed|^E\s+assert\b|ERR_ASSERTION|failureType: 'testCodeFailure'|\bAssertionError\b|\bexpect\(.*\)\.|^\s*(?:Expected|expected)\b.*|^\s*Failure/Error:|ComparisonFailure|\bgot\b.*\bwant\b|, want \S|should (?:be|equal|have|deep)",
         FAILED,
     ),
     rule("assertion.go", ANY, r"^--- FAIL: ", FAILED),
@@ -46,7 +46,12 @@ pub(super) const LOAD: &[Rule] = &[
         BROKEN,
     ),
     rule("load.deno", FEEDBACK, r"^\W*(?:error: )?Type checking failed|\(uncaught error\)", BROKEN),
-    rule("load.dotnet", FEEDBACK, r"^Build FAILED\.|: error (?:(?:CS|FS|BC|NETSDK)\d+|MSB[2-9]\d{3}|NU(?:10\d\d|110[4-9]|11[1-9]\d|12\d\d|1[4-9]\d\d|[2-9]\d{3})):", BROKEN),
+    rule(
+        "load.dotnet",
+        FEEDBACK,
+        r"^Build FAILED\.|: error (?:(?:CS|FS|BC|NETSDK)\d+|MSB[2-9]\d{3}|NU(?:10\d\d|110[4-9]|11[1-9]\d|12\d\d|1[4-9]\d\d|[2-9]\d{3})):",
+        BROKEN,
+    ),
     rule(
         "load.node",
         FEEDBACK,

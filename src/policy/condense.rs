@@ -1,0 +1,169 @@
+//! Long output made short while it is read: its start, its end, and between them the lines that speak of trouble.
+//!
+//! Memory is bounded whatever comes, time is linear, and a line keeps its number: a line that is left out leaves an
+//! empty one. Nothing is left out of output that is short.
+
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+/// How much of the start is kept whole.
+const HEAD_BYTES: usize = 128 << 10;
+/// How much of the end is kept whole, at least.
+const TAIL_BYTES: usize = 384 << 10;
+/// How much is read before anything of it is left out.
+const BLOCK_BYTES: usize = 2 << 20;
+/// How much is kept of the lines between.
+const MIDDLE_BYTES: usize = 256 << 10;
+/// How many lines that are left out keep their place; after so many, numbers no longer matter.
+const MAX_BLANKS: usize = 6 << 20;
+/// Longer lines are cut.
+const MAX_LINE_BYTES: usize = 4 << 10;
+
+/// Parts of words without which no tool reports a failure. Few and plain, so that they are found at the speed of
+/// memory; what the words mean is the rules' business.
+static TRIGGERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = "rror|ERROR|fail|Fail|FAIL|panic|fatal|Fatal|FATAL|xception|Traceback|imed out|imeout|TIMEOUT|enied|\
+        EACCES|No space|ENOSPC|EROFS|ead-only|onnection re|ECONN|ENOTFOUND|nterrupt|Killed|killed|SIGKILL|SIGSEGV|\
+        out of mem|Out of mem|OutOfMem|egmentation|Aborted|not found|No such|annot |nable to|ndefined|nexpected|\
+        nvalid|CONFLICT|not ok|Too many|oo many open|FLAKY|flaky";
+    Regex::new(words).ok()
+});
+
+/// Output that is being read.
+#[derive(Debug, Default)]
+pub struct Condensed {
+    kept: Vec<u8>,
+    /// What was read last, of which the end may be the end of all.
+    recent: Vec<u8>,
+    left_out: bool,
+    middle: usize,
+    blanks: usize,
+}
+
+impl Condensed {
+    /// Takes the next part.
+    pub fn push(&mut self, part: &[u8]) {
+        for part in part.chunks(BLOCK_BYTES) {
+            self.recent.extend_from_slice(part);
+            if self.recent.len() >= 2 * BLOCK_BYTES {
+                self.sift();
+            }
+        }
+    }
+
+    /// All that is kept, in order.
+    pub fn finish(mut self) -> Vec<u8> {
+        if self.left_out {
+            self.kept.append(&mut self.recent);
+            return self.kept;
+        }
+        self.recent
+    }
+
+    /// Leaves out what says nothing, but for the newest part.
+    fn sift(&mut self) {
+        let mut recent = std::mem::take(&mut self.recent);
+        let mut from = 0;
+        if !self.left_out {
+            self.left_out = true;
+            from = cut(&recent, HEAD_BYTES);
+            self.kept.extend_from_slice(&recent[..from]);
+        }
+        let to = cut(&recent, recent.len() - TAIL_BYTES);
+        self.sift_lines(&recent[from..to]);
+        recent.drain(..to);
+        self.recent = recent;
+    }
+
+    fn sift_lines(&mut self, lines: &[u8]) {
+        let mut done = 0;
+        let full = self.middle >= MIDDLE_BYTES;
+        let found = TRIGGERS.iter().filter(|_| !full).flat_map(|triggers| triggers.find_iter(lines));
+        for found in found {
+            if found.start() < done {
+                continue;
+            }
+            let start =
+                lines[done..found.start()].iter().rposition(|byte| *byte == b'\n').map_or(done, |at| done + at + 1);
+            let end = line_end(lines, found.start());
+            self.blank(&lines[done..start]);
+            self.keep(&lines[start..end]);
+            done = end;
+            if self.middle >= MIDDLE_BYTES {
+                break;
+            }
+        }
+        self.blank(&lines[done..]);
+    }
+
+    fn keep(&mut self, line: &[u8]) {
+        let ended = line.ends_with(b"\n");
+        let short = &line[..line.len().min(MAX_LINE_BYTES)];
+        self.kept.extend_from_slice(short);
+        if ended && !short.ends_with(b"\n") {
+            self.kept.push(b'\n');
+        }
+        self.middle += short.len();
+    }
+
+    /// Empty lines for those that are left out.
+    fn blank(&mut self, lines: &[u8]) {
+        let count = lines.iter().filter(|byte| **byte == b'\n').count().min(MAX_BLANKS - self.blanks);
+        self.blanks += count;
+        self.kept.resize(self.kept.len() + count, b'\n');
+    }
+}
+
+/// Where to part the output near `at`: after a line, unless the line is endless.
+fn cut(text: &[u8], at: usize) -> usize {
+    let end = line_end(&text[..text.len().min(at + MAX_LINE_BYTES)], at);
+    if text[end - 1] == b'\n' { end } else { at }
+}
+
+/// Where the line that `at` is in ends.
+fn line_end(text: &[u8], at: usize) -> usize {
+    text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condensed(text: &[u8]) -> Vec<u8> {
+        let mut condensed = Condensed::default();
+        text.chunks(100_003).for_each(|part| condensed.push(part));
+        condensed.finish()
+    }
+
+    #[test]
+    fn the_triggers_compile() {
+        assert!(TRIGGERS.is_some());
+    }
+
+    #[test]
+    fn short_output_is_kept_whole() {
+        let text = b"one\ntwo\n".repeat(1000);
+        assert_eq!(condensed(&text), text);
+    }
+
+    #[test]
+    fn the_ends_and_the_trouble_between_them_keep_their_lines() {
+        let mut lines = vec!["[12/900] compiling a file of the project".to_owned(); 400_000];
+        lines[0] = "first".to_owned();
+        lines[200_000] = "src/a.c:3:5: error: expected ';'".to_owned();
+        lines[399_999] = "last".to_owned();
+        let short = condensed(lines.join("\n").as_bytes());
+        assert!(short.len() < 5 << 20, "{}", short.len());
+        let kept: Vec<&[u8]> = short.split(|byte| *byte == b'\n').collect();
+        for line in [0, 200_000, 399_999] {
+            assert_eq!(kept[line], lines[line].as_bytes());
+        }
+        assert_eq!((kept.len(), kept[100_000]), (400_000, b"".as_slice()));
+    }
+
+    #[test]
+    fn output_without_lines_stays_small() {
+        assert!(condensed(&b"error ".repeat(4 << 20)).len() < 5 << 20);
+    }
+}
