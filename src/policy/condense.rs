@@ -5,12 +5,13 @@
 
 use std::sync::LazyLock;
 
+use memchr::memchr_iter;
 use regex::bytes::Regex;
 
 /// How much of the start is kept whole.
-const HEAD_BYTES: usize = 128 << 10;
+const HEAD_BYTES: usize = 64 << 10;
 /// How much of the end is kept whole, at least.
-const TAIL_BYTES: usize = 384 << 10;
+const TAIL_BYTES: usize = 192 << 10;
 /// How much is read before anything of it is left out.
 const BLOCK_BYTES: usize = 2 << 20;
 /// How much is kept of the lines between.
@@ -109,7 +110,7 @@ impl Condensed {
 
     /// Empty lines for those that are left out.
     fn blank(&mut self, lines: &[u8]) {
-        let count = lines.iter().filter(|byte| **byte == b'\n').count().min(MAX_BLANKS - self.blanks);
+        let count = memchr_iter(b'\n', lines).count().min(MAX_BLANKS - self.blanks);
         self.blanks += count;
         self.kept.resize(self.kept.len() + count, b'\n');
     }
