@@ -19,6 +19,7 @@ mod live;
 mod manual_fix;
 mod memory;
 mod nested;
+mod night;
 mod odd;
 mod output;
 mod places;
