@@ -9,6 +9,7 @@ mod conditions;
 mod config;
 mod crash;
 mod cut_off;
+mod decisions;
 mod doctor;
 mod env;
 mod errors;
