@@ -125,7 +125,7 @@ const ROWS: [Row; 13] = [
 ];
 
 fn decided(document: &Value) -> String {
-    let actions = document["decision"]["actions"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let actions = document["decision"]["actions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     actions.collect::<Vec<_>>().join("+")
 }
 
