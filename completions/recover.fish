@@ -462,28 +462,30 @@ complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_s
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l phase -d 'The run\'s phase' -r
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l lane -d 'The run\'s lane' -r
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l task -d 'The task that the run works on' -r
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
 always\t'Always'
 never\t'Never'"
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l json -d 'Print one JSON document on stdout and nothing else there'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -s y -l yes -d 'Answer yes to every question'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l no-input -d 'Never ask; what would need an answer is refused (13)'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -l dry-run -d 'Show what would be done and change nothing'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -s q -l quiet -d 'Only errors on stderr'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -f -a "start" -d 'Open a session (a second start returns the open one)'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -f -a "status" -d 'Show the session and what has changed since it began'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -f -a "verify" -d 'Run the feedback loops on the work tree as it is; exit 0 or 100'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -f -a "continue" -d 'Make the verified fix the iteration\'s result and go on with the next iterations'
-complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status verify continue abort" -f -a "abort" -d 'Give the session up; files stay as they are'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l edit -d 'Open $VISUAL or $EDITOR at the first error'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -f -a "start" -d 'Open a session (a second start returns the open one)'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -f -a "status" -d 'Show the session and what has changed since it began'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -f -a "watch" -d 'Tell each change as it comes and verify once it is quiet, until a signal ends it; the session stays open'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -f -a "verify" -d 'Run the feedback loops on the work tree as it is; exit 0 or 100'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -f -a "continue" -d 'Make the verified fix the iteration\'s result and go on with the next iterations'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and not __fish_seen_subcommand_from start status watch verify continue abort" -f -a "abort" -d 'Give the session up; files stay as they are'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -l phase -d 'The run\'s phase' -r
@@ -494,6 +496,7 @@ always\t'Always'
 never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -l edit -d 'Open $VISUAL or $EDITOR at the first error'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -s y -l yes -d 'Answer yes to every question'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from start" -l no-input -d 'Never ask; what would need an answer is refused (13)'
@@ -518,6 +521,24 @@ complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_s
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from status" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l wait -d 'End with 0 once the fix is verified (after DUR with 9)' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from verify" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from verify" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand manual-fix; and __fish_seen_subcommand_from verify" -l phase -d 'The run\'s phase' -r

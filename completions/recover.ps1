@@ -508,6 +508,7 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour (also `NO_COLOR`)')
             [CompletionResult]::new('--state-dir', '--state-dir', [CompletionResultType]::ParameterName, 'The state directory; default `.ultraplan/state` of the project root')
             [CompletionResult]::new('--lock-timeout', '--lock-timeout', [CompletionResultType]::ParameterName, 'How long to wait for another process''s lock before giving up with exit 11')
+            [CompletionResult]::new('--edit', '--edit', [CompletionResultType]::ParameterName, 'Open $VISUAL or $EDITOR at the first error')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON document on stdout and nothing else there')
             [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Answer yes to every question')
             [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Answer yes to every question')
@@ -521,12 +522,36 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Open a session (a second start returns the open one)')
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show the session and what has changed since it began')
+            [CompletionResult]::new('watch', 'watch', [CompletionResultType]::ParameterValue, 'Tell each change as it comes and verify once it is quiet, until a signal ends it; the session stays open')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Run the feedback loops on the work tree as it is; exit 0 or 100')
             [CompletionResult]::new('continue', 'continue', [CompletionResultType]::ParameterValue, 'Make the verified fix the iteration''s result and go on with the next iterations')
             [CompletionResult]::new('abort', 'abort', [CompletionResultType]::ParameterValue, 'Give the session up; files stay as they are')
             break
         }
         'recover;manual-fix;start' {
+            [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
+            [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
+            [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')
+            [CompletionResult]::new('--lane', '--lane', [CompletionResultType]::ParameterName, 'The run''s lane')
+            [CompletionResult]::new('--task', '--task', [CompletionResultType]::ParameterName, 'The task that the run works on')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour (also `NO_COLOR`)')
+            [CompletionResult]::new('--state-dir', '--state-dir', [CompletionResultType]::ParameterName, 'The state directory; default `.ultraplan/state` of the project root')
+            [CompletionResult]::new('--lock-timeout', '--lock-timeout', [CompletionResultType]::ParameterName, 'How long to wait for another process''s lock before giving up with exit 11')
+            [CompletionResult]::new('--edit', '--edit', [CompletionResultType]::ParameterName, 'Open $VISUAL or $EDITOR at the first error')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON document on stdout and nothing else there')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--no-input', '--no-input', [CompletionResultType]::ParameterName, 'Never ask; what would need an answer is refused (13)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be done and change nothing')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'recover;manual-fix;status' {
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
             [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
             [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')
@@ -548,7 +573,8 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
-        'recover;manual-fix;status' {
+        'recover;manual-fix;watch' {
+            [CompletionResult]::new('--wait', '--wait', [CompletionResultType]::ParameterName, 'End with 0 once the fix is verified (after DUR with 9)')
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
             [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
             [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')

@@ -3,14 +3,14 @@
 //! Dependencies point one way:
 //!
 //! ```text
-//! model ← policy ← {config, git, store, process, agent} ← engine ← cli
+//! model ← policy ← {config, git, store, process, agent, watch} ← engine ← cli
 //! ```
 //!
 //! - [`model`] is plain data without I/O or a clock.
 //! - [`durable`] is the one way in which files are replaced and locks are taken; everybody with files may use it.
 //! - [`policy`] is pure functions over it; `now` is an argument.
-//! - `config`, `git`, `store`, `process` and `agent` each adapt one part of the world and do not know each other.
-//!   Only `git` names git2.
+//! - `config`, `git`, `store`, `process`, `agent` and `watch` each adapt one part of the world and do not know each
+//!   other. Only `git` names git2.
 //! - `engine` holds the operations that commands share.
 //! - `cli` is the command line: arguments, tables, JSON, exit codes.
 //!
@@ -26,3 +26,4 @@ pub mod model;
 pub mod policy;
 pub mod process;
 pub mod store;
+pub mod watch;

@@ -1,5 +1,8 @@
 //! A person's fix between two attempts (B8, B9): opened, told, verified, continued or given up.
 
+mod verify;
+pub mod watch;
+
 use std::collections::BTreeSet;
 
 use crate::git::diff::{Objects, changes};
@@ -12,7 +15,6 @@ use crate::model::snapshot::Change;
 use crate::model::state::State;
 use crate::policy::prompt::manual_fix_context;
 use crate::policy::selection::Selection;
-use crate::process::Show;
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
@@ -20,8 +22,10 @@ use super::attempt::run_of;
 use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::run::{DriveOptions, Driven, Driving, LoopSetting, drive, identity, loops_of, run_loops};
+use super::run::{DriveOptions, Driven, Driving, drive};
 use super::{select, settle};
+
+pub use verify::{Judged, verify};
 
 /// A session and its run.
 #[derive(Clone, Debug)]
@@ -108,12 +112,18 @@ fn active(context: &Context, state: &State, key: &RunKey) -> Result<Fix> {
 /// The session of the run that a command works on, with what has changed by now.
 pub fn status(context: &Context) -> Result<Fix> {
     let state = settle::load_settled(context)?;
-    let run = select::require(context, &state)?;
+    let key = select::require(context, &state)?.key.clone();
+    status_of(context, &key)
+}
+
+fn status_of(context: &Context, key: &RunKey) -> Result<Fix> {
+    let state = settle::load_settled(context)?;
+    let run = run_of(&state, key)?;
     let Some(session) = run.manual_fix.clone() else {
         return Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {}", run.key))
             .hint(context.hint_command(Some(&run.key), &["manual-fix", "start"])));
     };
-    let mut fix = Fix { session, run: run.clone() };
+    let mut fix = Fix { session, run };
     if fix.session.status == ManualFixStatus::Active {
         let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
         fix.session.detected_changes = changes_since(context, &state, &fix.session, &prepared)?;
@@ -136,43 +146,6 @@ fn changes_since(
     let before = load_checkpoint(repo, &base.commit)?;
     let objects = Objects::Captured(&prepared.capture);
     Ok(changes(objects, before.side(), prepared.capture.side(), &Selection::all())?)
-}
-
-/// Runs the feedback loops. Verified is only the exact tree that was there before and after them.
-pub fn verify(context: &Context, show: Show) -> Result<Fix> {
-    settle_unless_dry(context)?;
-    let state = settle::load_settled(context)?;
-    let key = select::require(context, &state)?.key.clone();
-    let fix = active(context, &state, &key)?;
-    let loops = loops_of(context, &fix.run);
-    if loops.is_empty() {
-        return Err(super::run::no_loops());
-    }
-    if context.dry_run() {
-        return status(context);
-    }
-    let folder = context.store().private_dir().join("manual-fix").join(&fix.session.id);
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
-    let before = checkpoint::prepare(context, &BTreeSet::new())?.capture.tree;
-    let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
-    let env = identity(&fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
-    let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder })?;
-    if let Some(code) = report.interrupted {
-        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the feedback loops ran"));
-    }
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
-    let tree = prepared.capture.tree.clone();
-    if tree != before {
-        tracing::warn!("files changed while the feedback loops ran: verify again");
-    }
-    let verified = report.passed() && tree == before;
-    let changes = changes_since(context, &state, &fix.session, &prepared)?;
-    let mut ledger = context.store().lock()?;
-    active(context, ledger.state(), &key)?;
-    let payload = Payload::ManualFixVerified { changes, results: report.results, verified, tree };
-    append(context, &mut ledger, &key, vec![payload])?;
-    active(context, ledger.state(), &key)
 }
 
 fn append(context: &Context, ledger: &mut Exclusive, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {

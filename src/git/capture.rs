@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use git2::Oid;
 
 use super::assemble::{self, Made};
-use super::cache::Cache;
+use super::cache::{Cache, flag};
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
 use super::objects::ObjectWriter;
@@ -60,6 +60,14 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// The folders whose content was looked at, the work tree's root among them: those that are not ignored, and those
+    /// with something tracked. Empty once what was seen is noted.
+    pub fn folders(&self) -> Vec<RepoPath> {
+        let survey = self.survey.borrow();
+        let folders = survey.iter().flat_map(|survey| &survey.scan.folders);
+        folders.filter(|folder| !folder.is(flag::NESTED)).map(|folder| folder.path.clone()).collect()
+    }
+
     /// Makes the captured objects durable without a checkpoint (nothing refers to them, so that `git gc` may drop them).
     pub fn keep_objects(&self) -> Result<()> {
         self.writer.publish()

@@ -39,4 +39,5 @@ mod storage;
 mod survival;
 mod undo;
 mod views;
+mod watch;
 mod worktrees;

@@ -1,5 +1,8 @@
 //! `manual-fix …`.
 
+mod lines;
+mod watch;
+
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -20,18 +23,24 @@ use super::run::{driven_document, driven_text, told};
 /// Dispatches.
 pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let show = if ui.quiet { Show::Nothing } else { Show::Stderr };
     match &args.command {
-        ManualFixCommand::Start => Ok(reply(context, &start(context)?)),
-        ManualFixCommand::Status => Ok(reply(context, &status(context)?)),
-        ManualFixCommand::Verify => {
-            let fix = verify(context, show)?;
+        None => Ok(reply(context, &start(context).and_then(|_| status(context))?)),
+        Some(ManualFixCommand::Start { .. }) => Ok(reply(context, &start(context)?)),
+        Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?)),
+        Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),
+        Some(ManualFixCommand::Verify) => {
+            let fix = verify(context, show(ui))?;
             let exit = if fix.session.verified { ExitCode::Done } else { ExitCode::VerificationFailed };
             Ok(reply(context, &fix).exit(exit))
         }
-        ManualFixCommand::Continue { wait, prepare_only } => go_on(context, *wait, *prepare_only, show, ui),
-        ManualFixCommand::Abort => Ok(reply(context, &abort(context)?)),
+        Some(ManualFixCommand::Continue { wait, prepare_only }) => go_on(context, *wait, *prepare_only, show(ui), ui),
+        Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?)),
     }
+}
+
+/// Where the feedback loops' output goes: it is not the answer.
+fn show(ui: &Ui) -> Show {
+    if ui.quiet { Show::Nothing } else { Show::Stderr }
 }
 
 fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Show, ui: &Ui) -> Result<Reply> {
@@ -91,5 +100,10 @@ fn reply(context: &Context, fix: &Fix) -> Reply {
         ManualFixStatus::Aborted => "Given up; files stay as they are.".to_owned(),
     };
     let _ = writeln!(text, "{next}");
-    Reply::new(json!({"session": session, "run": render::run(&fix.run)}), text)
+    Reply::new(document(fix), text)
+}
+
+/// A session and its run (the contract of every `manual-fix`).
+fn document(fix: &Fix) -> Value {
+    json!({"session": fix.session, "run": render::run(&fix.run)})
 }

@@ -36,11 +36,13 @@ pub fn name(command: &Command) -> &'static str {
             CheckpointCommand::Export(_) => "checkpoint export",
         },
         Command::ManualFix(args) => match &args.command {
-            ManualFixCommand::Start => "manual-fix start",
-            ManualFixCommand::Status => "manual-fix status",
-            ManualFixCommand::Verify => "manual-fix verify",
-            ManualFixCommand::Continue { .. } => "manual-fix continue",
-            ManualFixCommand::Abort => "manual-fix abort",
+            None => "manual-fix",
+            Some(ManualFixCommand::Start { .. }) => "manual-fix start",
+            Some(ManualFixCommand::Status) => "manual-fix status",
+            Some(ManualFixCommand::Watch { .. }) => "manual-fix watch",
+            Some(ManualFixCommand::Verify) => "manual-fix verify",
+            Some(ManualFixCommand::Continue { .. }) => "manual-fix continue",
+            Some(ManualFixCommand::Abort) => "manual-fix abort",
         },
         Command::RetryStatus(_) => "retry-status",
         Command::Attempt(args) => match &args.command {
@@ -65,9 +67,10 @@ pub fn name(command: &Command) -> &'static str {
 pub fn supervises(command: &Command) -> bool {
     match command {
         Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) => true,
-        Command::ManualFix(args) => {
-            matches!(args.command, ManualFixCommand::Verify | ManualFixCommand::Continue { .. })
-        }
+        Command::ManualFix(args) => !matches!(
+            args.command,
+            Some(ManualFixCommand::Start { .. } | ManualFixCommand::Status | ManualFixCommand::Abort)
+        ),
         _ => false,
     }
 }

@@ -12,14 +12,13 @@ pub(super) const MANUAL_FIX: Section = Section {
     shape: Shape::Table,
     doc: "Watching a person's fix.",
     keys: &[
-        Key::new("quiet_period", Duration, "How long no file may change before the feedback loops run.").later(),
-        Key::new("verify_on_change", Bool, "Run them after each change.").later(),
+        Key::new("quiet_period", Duration, "How long no file may change before the feedback loops run."),
+        Key::new("verify_on_change", Bool, "Run them after each change."),
         Key::new(
             "poll_interval",
             Duration,
             "How often to compare the work tree where the system does not report changes.",
-        )
-        .later(),
+        ),
     ],
 };
 

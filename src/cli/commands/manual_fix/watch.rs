@@ -1,0 +1,92 @@
+//! `manual-fix watch`.
+
+use std::io;
+use std::time::Instant;
+
+use crate::engine::manual_fix::watch::{Step, Watch};
+use crate::engine::manual_fix::{Fix, status};
+use crate::engine::run::loops_of;
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::manual_fix::ManualFixStatus;
+
+use super::super::super::args::Wait;
+use super::super::super::exit::ExitCode;
+use super::super::super::ui::{Reply, Ui};
+use super::lines::Lines;
+use super::{document, show};
+
+/// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
+pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
+    if context.dry_run() {
+        return planned(context);
+    }
+    let mut watch = Watch::new(context, show(ui))?;
+    let longest = match wait {
+        Some(Wait::AtMost(longest)) => Some(longest),
+        Some(Wait::Forever) | None => None,
+    };
+    // One that is too far away to be expressed never comes.
+    let deadline = longest.and_then(|longest| Instant::now().checked_add(longest));
+    let goal = wait.is_some();
+    let exit = if goal && watch.fix()?.session.verified {
+        ExitCode::Done
+    } else {
+        ui.note(&format!("Watching {}; Ctrl-C ends it, and the session stays open.", context.worktree().display()));
+        if watch.loops().is_empty() {
+            ui.note("No feedback loops are configured: nothing is verified.");
+        }
+        follow(&mut watch, deadline, goal, Lines::of(ui))?
+    };
+    let fix = watch.fix()?;
+    let key = Some(&fix.run.key);
+    let next = match fix.session.status {
+        ManualFixStatus::Active if fix.session.verified => "continue",
+        ManualFixStatus::Active => "watch",
+        ManualFixStatus::Completed | ManualFixStatus::Aborted => "status",
+    };
+    ui.note(&format!("Go on: {}", context.hint_command(key, &["manual-fix", next])));
+    Ok(Reply::new(document(&fix), "").exit(exit))
+}
+
+fn follow(watch: &mut Watch<'_>, deadline: Option<Instant>, goal: bool, lines: Lines) -> Result<ExitCode> {
+    loop {
+        let step = watch.next(deadline)?;
+        match lines.tell(&step) {
+            Ok(()) => {}
+            // Who read the lines is gone, and has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::Done),
+            Err(error) => return Err(Error::io("cannot write to standard output", error)),
+        }
+        match step {
+            Step::Judged(judged) if goal && judged.fix.session.verified => return Ok(ExitCode::Done),
+            Step::Ended => return Ok(ExitCode::Done),
+            Step::GaveUp => return Ok(ExitCode::GaveUpWaiting),
+            Step::Stopped(code) => return Ok(ExitCode::other(code)),
+            _ => {}
+        }
+    }
+}
+
+/// What a watch would do.
+fn planned(context: &Context) -> Result<Reply> {
+    let fix = status(context)?;
+    is_open(context, &fix)?;
+    let settings = &context.settings().manual_fix;
+    let names: Vec<String> = loops_of(context, &fix.run).into_iter().map(|feedback| feedback.name).collect();
+    let then = match (settings.verify_on_change, names.is_empty()) {
+        (false, _) => "run nothing (verify_on_change = false)".to_owned(),
+        (true, true) => "run nothing: no feedback loops are configured".to_owned(),
+        (true, false) => format!("run {} after each change", names.join(", ")),
+    };
+    let text = format!("Would watch {} and {then}.\n", context.worktree().display());
+    Ok(Reply::new(document(&fix), text))
+}
+
+fn is_open(context: &Context, fix: &Fix) -> Result<()> {
+    if fix.session.status == ManualFixStatus::Active {
+        return Ok(());
+    }
+    let key = &fix.run.key;
+    Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {key} is open"))
+        .hint(context.hint_command(Some(key), &["manual-fix", "start"])))
+}
