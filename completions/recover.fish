@@ -779,6 +779,7 @@ always\t'Always'
 never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand status" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand status" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand status" -l watch -d 'Show it again whenever it changes, until a signal comes'
 complete -c recover -n "__fish_recover_using_subcommand status" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand status" -s y -l yes -d 'Answer yes to every question'
 complete -c recover -n "__fish_recover_using_subcommand status" -l no-input -d 'Never ask; what would need an answer is refused (13)'
@@ -797,6 +798,7 @@ always\t'Always'
 never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand log" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand log" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand log" -l follow -d 'Then tell what happens as it happens, until a signal comes'
 complete -c recover -n "__fish_recover_using_subcommand log" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand log" -s y -l yes -d 'Answer yes to every question'
 complete -c recover -n "__fish_recover_using_subcommand log" -l no-input -d 'Never ask; what would need an answer is refused (13)'

@@ -5,7 +5,7 @@
 //!   without an event are taken in, a restore that was cut off is finished or reverted.
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
-//! - [`status`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
+//! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
 //!   ledger again.
 
 pub mod attempt;
@@ -15,6 +15,7 @@ pub mod context;
 pub mod doctor;
 pub mod error;
 pub mod export;
+pub mod follow;
 pub mod inspect;
 mod lost;
 pub mod manual_fix;

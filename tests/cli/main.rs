@@ -14,6 +14,7 @@ mod doctor;
 mod env;
 mod errors;
 mod export;
+mod follow;
 mod head;
 mod incidents;
 mod live;

@@ -27,7 +27,11 @@ pub struct RetryStatusArgs {
 
 /// Where the run stands, why it failed, and how to go on.
 #[derive(Args, Debug, Default)]
-pub struct StatusArgs {}
+pub struct StatusArgs {
+    /// Show it again whenever it changes, until a signal comes
+    #[arg(long)]
+    pub watch: bool,
+}
 
 /// What has happened, oldest first.
 #[derive(Args, Debug, Default)]
@@ -35,6 +39,10 @@ pub struct LogArgs {
     /// Only the newest N events
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+
+    /// Then tell what happens as it happens, until a signal comes
+    #[arg(long)]
+    pub follow: bool,
 }
 
 /// Tell what went wrong, what was tried and what to do now, with the run's whole story.

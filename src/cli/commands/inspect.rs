@@ -1,4 +1,4 @@
-//! Commands that look: `retry-status`, `status`, `log`, `init`, `config`, `doctor`, `completions`.
+//! Commands that look: `retry-status`, `init`, `config`, `doctor`, `completions`.
 
 use serde_json::{Value, json};
 
@@ -6,15 +6,13 @@ use crate::config;
 use crate::durable::write_atomic;
 use crate::engine::doctor::{NEWER_LEDGER, doctor as examine};
 use crate::engine::rebuild::RebuildReport;
-use crate::engine::status::status as look;
-use crate::engine::{Context, Error, ErrorKind, Result, retry, select};
-use crate::model::run::RunKey;
+use crate::engine::{Context, Error, ErrorKind, Result, retry};
 
-use super::super::args::{CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, RetryStatusArgs, Wait};
+use super::super::args::{CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, Wait};
 use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
-use super::super::ui::{Reply, Ui, escape};
+use super::super::ui::{Reply, escape};
 
 /// `recover retry-status`.
 pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
@@ -28,71 +26,6 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
     let asked = args.check || args.wait.is_some();
     let exit = if asked { ExitCode::of_standing(retry.standing) } else { ExitCode::Done };
     Ok(Reply::new(render::retry(&retry, now), render::retry_text(&retry, now)).exit(exit))
-}
-
-/// `recover status`.
-pub fn status(context: &Context, ui: &Ui) -> Result<Reply> {
-    context.require_something()?;
-    let status = look(context)?;
-    let now = context.clock.now();
-    let text = render::status_text(ui, &status, now);
-    let key = Some(&status.run.key);
-    let document = json!({
-        "run": render::run(&status.run),
-        "failure": status.run.failure,
-        "options": status.options,
-        "manual_steps": status.manual_steps,
-        "manual_fix": status.manual_fix,
-        "unfinished_operation": status.unfinished_operation,
-        "checkpoints": {
-            "count": status.checkpoint_count,
-            "latest": status.latest,
-            "last_good": status.last_good,
-        },
-        "retry": render::retry(&status.retry, now),
-        "baseline": status.run.baseline,
-        "iterations": render::iterations(&status.run),
-        "resume_hint": context.hint_command(key, &["resume"]),
-        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
-    });
-    Ok(Reply::new(document, text))
-}
-
-/// `recover log`.
-pub fn log(context: &Context, args: &LogArgs) -> Result<Reply> {
-    context.require_something()?;
-    let mut events = context.store().read_lines(0)?;
-    let naming = context.naming();
-    if let Some(id) = &naming.run_id {
-        let (phase, lane) = (naming.phase.as_deref(), naming.lane.as_deref());
-        let of_run = |run: &RunKey| {
-            run.run_id == *id
-                && phase.is_none_or(|phase| run.phase == phase)
-                && lane.is_none_or(|lane| run.lane == lane)
-        };
-        events.retain(|(event, _)| event.run.as_ref().is_some_and(of_run));
-        if events.is_empty() {
-            // An error where there is no such run: every run begins with an event.
-            select::named(&context.load()?.state, id, phase, lane)?;
-        }
-    }
-    if let Some(limit) = args.limit {
-        events.drain(..events.len().saturating_sub(limit));
-    }
-    let mut text = String::new();
-    let mut documents = Vec::with_capacity(events.len());
-    for (event, line) in &events {
-        let value: Value = serde_json::from_str(line)
-            .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
-        let kind = value["type"].as_str().unwrap_or_default();
-        let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
-        text.push_str(&format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&run)));
-        documents.push(value);
-    }
-    if documents.is_empty() {
-        text.push_str("Nothing has been recorded.\n");
-    }
-    Ok(Reply::new(json!({"events": documents}), text))
 }
 
 /// `recover init`.

@@ -3,17 +3,19 @@
 mod attempt;
 mod checkpoint;
 mod inspect;
+mod log;
 mod manual_fix;
 mod report;
 mod restore;
 mod run;
+mod status;
 
 use crate::engine::{Context, Result};
 
 use super::args::{AttemptCommand, CheckpointCommand, Command, ManualFixCommand};
 use super::ui::{Reply, Ui};
 
-pub use inspect::status;
+pub use status::once as status;
 
 /// The command's name in documents.
 pub fn name(command: &Command) -> &'static str {
@@ -67,6 +69,8 @@ pub fn name(command: &Command) -> &'static str {
 pub fn supervises(command: &Command) -> bool {
     match command {
         Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) => true,
+        Command::Status(args) => args.watch,
+        Command::Log(args) => args.follow,
         Command::ManualFix(args) => !matches!(
             args.command,
             Some(ManualFixCommand::Start { .. } | ManualFixCommand::Status | ManualFixCommand::Abort)
@@ -97,8 +101,8 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
         Command::RetryStatus(args) => inspect::retry_status(context, args),
         Command::Attempt(args) => attempt::execute(context, args, ui),
         Command::Classify(args) => attempt::classify(context, args),
-        Command::Status(_) => status(context, ui),
-        Command::Log(args) => inspect::log(context, args),
+        Command::Status(args) => status::status(context, args, ui),
+        Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => report::report(context, args, ui),
         Command::Init(args) => inspect::init(context, args),
         Command::Config(args) => Ok(inspect::config(context, args)),

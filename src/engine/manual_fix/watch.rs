@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::git::diff::Objects;
@@ -22,7 +21,7 @@ use super::super::checkpoint::{self, Prepared};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::run::loops_of;
-use super::super::{select, settle};
+use super::super::{follow, select, settle};
 use super::verify::judge;
 use super::{Fix, Judged, active, changes_since, status_of};
 
@@ -124,7 +123,10 @@ impl<'a> Watch<'a> {
             // Nobody listens any more at the very end.
             let _ = looks.send(Wake::Look);
         });
-        listen(context, sender.clone())?;
+        let signals = sender.clone();
+        follow::on_signal(context, move || {
+            let _ = signals.send(Wake::Signal);
+        })?;
         let base = state.checkpoint(&session.checkpoint_id).map(|base| base.tree.clone());
         let now = Instant::now();
         Ok(Self {
@@ -146,7 +148,7 @@ impl<'a> Watch<'a> {
             looked: (now, Duration::ZERO),
             changed_at: now,
             outdated: 0,
-            ledger_length: ledger_length(context),
+            ledger_length: follow::length(context),
             polls: false,
         })
     }
@@ -320,7 +322,7 @@ impl<'a> Watch<'a> {
             Err(error) => return Err(error),
         };
         self.asked = false;
-        self.ledger_length = ledger_length(self.context);
+        self.ledger_length = follow::length(self.context);
         if judged.outdated {
             (self.judged, self.changed_at) = (None, now);
             self.outdated += 1;
@@ -336,7 +338,7 @@ impl<'a> Watch<'a> {
 
     /// Whether another process ended the session.
     fn has_ended(&mut self) -> Result<bool> {
-        let length = ledger_length(self.context);
+        let length = follow::length(self.context);
         if std::mem::replace(&mut self.ledger_length, length) == length {
             return Ok(false);
         }
@@ -347,22 +349,6 @@ impl<'a> Watch<'a> {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Wakes the watch when a signal comes.
-fn listen(context: &Context, wake: Sender<Wake>) -> Result<()> {
-    let interrupts = context.interrupts.clone();
-    let wait = move || {
-        while interrupts.sleep(Duration::from_secs(3600)).is_ok() {}
-        // Nobody listens any more at the very end.
-        let _ = wake.send(Wake::Signal);
-    };
-    let started = thread::Builder::new().name("watch-signals".to_owned()).spawn(wait);
-    started.map(drop).map_err(|error| Error::io("cannot start a thread", error))
-}
-
-fn ledger_length(context: &Context) -> u64 {
-    std::fs::metadata(context.store().ledger_path()).map_or(0, |file| file.len())
 }
 
 /// Whether another process is in the way, for a moment.

@@ -1,0 +1,112 @@
+//! `recover log`: what has happened, and what happens.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::engine::follow::{Follow, Noticed};
+use crate::engine::{Context, Error, ErrorKind, Result, select};
+use crate::model::event::Event;
+use crate::model::run::RunKey;
+
+use super::super::args::LogArgs;
+use super::super::ui::{Reply, Ui, escape};
+use super::status::ended;
+
+/// `recover log`.
+pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    if args.follow {
+        return follow(context, args, ui);
+    }
+    let mut text = String::new();
+    let mut documents = Vec::new();
+    for (event, line) in first(context, args)? {
+        let value: Value = serde_json::from_str(&line)
+            .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
+        text.push_str(&told(&event, value["type"].as_str().unwrap_or_default()));
+        documents.push(value);
+    }
+    if documents.is_empty() {
+        text.push_str("Nothing has been recorded.\n");
+    }
+    Ok(Reply::new(json!({"events": documents}), text))
+}
+
+/// An event for people.
+fn told(event: &Event, kind: &str) -> String {
+    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&run))
+}
+
+/// The events that are there, as far as they are asked for.
+fn first(context: &Context, args: &LogArgs) -> Result<Vec<(Event, String)>> {
+    let mut events = chosen(context, context.store().read_lines(0)?);
+    let naming = context.naming();
+    if let Some(id) = naming.run_id.as_ref().filter(|_| events.is_empty()) {
+        // An error where there is no such run: every run begins with an event.
+        select::named(&context.load()?.state, id, naming.phase.as_deref(), naming.lane.as_deref())?;
+    }
+    if let Some(limit) = args.limit {
+        events.drain(..events.len().saturating_sub(limit));
+    }
+    Ok(events)
+}
+
+/// Those of the run that was named, else all.
+fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, String)> {
+    let naming = context.naming();
+    if let Some(id) = &naming.run_id {
+        let (phase, lane) = (naming.phase.as_deref(), naming.lane.as_deref());
+        let of_run = |run: &RunKey| {
+            run.run_id == *id
+                && phase.is_none_or(|phase| run.phase == phase)
+                && lane.is_none_or(|lane| run.lane == lane)
+        };
+        events.retain(|(event, _)| event.run.as_ref().is_some_and(of_run));
+    }
+    events
+}
+
+/// Tells events as they come, until a signal does.
+///
+/// With `--json` stdout is one document, which something without an end cannot be; the ledger itself is one JSON object
+/// a line, and that is what a program follows.
+fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
+    let ledger = context.store().ledger_path();
+    if ui.json {
+        let words = ["tail", "-n", "+1", "-F", &ledger.to_string_lossy()];
+        return Err(Error::new(ErrorKind::Usage, "--follow has no end, and --json is one document")
+            .hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" "))));
+    }
+    let mut follow = Follow::new(context)?;
+    let mut last = context.load()?.state.last_seq;
+    let mut events = first(context, args)?;
+    events.retain(|(event, _)| event.seq <= last);
+    loop {
+        match tell(&events) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ended(0)),
+            written => written.map_err(|error| Error::io("cannot write to standard output", error))?,
+        }
+        if let Noticed::Stopped(code) = follow.wait(None) {
+            return Ok(ended(code));
+        }
+        let new = context.store().read_lines(last)?;
+        if let Some((event, _)) = new.last() {
+            last = event.seq;
+        } else if let Some(now) = Some(context.load()?.state.last_seq).filter(|now| *now < last) {
+            ui.note("The ledger was made again: what comes from here on is told.");
+            last = now;
+        }
+        events = chosen(context, new);
+    }
+}
+
+fn tell(events: &[(Event, String)]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for (event, line) in events {
+        let value: Value = serde_json::from_str(line)?;
+        out.write_all(told(event, value["type"].as_str().unwrap_or_default()).as_bytes())?;
+    }
+    out.flush()
+}

@@ -1,0 +1,65 @@
+//! `log --follow` and `status --watch`: what other processes record is told as it comes.
+
+use std::time::Duration;
+
+use crate::env::TestEnv;
+use crate::manual_fix::failed_run;
+use crate::watch::Told;
+
+fn told(env: &TestEnv, args: &[&str]) -> Told {
+    Told::by(env.recover_command(args))
+}
+
+// B17: what happens is told while it happens, whoever does it.
+#[test]
+fn the_log_is_followed_across_processes() {
+    let env = failed_run();
+    let mut log = told(&env, &["log", "--follow", "--limit", "1"]);
+    let first = log.until("the latest event", |_| true);
+    assert_eq!(first, env.recover(&["log", "--limit", "1"]).stdout.trim_end());
+    env.json(0, &["manual-fix", "start"]);
+    log.until("the session", |line| line.contains("manual_fix_started"));
+    env.json(0, &["manual-fix", "abort"]);
+    log.until("its end", |line| line.contains("manual_fix_ended"));
+    let mut other = told(&env, &["log", "--follow", "--run", "r 1"]);
+    other.until("its end", |line| line.contains("manual_fix_ended"));
+    env.json(0, &["run", "--run", "another", "--", "true"]);
+    log.until("another run", |line| line.contains("another"));
+    env.json(0, &["manual-fix", "start", "--run", "r 1"]);
+    other.until("the session", |line| line.contains("manual_fix_started"));
+    assert!(!other.seen.iter().any(|line| line.contains("another")), "{:?}", other.seen);
+    let all = env.recover(&["log", "--run", "r 1"]).stdout;
+    assert_eq!(other.seen, all.lines().collect::<Vec<_>>(), "each event once, in order");
+    log.stop("-INT").expect(130);
+    other.stop("-TERM").expect(143);
+}
+
+// One document cannot be what has no end.
+#[test]
+fn what_has_no_end_is_no_document() {
+    let env = failed_run();
+    let log = env.json(2, &["log", "--follow"]);
+    let hint = log["error"]["hint"].as_str().unwrap();
+    assert!(hint.starts_with("tail ") && hint.contains("events.jsonl"), "{hint}");
+    assert_eq!(env.json(2, &["status", "--watch"])["error"]["code"], "usage");
+    env.json(4, &["log", "--run", "nobody"]);
+    env.recover(&["log", "--follow", "--run", "nobody"]).expect(4);
+    env.recover(&["status", "--watch", "--run", "nobody"]).expect(4);
+}
+
+// B1: the status is told again when it has changed, and only then.
+#[test]
+fn the_status_is_told_again_when_it_changes() {
+    let env = failed_run();
+    let mut status = told(&env, &["status", "--watch"]);
+    status.until("the status", |line| line.contains("feedback_failure"));
+    status.read_on(Duration::from_millis(300));
+    let once = status.seen.clone();
+    assert_eq!(once, env.recover(&["status"]).stdout.lines().collect::<Vec<_>>());
+    status.read_on(Duration::from_millis(1500));
+    assert_eq!(status.seen, once, "nothing was recorded");
+    env.json(0, &["manual-fix", "start"]);
+    status.until("paused", |line| line.contains("paused"));
+    assert!(!status.seen.iter().any(|line| line.contains('\u{1b}')), "{:?}", status.seen);
+    status.stop("-INT").expect(130);
+}
