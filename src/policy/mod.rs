@@ -14,6 +14,7 @@ pub mod decide;
 pub mod excerpt;
 pub mod hints;
 pub mod options;
+pub mod places;
 pub mod prompt;
 pub mod rebuild;
 pub mod redact;

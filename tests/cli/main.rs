@@ -32,6 +32,7 @@ mod resume;
 mod retry;
 mod rollback;
 mod run;
+mod screen;
 mod seen;
 mod signals;
 mod smoke;

@@ -1,6 +1,8 @@
 //! `manual-fix …`.
 
+mod edit;
 mod lines;
+mod screen;
 mod watch;
 
 use std::fmt::Write;
@@ -10,10 +12,11 @@ use serde_json::{Value, json};
 
 use crate::engine::manual_fix::{Fix, abort, resume_with_fix, start, status, verify};
 use crate::engine::run::DriveOptions;
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::process::Show;
 
+use self::edit::Editor;
 use super::super::args::{ManualFixArgs, ManualFixCommand, Wait};
 use super::super::exit::ExitCode;
 use super::super::render;
@@ -24,8 +27,16 @@ use super::run::{driven_document, driven_text, told};
 pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     match &args.command {
-        None => Ok(reply(context, &start(context).and_then(|_| status(context))?)),
-        Some(ManualFixCommand::Start { .. }) => Ok(reply(context, &start(context)?)),
+        None if ui.interactive => {
+            let editor = args.edit.then(|| Editor::of(context)).transpose()?;
+            screen::screen(context, editor.as_ref(), ui)
+        }
+        None => opened(context, args.edit, true, ui),
+        Some(ManualFixCommand::Start { edit }) => opened(context, *edit || args.edit, false, ui),
+        Some(_) if args.edit => {
+            let message = "--edit goes with a bare manual-fix, or with manual-fix start";
+            Err(Error::new(ErrorKind::Usage, message).hint("recover manual-fix start --edit"))
+        }
         Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?)),
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),
         Some(ManualFixCommand::Verify) => {
@@ -36,6 +47,20 @@ pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply
         Some(ManualFixCommand::Continue { wait, prepare_only }) => go_on(context, *wait, *prepare_only, show(ui), ui),
         Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?)),
     }
+}
+
+/// Opens a session, and the editor where that is asked for; nobody is asked anything. With `look` the answer has what
+/// has changed by now.
+fn opened(context: &Context, edit: bool, look: bool, ui: &Ui) -> Result<Reply> {
+    let editor = edit.then(|| Editor::of(context)).transpose()?;
+    let fix = start(context)?;
+    if context.dry_run() || !(edit || look) {
+        return Ok(reply(context, &fix));
+    }
+    if let Some(editor) = editor {
+        editor.open(context, fix.session.issue.as_ref(), ui)?;
+    }
+    Ok(reply(context, &status(context)?))
 }
 
 /// Where the feedback loops' output goes: it is not the answer.

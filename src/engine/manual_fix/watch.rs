@@ -229,6 +229,10 @@ impl<'a> Watch<'a> {
 
     /// When to run the loops, if nothing changes until then.
     fn verify_at(&self) -> Option<Instant> {
+        if self.reported.is_some() {
+            // It is looked first.
+            return None;
+        }
         if self.asked {
             return Some(self.looked.0);
         }

@@ -1,0 +1,117 @@
+//! `--edit`: the user's editor at the first error.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::failure::Failure;
+use crate::policy::places::{Place, places};
+
+use super::super::super::ui::Ui;
+
+/// Editors that take `+LINE FILE`.
+const PLUS: [&str; 18] = [
+    "vi",
+    "vim",
+    "nvim",
+    "gvim",
+    "nvi",
+    "view",
+    "emacs",
+    "emacsclient",
+    "nano",
+    "pico",
+    "micro",
+    "kak",
+    "joe",
+    "jed",
+    "mg",
+    "ne",
+    "gedit",
+    "less",
+];
+/// Editors that take `--goto FILE:LINE`.
+const GOTO: [&str; 6] = ["code", "code-insiders", "codium", "vscodium", "cursor", "windsurf"];
+/// Editors that take `FILE:LINE`.
+const COLON: [&str; 6] = ["hx", "helix", "subl", "sublime_text", "zed", "zeditor"];
+
+/// The user's editor, with its own arguments.
+#[derive(Debug)]
+pub struct Editor(Vec<String>);
+
+impl Editor {
+    /// `$VISUAL`, else `$EDITOR`.
+    pub fn of(context: &Context) -> Result<Self> {
+        let named = context.env("VISUAL").or_else(|| context.env("EDITOR"));
+        let words = named.as_deref().and_then(shlex::split).filter(|words| !words.is_empty());
+        words.map(Self).ok_or_else(|| {
+            Error::new(ErrorKind::Usage, "--edit needs an editor, and neither VISUAL nor EDITOR names one")
+                .hint("EDITOR=vim recover manual-fix start --edit")
+        })
+    }
+
+    /// Opens the first place that the failure names in a file of the work tree, and waits until the editor ends.
+    pub fn open(&self, context: &Context, failure: Option<&Failure>, ui: &Ui) -> Result<()> {
+        let Some(place) = failure.and_then(|failure| first(context.worktree(), failure)) else {
+            ui.note("The failure names no place in a file of this work tree: there is nothing to open.");
+            return Ok(());
+        };
+        let Some((program, own)) = self.0.split_first() else { return Ok(()) };
+        let mut command = Command::new(program);
+        command.args(own).args(arguments(program, &place)).current_dir(context.worktree());
+        if ui.json {
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        let ended = command.status().map_err(|error| Error::io(format!("cannot start the editor {program}"), error))?;
+        if !ended.success() {
+            ui.note(&format!("The editor {program} ended with {ended}."));
+        }
+        Ok(())
+    }
+}
+
+/// The first place of a failure that is in a file of the work tree.
+fn first(worktree: &Path, failure: &Failure) -> Option<Place> {
+    let evidence = failure.evidence.iter().map(|evidence| evidence.text.as_str());
+    let texts = std::iter::once(failure.message.as_str()).chain(failure.details.as_deref()).chain(evidence);
+    texts.flat_map(places).find_map(|place| {
+        let path = std::fs::canonicalize(worktree.join(&place.path)).ok()?;
+        let ours = path.is_file() && path.starts_with(worktree) && !path.starts_with(worktree.join(".git"));
+        ours.then(|| Place { path: path.to_string_lossy().into_owned(), ..place })
+    })
+}
+
+/// How an editor is told a place. One that nobody knows is given the file alone.
+fn arguments(program: &str, place: &Place) -> Vec<String> {
+    let name = Path::new(program).file_stem().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let column = place.column.map(|column| format!(":{column}")).unwrap_or_default();
+    let with_colons = format!("{}:{}{column}", place.path, place.line);
+    match name.as_str() {
+        name if PLUS.contains(&name) => vec![format!("+{}", place.line), place.path.clone()],
+        name if GOTO.contains(&name) => vec!["--goto".to_owned(), with_colons],
+        name if COLON.contains(&name) => vec![with_colons],
+        _ => vec![place.path.clone()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_editor_is_told_in_its_own_way() {
+        let place = Place { path: "/w/a.rs".to_owned(), line: 3, column: Some(5) };
+        for (program, expected) in [
+            ("vim", "+3 /w/a.rs"),
+            ("/usr/bin/nvim", "+3 /w/a.rs"),
+            ("nano", "+3 /w/a.rs"),
+            ("code", "--goto /w/a.rs:3:5"),
+            ("cursor", "--goto /w/a.rs:3:5"),
+            ("hx", "/w/a.rs:3:5"),
+            ("zed", "/w/a.rs:3:5"),
+            ("something", "/w/a.rs"),
+        ] {
+            assert_eq!(arguments(program, &place).join(" "), expected, "{program}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Bare `manual-fix` on a terminal: watch, verify, and ask by single keys how to go on (B8).
+//!
+//! It only adds lines, so that it works on any terminal and what was told can be scrolled back to. All of it goes to
+//! stderr: stdout stays the answer's.
+
+use std::io::{self, Read};
+use std::thread;
+
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+use crate::engine::manual_fix::watch::{Asker, Step, Watch};
+use crate::engine::manual_fix::{Fix, Judged, abort, start};
+use crate::engine::{Context, Error, Result};
+use crate::process::Show;
+
+use super::super::super::exit::ExitCode;
+use super::super::super::ui::{Reply, Ui, escape};
+use super::edit::Editor;
+use super::lines::Lines;
+use super::{go_on, reply};
+
+const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";
+/// What Ctrl-D sends.
+const END_OF_INPUT: char = '\u{4}';
+/// So many lines of an error are shown.
+const LINES: usize = 10;
+
+/// Opens or takes up a session and stays with it until somebody says how to go on.
+pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
+    let fix = start(context)?;
+    if context.dry_run() {
+        return Ok(reply(context, &fix));
+    }
+    if let Some(editor) = editor {
+        editor.open(context, fix.session.issue.as_ref(), ui)?;
+        // What was pressed there was not meant for us.
+        context.interrupts.take();
+    }
+    introduce(&fix, ui);
+    let mut watch = Watch::new(context, Show::Nothing)?;
+    if watch.loops().is_empty() {
+        ui.note("No feedback loops are configured: nothing can be verified.");
+    }
+    ui.note(KEYS);
+    let keys = Keys::listen(watch.asker()).map_err(|error| Error::io("cannot talk to the terminal", error))?;
+    let end = attend(&mut watch, context, ui)?;
+    // The terminal is as it was before anything else writes on it.
+    drop(keys);
+    let last = watch.fix()?;
+    drop(watch);
+    let same = match end {
+        End::Continue => "recover manual-fix continue",
+        End::Abort => "recover manual-fix abort",
+        End::Leave(_) if last.session.verified => "recover manual-fix start, recover manual-fix verify",
+        End::Leave(_) => "recover manual-fix start",
+    };
+    ui.note(&format!("Same as: {same}"));
+    match end {
+        End::Continue => go_on(context, None, false, super::show(ui), ui),
+        End::Abort => Ok(reply(context, &abort(context)?)),
+        End::Leave(exit) => Ok(reply(context, &last).exit(exit)),
+    }
+}
+
+/// How it goes on.
+enum End {
+    Continue,
+    Abort,
+    /// The session stays open.
+    Leave(ExitCode),
+}
+
+fn attend(watch: &mut Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
+    loop {
+        let step = watch.next(None)?;
+        // With stderr closed there is nobody left to tell.
+        let _ = Lines::Stderr.tell(&step);
+        match step {
+            Step::Judged(judged) => ask(&judged, context, ui),
+            Step::Asked('v') if watch.loops().is_empty() => ui.note("There are no feedback loops to run."),
+            Step::Asked('v') => watch.verify(),
+            Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
+            Step::Asked('c') => ui.note("Not verified as it is: v runs the feedback loops."),
+            Step::Asked('a') => return Ok(End::Abort),
+            Step::Asked('q' | END_OF_INPUT) | Step::Ended | Step::GaveUp => return Ok(End::Leave(ExitCode::Done)),
+            Step::Asked(_) => ui.note(KEYS),
+            Step::Stopped(code) => return Ok(End::Leave(ExitCode::other(code))),
+            Step::Polling(..) | Step::Changed(_) | Step::Reverted(_) | Step::Verifying(_) | Step::Restless => {}
+        }
+    }
+}
+
+/// What is to be fixed, and how.
+fn introduce(fix: &Fix, ui: &Ui) {
+    ui.note(&format!("Manual fix of run {}", fix.run.key));
+    if let Some(issue) = &fix.session.issue {
+        ui.note(&format!("Issue: {}", issue.message));
+        excerpt(issue.details.as_deref().unwrap_or_default(), ui);
+    }
+    ui.note("Fix it in your editor and save: changes are told here.");
+}
+
+/// After a verification: what is wrong, and what can be done.
+fn ask(judged: &Judged, context: &Context, ui: &Ui) {
+    if let Some(failure) = &judged.failure {
+        excerpt(failure.details.as_deref().unwrap_or(&failure.message), ui);
+        let logs = context.store().private_dir().join("manual-fix").join(&judged.fix.session.id);
+        ui.note(&format!("All of it: {}", logs.display()));
+    }
+    if judged.fix.session.verified {
+        ui.note("Press c to continue with the fix.");
+    }
+    ui.note(KEYS);
+}
+
+/// The first lines of an error, none longer than a small terminal is wide.
+fn excerpt(text: &str, ui: &Ui) {
+    let width = usize::from(ui.width.unwrap_or(80)).saturating_sub(4).max(20);
+    for line in text.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
+        let short: String = escape(&line.replace('\t', "    ")).chars().take(width).collect();
+        ui.note(&format!("  {short}"));
+    }
+}
+
+/// Single keys, for as long as it lives: without echo, without waiting for a line's end. Ctrl-C stays a signal.
+struct Keys {
+    before: Termios,
+}
+
+impl Keys {
+    fn listen(asker: Asker) -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut single = before.clone();
+        single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        single.special_codes[SpecialCodeIndex::VMIN] = 1;
+        single.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(io::stdin(), OptionalActions::Now, &single)?;
+        let keys = Self { before };
+        let read = move || {
+            let mut byte = [0];
+            loop {
+                let key = match io::stdin().read(&mut byte) {
+                    Ok(1..) => char::from(byte[0]).to_ascii_lowercase(),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Ok(0) | Err(_) => END_OF_INPUT,
+                };
+                if !asker.ask(key) || key == END_OF_INPUT {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("keys".to_owned()).spawn(read)?;
+        Ok(keys)
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // A terminal that went away needs nothing any more.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
