@@ -54,6 +54,7 @@ complete -c recover -n "__fish_recover_needs_command" -f -a "manual-fix" -d 'Han
 complete -c recover -n "__fish_recover_needs_command" -f -a "retry-status" -d 'Whether and when another attempt is allowed'
 complete -c recover -n "__fish_recover_needs_command" -f -a "attempt" -d 'Record attempts of a loop that runs its own commands'
 complete -c recover -n "__fish_recover_needs_command" -f -a "classify" -d 'Say why something failed, from its evidence; touches no state'
+complete -c recover -n "__fish_recover_needs_command" -f -a "step" -d 'Run CMD once in a run: a step that is done is skipped with exit 0 the next time'
 complete -c recover -n "__fish_recover_needs_command" -f -a "status" -d 'Where the run stands and how to go on'
 complete -c recover -n "__fish_recover_needs_command" -f -a "log" -d 'What has happened'
 complete -c recover -n "__fish_recover_needs_command" -f -a "report" -d 'Tell what went wrong, what was tried and what to do now, with the run\'s whole story'
@@ -769,6 +770,32 @@ complete -c recover -n "__fish_recover_using_subcommand classify" -l dry-run -d 
 complete -c recover -n "__fish_recover_using_subcommand classify" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand classify" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand classify" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand step" -l stage -d 'Take the checkpoint of this stage of the lane once CMD has succeeded' -r -f -a "before_lane_start\t''
+after_lane_start\t''
+after_lane_tests\t''
+pre_pr\t''
+retry_attempt\t''"
+complete -c recover -n "__fish_recover_using_subcommand step" -l intent -d 'What CMD is about to do; recorded before it runs' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -l path -d 'The files that --atomic covers (globs) [default: the whole work tree]' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -l compensate -d 'The shell command that takes the step\'s effect outside the work tree back: a rollback to before the step runs it' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand step" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand step" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand step" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand step" -l atomic -d 'All or nothing: unless CMD succeeds, the covered files are put back as they were'
+complete -c recover -n "__fish_recover_using_subcommand step" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand step" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand step" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand step" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand step" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand step" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand step" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand status" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand status" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand status" -l phase -d 'The run\'s phase' -r

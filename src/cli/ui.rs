@@ -112,6 +112,12 @@ impl Ui {
         }
     }
 
+    /// Says something beside the answer that must not be overlooked, on stderr, also where notes are not wanted.
+    pub fn warn(text: &str) {
+        // With stderr closed there is nobody left to tell.
+        let _ = writeln!(io::stderr(), "warning: {}", escape_lines(text));
+    }
+
     /// Prints an error: on stderr for people, as a document with `--json`.
     pub fn error(&self, command: &str, error: &Error) -> ExitCode {
         let exit = ExitCode::from(error.kind);

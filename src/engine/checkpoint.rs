@@ -29,7 +29,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
-use super::{memory, select, settle, storage};
+use super::{memory, select, settle, step, storage};
 
 /// What a checkpoint says beside what it captures.
 #[derive(Clone, Debug, Default)]
@@ -72,13 +72,13 @@ pub struct Prepared {
     begun: Instant,
 }
 
-/// Takes the work tree's lock. A restore that was cut off leaves a tree in between, which must neither be captured nor
+/// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor
 /// planned from: who writes has settled it before, who only reads is told (exit 16).
 pub fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     match read_journal(repo)? {
-        None => Ok(lock),
+        None => step::refuse_cut_off(context).map(|()| lock),
         Some(journal) => {
             let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
             Err(Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"])))

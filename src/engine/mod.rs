@@ -5,6 +5,7 @@
 //!   without an event are taken in, a restore that was cut off is finished or reverted.
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
+//! - [`step`] runs a named command once.
 //! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
 //!   ledger again.
 
@@ -33,6 +34,7 @@ pub mod select;
 pub mod settle;
 mod state_rollback;
 pub mod status;
+pub mod step;
 pub mod storage;
 pub mod undo;
 pub mod verify;

@@ -179,6 +179,7 @@ fn adapt(context: &Context, places: &Places, event: &mut Event) {
         Payload::RunCreated { worktree, .. } => adapt_worktree(places, worktree),
         Payload::CheckpointCreated { checkpoint, .. } => adapt_checkpoint(context, places, checkpoint),
         Payload::Restored { operation } => adapt_worktree(places, &mut operation.worktree),
+        Payload::StepStarted(start) => adapt_worktree(places, &mut start.worktree),
         _ => {}
     }
 }

@@ -21,7 +21,7 @@ use super::attempt::{self, Ending, Started};
 use super::checkpoint::record_of;
 use super::context::Context;
 use super::error::Result;
-use super::{lost, rebuild, restore, run};
+use super::{lost, rebuild, restore, run, step};
 
 /// How long processes of a lost attempt may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -30,19 +30,22 @@ const GRACE: Duration = Duration::from_secs(5);
 pub fn load_settled(context: &Context) -> Result<State> {
     let mut state = context.load()?.state;
     lost::assume_crashed(context, &mut state);
+    step::assume_cut_off(context, &mut state);
     Ok(state)
 }
 
-/// Whether a restore was cut off in this work tree and still waits to be finished.
+/// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished.
 pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
     if !context.has_git() && !context.store().exists() {
         return Ok(None);
     }
-    let journal = read_journal(context.repo()?)?;
-    Ok(journal.map(|journal| format!("{} {}", journal.kind, journal.operation_id)))
+    match read_journal(context.repo()?)? {
+        Some(journal) => Ok(Some(format!("{} {}", journal.kind, journal.operation_id))),
+        None => step::unfinished(context),
+    }
 }
 
-/// For commands that write. Finishes a restore that was cut off, takes in checkpoints whose event was never written,
+/// For commands that write. Finishes a restore and takes back an atomic step that was cut off, takes in checkpoints whose event was never written,
 /// and records attempts whose supervisor was killed. Returns what was done, for people.
 pub fn settle(context: &Context) -> Result<Vec<String>> {
     let mut done = Vec::new();
@@ -50,7 +53,13 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
         context.store().load_for_writing()?;
         done.extend(restore::finish_cut_off(context)?);
         done.extend(adopt(context)?);
-        done.extend(record_lost(context)?);
+        done.extend(step::settle_lost(context)?);
+        let lost = record_lost(context)?;
+        if !lost.is_empty() {
+            // Their processes may have been running steps.
+            done.extend(step::settle_lost(context)?);
+        }
+        done.extend(lost);
         done.extend(end_lost_baselines(context)?);
     }
     for what in &done {

@@ -51,6 +51,7 @@ pub fn react(
             kept: Vec::new(),
             reposition: None,
             index_restored: false,
+            steps: Vec::new(),
         };
         let commits = (&safety.commit, &source.commit);
         restore_state_only(context, &prepared.lock, key, operation.clone(), commits)?;

@@ -58,7 +58,7 @@ pub enum CheckpointType {
     Operation,
 }
 
-/// Why a checkpoint was taken: `manual`, `initial`, `attempt`, `safety`, `manual_fix`, `crash`, or a caller's own word.
+/// Why a checkpoint was taken: `manual`, `initial`, `attempt`, `safety`, `manual_fix`, `crash`, `step`, or a caller's own word.
 pub mod trigger {
     /// By a person or a script.
     pub const MANUAL: &str = "manual";
@@ -72,6 +72,8 @@ pub mod trigger {
     pub const MANUAL_FIX: &str = "manual_fix";
     /// What was found after a killed attempt.
     pub const CRASH: &str = "crash";
+    /// Before an atomic step, or after one that completes a stage.
+    pub const STEP: &str = "step";
 }
 
 /// How much was captured.

@@ -10,6 +10,7 @@ use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
 use super::run::{AttemptOutcome, IterationStatus, ProcessId, RunKey, RunSpec, RunStatus};
 use super::snapshot::{Change, ObjectId};
+use super::step::{StepEnd, StepStart};
 use super::time::Timestamp;
 
 /// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
@@ -216,6 +217,33 @@ pub enum Payload {
         status: ManualFixStatus,
         /// What had changed.
         changes: Vec<Change>,
+    },
+    /// A named step begins.
+    StepStarted(Box<StepStart>),
+    /// The step's command runs.
+    StepChildStarted {
+        /// The step's name.
+        name: String,
+        /// Its process.
+        child: ProcessId,
+    },
+    /// The step's command is over.
+    StepEnded(StepEnd),
+    /// The command that takes a step's effect back is about to run.
+    StepCompensating {
+        /// The step's name.
+        name: String,
+        /// The `recover` that runs it.
+        supervisor: ProcessId,
+    },
+    /// The command that takes a step's effect back is over.
+    StepCompensated {
+        /// The step's name.
+        name: String,
+        /// Whether it succeeded.
+        succeeded: bool,
+        /// What it ended with; `None` if that is not known.
+        exit_code: Option<i32>,
     },
 }
 

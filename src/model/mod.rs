@@ -17,4 +17,5 @@ pub mod selector;
 pub mod snapshot;
 pub mod spec;
 pub mod state;
+pub mod step;
 pub mod time;

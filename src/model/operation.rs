@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::path::PathReason;
 use super::run::{IterationStatus, Run, RunStatus};
 use super::snapshot::ObjectId;
+use super::step::StepRef;
 use super::time::Timestamp;
 
 /// What was done.
@@ -146,6 +147,9 @@ pub struct Operation {
     /// Whether the index was put back too.
     #[serde(default)]
     pub index_restored: bool,
+    /// Steps that were done after the checkpoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepRef>,
 }
 
 /// A restore that can be undone, as the state keeps it.
@@ -173,6 +177,9 @@ pub struct UndoEntry {
     /// Whether it put another index in the place of the one it found.
     #[serde(default)]
     pub index_restored: bool,
+    /// Steps that were done after its checkpoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepRef>,
 }
 
 /// What a work tree held after the run last wrote it: later layers win.

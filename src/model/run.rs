@@ -10,6 +10,7 @@ use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
 use super::manual_fix::ManualFixSession;
 use super::snapshot::ObjectId;
+use super::step::Step;
 use super::time::Timestamp;
 
 pub use super::spec::{OnFailure, RunSpec};
@@ -325,6 +326,9 @@ pub struct Run {
     /// The `recover` that runs them before the first attempt, while it does.
     #[serde(default)]
     pub baseline_supervisor: Option<ProcessId>,
+    /// Its named steps, in the order in which they were last begun.
+    #[serde(default)]
+    pub steps: Vec<Step>,
 }
 
 impl Run {
@@ -364,6 +368,11 @@ impl Run {
     /// Whether a feedback loop failed before the first attempt already.
     pub fn failed_at_baseline(&self, name: &str) -> bool {
         self.baseline.as_ref().and_then(|results| results.get(name)).is_some_and(|result| !result.passed)
+    }
+
+    /// The step of this name.
+    pub fn step(&self, name: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.start.name == name)
     }
 
     /// What all attempts cost by the agent's records, in millionths of a US dollar.

@@ -10,6 +10,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::model::state::State;
+use crate::model::step::{StepEnd, StepStatus};
 use crate::model::time::Timestamp;
 
 /// A checkpoint with the events that it carries.
@@ -71,6 +72,7 @@ pub fn rebuild(left: Vec<Event>, recorded: Vec<Recorded>, now: Timestamp) -> Reb
     let mut events = merge(queues, same_numbers);
     number_checkpoints(&mut events);
     finish_complete_runs(&mut events, &touched, now);
+    end_open_steps(&mut events, &touched, now);
     Rebuilt { events, recovered }
 }
 
@@ -200,6 +202,25 @@ fn finish_complete_runs(events: &mut Vec<Event>, touched: &[RunKey], now: Timest
         let payload = Payload::RunStatusChanged { status: RunStatus::Complete, reason };
         let (run, source) = (Some(run.key.clone()), EventSource::Recover);
         events.push(Event { seq: 0, at: now, schema: EVENT_SCHEMA, run, source, payload });
+    }
+}
+
+/// How a step ended that was under way at its run's last checkpoint is not known: it is not done, and nothing is put
+/// back for it.
+fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
+    let state = fold(events);
+    for run in state.runs.iter().filter(|run| touched.contains(&run.key)) {
+        for step in run.steps.iter().filter(|step| step.status == StepStatus::Running) {
+            let payload = Payload::StepEnded(StepEnd {
+                name: step.start.name.clone(),
+                status: StepStatus::CutOff,
+                exit_code: None,
+                duration_ms: 0,
+                rolled_back: false,
+            });
+            let (run, source) = (Some(run.key.clone()), EventSource::Recover);
+            events.push(Event { seq: 0, at: now, schema: EVENT_SCHEMA, run, source, payload });
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict};
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
+use crate::model::step::Step;
 use crate::model::time::Timestamp;
 
 use super::settings::{OnRunFailure, RetentionSettings};
@@ -158,6 +159,8 @@ struct Protections<'a> {
     run_failed: bool,
     /// Age at which those of failed runs are protected no longer.
     failed_max_age: Option<Duration>,
+    /// Steps that are under way are put back to these if they fail.
+    steps: BTreeSet<&'a str>,
     now: Timestamp,
 }
 
@@ -176,6 +179,7 @@ impl<'a> Protections<'a> {
             good: open.and_then(|_| state.last_good(key)).map(|checkpoint| checkpoint.id.as_str()),
             run_failed: settings.on_failure == OnRunFailure::KeepAll && run.is_some_and(|run| failed(run.status)),
             failed_max_age: settings.scheduled_max_age,
+            steps: state.runs.iter().flat_map(|run| &run.steps).filter_map(Step::way_back).collect(),
             now,
         }
     }
@@ -192,6 +196,7 @@ impl<'a> Protections<'a> {
         protect(self.initial == Some(checkpoint.id.as_str()), "initial checkpoint of an open run");
         protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
         protect(self.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
+        protect(self.steps.contains(checkpoint.id.as_str()), "needed by a step under way");
         let age = self.now.since(checkpoint.created_at);
         protect(self.run_failed && self.failed_max_age.is_none_or(|max| age <= max), "the run failed");
         protect(checkpoint.created_at > self.now, "dated in the future");

@@ -58,6 +58,15 @@ pub enum Show {
     /// process group, because another one could not read from it; then Ctrl-C is the child's own affair, other signals
     /// and the deadline end the child alone, and its descendants are not looked after.
     Passthrough,
+    /// As [`Passthrough`](Self::Passthrough), but both on our stderr.
+    PassthroughStderr,
+}
+
+impl Show {
+    /// Whether the child has our own streams.
+    pub(crate) fn is_passthrough(self) -> bool {
+        matches!(self, Self::Passthrough | Self::PassthroughStderr)
+    }
 }
 
 /// A command and how to supervise it.
@@ -153,6 +162,22 @@ pub struct Exit {
     pub detached: bool,
     /// Why the log is incomplete: writing it failed. The child was not disturbed.
     pub log_error: Option<String>,
+}
+
+impl Exit {
+    /// What a shell would say: the exit code, 128 and the number for a signal, 127 or 126 for what was not started.
+    pub fn shell_code(&self) -> i32 {
+        if let Some(error) = &self.spawn_error {
+            return if error.kind == SpawnErrorKind::NotFound { 127 } else { 126 };
+        }
+        let number = self.signal.as_deref().map(signals::number_of);
+        match (self.exit_code, number, self.cancelled) {
+            (Some(0) | None, None, Some(signal)) => signal.exit_code(),
+            (Some(code), ..) => code,
+            (None, Some(number), _) => 128 + number,
+            (None, None, None) => 1,
+        }
+    }
 }
 
 /// Why a command could not be started.

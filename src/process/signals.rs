@@ -91,6 +91,12 @@ struct State {
     next_listener: u64,
 }
 
+/// The number of a signal that is named as [`Exit`](super::Exit) names it; 0 for a name that is none.
+pub(super) fn number_of(name: &str) -> i32 {
+    let plain = || name.strip_prefix("SIG").and_then(|number| number.parse().ok());
+    (1..=64).find(|number| low_level::signal_name(*number) == Some(name)).or_else(plain).unwrap_or(0)
+}
+
 impl Interrupts {
     /// Takes over the process's signals. Further calls give handles to the same.
     ///

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -43,7 +43,7 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
     for name in &spec.env_remove {
         command.env_remove(name);
     }
-    let passthrough = spec.show == Show::Passthrough;
+    let passthrough = spec.show.is_passthrough();
     command.stdin(match &spec.stdin {
         Some(_) => Stdio::piped(),
         None if passthrough => Stdio::inherit(),
@@ -51,6 +51,9 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
     });
     if !passthrough {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    if spec.show == Show::PassthroughStderr {
+        command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
     }
     let foreground = passthrough && spec.stdin.is_none() && io::stdin().is_terminal();
     if !foreground {

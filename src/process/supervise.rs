@@ -44,13 +44,13 @@ pub(super) fn supervise(
         return Ok(Exit { cancelled: Some(signal), ..Exit::default() });
     }
     let log = match &spec.log {
-        Some(path) if spec.show != Show::Passthrough => Some(BoundedLog::create(path, spec.log_limit)?),
+        Some(path) if !spec.show.is_passthrough() => Some(BoundedLog::create(path, spec.log_limit)?),
         _ => None,
     };
     let layout = match spec.show {
         Show::Live => Some(Layout::Same),
         Show::Stderr => Some(Layout::Stderr),
-        Show::Nothing | Show::Passthrough => None,
+        Show::Nothing | Show::Passthrough | Show::PassthroughStderr => None,
     };
     let screen = Screen::start(layout, wake)?;
 

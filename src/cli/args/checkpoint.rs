@@ -9,7 +9,7 @@ use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::selector::Selector;
 
 use super::restore::{CommitsArg, EditsArg};
-use super::values::{duration, size};
+use super::values::{STAGES, duration, size};
 
 /// Create, list, inspect, compare, restore, pin, prune and export checkpoints.
 #[derive(Args, Debug)]
@@ -74,7 +74,7 @@ pub struct CreateArgs {
     pub pin: bool,
 
     /// The lane's stage
-    #[arg(long, value_name = "S", value_parser = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr", "retry_attempt"], help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", value_parser = STAGES, help_heading = "Lane contract")]
     pub stage: Option<String>,
 
     /// The lane's status

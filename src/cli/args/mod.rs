@@ -10,6 +10,7 @@ mod inspect;
 mod manual_fix;
 mod restore;
 mod run;
+mod step;
 mod values;
 
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ pub use inspect::{
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
 pub use run::{OnFailureArg, ResumeArgs, RunArgs};
+pub use step::StepArgs;
 pub use values::{Wait, duration};
 
 /// The flight recorder and undo button for unattended coding runs.
@@ -160,6 +162,7 @@ pub enum Command {
     Attempt(AttemptArgs),
     /// Say why something failed, from its evidence; touches no state
     Classify(ClassifyArgs),
+    Step(StepArgs),
     /// Where the run stands and how to go on
     Status(StatusArgs),
     /// What has happened

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::model::time::parse_duration;
 
+/// The stages of the lane contract (C2).
+pub const STAGES: [&str; 5] = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr", "retry_attempt"];
+
 /// Reads `90`, `90s`, `10m`, `2h`, `7d`, `500ms`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())

@@ -24,7 +24,7 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     for (event, line) in first(context, args)? {
         let value: Value = serde_json::from_str(&line)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
-        text.push_str(&told(&event, value["type"].as_str().unwrap_or_default()));
+        text.push_str(&told(&event, &value));
         documents.push(value);
     }
     if documents.is_empty() {
@@ -33,10 +33,13 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     Ok(Reply::new(json!({"events": documents}), text))
 }
 
-/// An event for people.
-fn told(event: &Event, kind: &str) -> String {
+/// An event for people; `value` is its line.
+fn told(event: &Event, value: &Value) -> String {
+    let kind = value["type"].as_str().unwrap_or_default();
     let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&run))
+    // Steps have names.
+    let name = value["payload"]["name"].as_str().map(|name| format!(" {name}")).unwrap_or_default();
+    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&(run + &name)))
 }
 
 /// The events that are there, as far as they are asked for.
@@ -106,7 +109,7 @@ fn tell(events: &[(Event, String)]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (event, line) in events {
         let value: Value = serde_json::from_str(line)?;
-        out.write_all(told(event, value["type"].as_str().unwrap_or_default()).as_bytes())?;
+        out.write_all(told(event, &value).as_bytes())?;
     }
     out.flush()
 }

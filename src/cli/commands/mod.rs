@@ -9,6 +9,7 @@ mod report;
 mod restore;
 mod run;
 mod status;
+mod step;
 
 use crate::engine::{Context, Result};
 
@@ -54,6 +55,7 @@ pub fn name(command: &Command) -> &'static str {
             AttemptCommand::List => "attempt list",
         },
         Command::Classify(_) => "classify",
+        Command::Step(_) => "step",
         Command::Status(_) => "status",
         Command::Log(_) => "log",
         Command::Report(_) => "report",
@@ -68,7 +70,7 @@ pub fn name(command: &Command) -> &'static str {
 /// Whether a command runs children or waits, so that signals are its own to handle.
 pub fn supervises(command: &Command) -> bool {
     match command {
-        Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) => true,
+        Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) | Command::Step(_) => true,
         Command::Status(args) => args.watch,
         Command::Log(args) => args.follow,
         Command::ManualFix(args) => !matches!(
@@ -101,6 +103,7 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
         Command::RetryStatus(args) => inspect::retry_status(context, args),
         Command::Attempt(args) => attempt::execute(context, args, ui),
         Command::Classify(args) => attempt::classify(context, args),
+        Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => report::report(context, args, ui),

@@ -9,6 +9,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::restore_plan::Edits;
 
 use super::super::args::{CommitsArg, EditsArg, RollbackArgs, UndoArgs};
+use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::ui::Reply;
 
@@ -36,11 +37,15 @@ pub fn edits(arg: EditsArg) -> Edits {
 pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
     let key = restore.run.as_ref().map(|run| &run.key);
     let lane = render::lane(context, key, &[context.hint_command(key, &["resume"])])?;
-    let text = render::restore_text(restore, context.dry_run()) + &lane.prompt;
+    let text = render::restore_text(restore, context.dry_run())
+        + &render::crossed_text(&restore.result, context.dry_run())
+        + &lane.prompt;
     let mut document = render::restore(context, restore);
     document.insert("current_stage".to_owned(), lane.stage.into());
     document.insert("checkpoint_path".to_owned(), lane.path.into());
-    Ok(Reply::new(Value::Object(document), text))
+    // What was to be taken back outside the work tree and was not.
+    let exit = if restore.result.success { ExitCode::Done } else { ExitCode::Partial };
+    Ok(Reply::new(Value::Object(document), text).exit(exit))
 }
 
 /// `recover rollback`.

@@ -2,10 +2,12 @@
 
 mod documents;
 mod lane;
+mod steps;
 mod tables;
 
 pub use documents::{iterations, restore, retry, run, wait_fields};
 pub use lane::{Lane, lane};
+pub use steps::crossed_text;
 pub use tables::{
     actions, attempts_text, checkpoint_text, checkpoints_table, conditions_text, iterations_text, prune_text,
     restore_text, retry_text, status_text, when,

@@ -14,6 +14,7 @@ use crate::model::run::{AttemptOutcome, Run};
 use crate::model::time::Timestamp;
 
 use super::super::ui::{Ui, escape};
+use super::steps::fill_steps;
 
 /// "3 minutes ago", "in 4 seconds".
 pub fn when(at: Timestamp, now: Timestamp) -> String {
@@ -312,6 +313,11 @@ pub fn status_text(ui: &Ui, status: &crate::engine::status::Status, now: Timesta
     text.push_str(&retry_text(&status.retry, now));
     if !run.iterations.is_empty() {
         let _ = write!(text, "\n{}", iterations_text(ui, run));
+    }
+    if !run.steps.is_empty() {
+        let mut table = table(ui, &["STEP", "STATUS", "RUNS", "ENDED", "RESULT"]);
+        fill_steps(&mut table, run, now);
+        let _ = write!(text, "\n{}", finish(&table));
     }
     text
 }

@@ -18,6 +18,7 @@ use crate::model::operation::{HeadMove, Operation, Scope};
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
+use crate::model::step::StepRef;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -43,8 +44,13 @@ pub struct CarryOut {
     pub on_top: bool,
 }
 
-/// Safety checkpoint, journal, files, memory, HEAD, index, event.
-pub fn carry_out(context: &Context, request: &RestoreRequest, planned: Planned) -> Result<Restore> {
+/// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
+pub fn carry_out(
+    context: &Context,
+    request: &RestoreRequest,
+    planned: Planned,
+    steps: Vec<StepRef>,
+) -> Result<Restore> {
     let repo = context.repo()?;
     let mut ledger = context.store().lock()?;
     let (key, created) = match &request.run {
@@ -85,6 +91,7 @@ pub fn carry_out(context: &Context, request: &RestoreRequest, planned: Planned) 
         kept: result.kept.clone(),
         reposition: request.reposition.clone(),
         index_restored: planned.index,
+        steps,
     };
     let on_top = planned.head == HeadPlan::Revert && !request.restore_index;
     let journal = RestoreJournal {

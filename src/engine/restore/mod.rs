@@ -10,15 +10,18 @@ mod plan;
 
 use serde::Serialize;
 
+use crate::git::WorktreeLock;
 use crate::model::checkpoint::StorageType;
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::model::step::StepStatus;
 use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::step::{Compensated, CrossedStep, Crossing, compensate, is_above};
 use super::verify::doubt;
 use super::{checkpoint, settle};
 
@@ -73,6 +76,24 @@ pub struct RestoreResult {
     pub head: HeadMove,
     /// Whether what was written was read again and found to be the checkpoint's.
     pub verified: bool,
+    /// Steps that it went back past while their effects outside the work tree stayed.
+    pub crossed: Vec<CrossedStep>,
+    /// Steps whose effects were taken back, in that order.
+    pub compensated: Vec<Compensated>,
+}
+
+impl RestoreResult {
+    /// Tells of the steps that were gone back past; `compensated` are those whose effects were taken back, or would be.
+    fn tell(&mut self, crossing: &Crossing, compensated: Vec<Compensated>) {
+        self.crossed = crossing.crossed();
+        for failed in compensated.iter().filter(|one| one.succeeded == Some(false)) {
+            let code = failed.compensate_exit_code.unwrap_or(1);
+            let reason = format!("its compensation ended with {code}");
+            self.crossed.push(CrossedStep { step: failed.step.clone(), reason });
+            self.success = false;
+        }
+        self.compensated = compensated;
+    }
 }
 
 /// A restore that was planned or done.
@@ -116,20 +137,36 @@ fn restore_chosen(
     }
     let lock = checkpoint::lock(context)?;
     let state = settle::load_settled(context)?;
-    refuse_live_attempt(context, &state)?;
+    refuse_live(context, &state)?;
     let request = request(&state)?;
     let planned = plan::plan(context, lock, &state, &request)?;
+    let crossing = Crossing::of(context, &state, &request);
     let run = || request.run.as_ref().and_then(|key| state.run(key)).cloned();
     let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)));
-    let changes = !planned.is_empty() || moves;
+    let changes = !planned.is_empty() || moves || crossing.compensates();
     if context.dry_run() || !changes {
-        return Ok(Restore { changed: changes, result: planned.result(None, !context.dry_run()), run: run() });
+        let mut result = planned.result(None, !context.dry_run());
+        result.tell(&crossing, crossing.planned());
+        return Ok(Restore { changed: changes, result, run: run() });
     }
-    carry_out::carry_out(context, &request, planned)
+    let mut restore = carry_out::carry_out(context, &request, planned, crossing.refs())?;
+    let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
+    restore.result.tell(&crossing, compensated);
+    Ok(restore)
 }
 
-/// While an attempt of a live `recover run` is under way in this work tree, nothing is put back under it.
-fn refuse_live_attempt(context: &Context, state: &State) -> Result<()> {
+/// Puts back what a step has changed that was to be all or nothing: that is part of the step, whoever else is at work.
+pub fn put_back_unasked(context: &Context, lock: WorktreeLock, request: &RestoreRequest) -> Result<Restore> {
+    let state = context.load()?.state;
+    let planned = plan::plan(context, lock, &state, request)?;
+    if planned.is_empty() {
+        return Ok(Restore { changed: false, result: planned.result(None, true), run: None });
+    }
+    carry_out::carry_out(context, request, planned, Vec::new())
+}
+
+/// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is put back under it.
+fn refuse_live(context: &Context, state: &State) -> Result<()> {
     let own = std::process::id();
     let worktree = context.worktree_name();
     for run in state.runs_of(&worktree) {
@@ -138,6 +175,18 @@ fn refuse_live_attempt(context: &Context, state: &State) -> Result<()> {
             let message = format!("an attempt of run {} is under way (pid {})", run.key, supervisor.pid);
             return Err(Error::new(ErrorKind::Locked, message)
                 .hint(format!("wait for it, or stop it first: kill -INT {}", supervisor.pid)));
+        }
+    }
+    for run in &state.runs {
+        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
+        let mut live = here.filter(|step| step.status == StepStatus::Running);
+        // What a step's own command does is the step's affair.
+        if let Some(step) = live.find(|step| !is_above(context, &run.key, &step.start.name)) {
+            let (name, pid) = (&step.start.name, step.start.supervisor.pid);
+            let message = format!("step '{name}' of run {} is under way (pid {pid})", run.key);
+            return Err(
+                Error::new(ErrorKind::Locked, message).hint(format!("wait for it, or stop it first: kill -INT {pid}"))
+            );
         }
     }
     Ok(())

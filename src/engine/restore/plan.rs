@@ -82,6 +82,8 @@ impl Planned {
             kept: self.files.kept.clone(),
             head: HeadMove { before, after },
             verified,
+            crossed: Vec::new(),
+            compensated: Vec::new(),
         }
     }
 }

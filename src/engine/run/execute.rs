@@ -16,6 +16,7 @@ use crate::store::NewEvent;
 use super::super::attempt::{Begin, Ending, Started};
 use super::super::context::Context;
 use super::super::error::{Error, Result};
+use super::super::step::settle_lost;
 use super::feedback::{LoopSetting, evidence_of, identity, loops_of, run_loops};
 use super::{DriveOptions, millis};
 
@@ -64,6 +65,10 @@ pub fn execute(
         .run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
         .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+    // What an atomic step left that was killed within the attempt is no part of its result.
+    if let Err(error) = settle_lost(context) {
+        tracing::warn!(%error, "a step of the attempt was cut off and is not settled");
+    }
     if exit.leaked {
         tracing::warn!("processes of the attempt outlived it and were ended");
     }

@@ -134,7 +134,7 @@ fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>
         deadline: deadline_of(feedback),
         grace: context.settings().runner.grace,
         // A loop's output is not the answer of the command that runs it.
-        show: if setting.show == Show::Passthrough { Show::Stderr } else { setting.show },
+        show: if setting.show.is_passthrough() { Show::Stderr } else { setting.show },
         env_set: setting.env.to_vec(),
         log: Some(setting.log_dir.join(format!("{name}{which}.log"))),
         log_limit: context.settings().run.log_limit,

@@ -1,6 +1,7 @@
 //! One event more: the fold's step.
 
 mod attempts;
+mod steps;
 
 use std::collections::BTreeMap;
 
@@ -45,6 +46,7 @@ impl State {
         }
         if let Some(run) = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key)) {
             apply_to_run(run, event);
+            steps::apply(run, event, self.last_checkpoint_seq);
             run.last_seq = event.seq;
         }
     }
@@ -98,6 +100,7 @@ impl State {
             position,
             head: operation.head.clone(),
             index_restored: operation.index_restored,
+            steps: operation.steps.clone(),
         };
         match operation.kind {
             OperationKind::Undo => worktree.redo.push(entry),
@@ -107,6 +110,7 @@ impl State {
                 worktree.redo.clear();
             }
         }
+        steps::crossed(self, operation, &taken_back.map(|entry| entry.steps).unwrap_or_default());
     }
 }
 
@@ -153,6 +157,7 @@ fn new_run(
         manual_fix: None,
         baseline: None,
         baseline_supervisor: None,
+        steps: Vec::new(),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{Operation, OperationKind, Scope};
 use crate::model::run::AttemptOutcome;
+use crate::model::step::{StepEnd, StepStatus};
 use crate::model::time::Timestamp;
 
 use super::data::AttemptRef;
@@ -38,6 +39,8 @@ pub enum MomentKind {
     Undo,
     /// A person fixed something.
     ManualFix,
+    /// A named step ended, or its effect was taken back.
+    Step,
 }
 
 /// Something that happened.
@@ -148,6 +151,15 @@ impl Moment {
     }
 }
 
+fn step_title(end: &StepEnd) -> String {
+    let found = match end.status {
+        StepStatus::CutOff => "cut off",
+        status => status.as_str(),
+    };
+    let back = if end.rolled_back { ", its files put back" } else { "" };
+    format!("Step {} {found}{back}", words::line(&end.name))
+}
+
 fn moments_of(event: &Event) -> Vec<Moment> {
     let new = |kind, title: String, detail| vec![Moment::new(event.at, kind, title, detail)];
     match &event.payload {
@@ -208,7 +220,15 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             let files = words::count(changes.len(), "file");
             new(MomentKind::ManualFix, format!("Manual fix {how}"), Some(format!("{files} changed")))
         }
+        Payload::StepEnded(end) => new(MomentKind::Step, step_title(end), None),
+        Payload::StepCompensated { name, succeeded, .. } => {
+            let found = if *succeeded { "taken back" } else { "not taken back" };
+            new(MomentKind::Step, format!("Effect of step {} {found}", words::line(name)), None)
+        }
         Payload::AttemptStarted { .. }
+        | Payload::StepStarted(_)
+        | Payload::StepChildStarted { .. }
+        | Payload::StepCompensating { .. }
         | Payload::BaselineStarted { .. }
         | Payload::ChildStarted { .. }
         | Payload::RunSpecChanged { .. }

@@ -54,6 +54,7 @@ fn kind(kind: MomentKind) -> &'static str {
         MomentKind::Decision => "decision",
         MomentKind::Park => "park",
         MomentKind::Checkpoint => "checkpoint",
+        MomentKind::Step => "step",
         MomentKind::Rollback => "rollback",
         MomentKind::Undo => "undo",
         MomentKind::ManualFix => "fix",

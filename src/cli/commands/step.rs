@@ -1,0 +1,132 @@
+//! `step`.
+
+use serde_json::json;
+
+use crate::engine::step::{Notice, StepReport, StepRequest, step as run_once};
+use crate::engine::{Context, Result};
+use crate::model::step::{Step, StepStatus};
+use crate::process::Show;
+
+use super::super::args::StepArgs;
+use super::super::exit::ExitCode;
+use super::super::ui::{Reply, Ui};
+
+/// `recover step`.
+pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
+    let request = StepRequest {
+        name: args.name.clone(),
+        command: args.command.clone(),
+        stage: args.stage.clone(),
+        atomic: args.atomic,
+        intent: args.intent.clone(),
+        paths: args.path.clone(),
+        compensate: args.compensate.clone(),
+        // With --json our stdout belongs to the document.
+        show: if ui.json { Show::PassthroughStderr } else { Show::Passthrough },
+    };
+    let report = run_once(context, &request, &|notice| say(notice, &request, ui))?;
+    if context.dry_run() {
+        return Ok(planned(&request, &report));
+    }
+    told(&request, &report, ui);
+    let exit = match report.exit_code {
+        Some(code) if code != 0 => ExitCode::other(code),
+        _ if report.stage_error.is_some() => ExitCode::Partial,
+        _ => ExitCode::Done,
+    };
+    Ok(Reply::new(document(&report), "").exit(exit))
+}
+
+fn document(report: &StepReport) -> serde_json::Value {
+    json!({
+        "changed": report.executed,
+        "step": report.step,
+        "executed": report.executed,
+        "exit_code": report.exit_code,
+        "checkpoint_id": report.checkpoint_id,
+        "rolled_back": report.rolled_back.is_some(),
+    })
+}
+
+/// What comes before the command's own output. Our stdout is the command's: all of it goes to stderr.
+fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
+    let name = &request.name;
+    match notice {
+        Notice::Waiting(holder) => ui.note(&format!("step '{name}': waiting for {holder}")),
+        Notice::Skipped(step) => {
+            ui.note(&format!("step '{name}' is done since {}: skipped", at(step)));
+            if step.start.command != request.command {
+                ui.note(&format!("  what was run: {}", line(&step.start.command)));
+            }
+            if step.crossed {
+                ui.note("  a restore went back to before it, and its effect outside the work tree stayed");
+            }
+        }
+        Notice::CutOff(step) => {
+            let put_back = if step.rolled_back { " The files it covers were put back as they were." } else { "" };
+            Ui::warn(&format!(
+                "step '{name}' was begun at {} and cut off: {}\n  How far it got is not known.{put_back} It runs again \
+                 now, and side effects that it had already may be repeated.",
+                step.started_at,
+                line(&step.start.command)
+            ));
+        }
+    }
+}
+
+fn at(step: &Step) -> String {
+    step.ended_at.unwrap_or(step.started_at).to_string()
+}
+
+fn line(command: &[String]) -> String {
+    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
+}
+
+/// What comes after it.
+fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
+    let name = &request.name;
+    if let Some(error) = &report.spawn_error {
+        Ui::warn(&format!("step '{name}' could not be started: {error}"));
+    }
+    match report.rolled_back {
+        Some(0) => ui.note(&format!("step '{name}' failed: the files it covers are as they were")),
+        Some(paths) => ui.note(&format!(
+            "step '{name}' failed: {paths} path(s) were put back as they were (recover undo brings its changes back)"
+        )),
+        None => {}
+    }
+    if let Some(error) = &report.stage_error {
+        Ui::warn(&format!("step '{name}' is done, but the checkpoint of its stage was not taken: {error}"));
+    }
+}
+
+fn planned(request: &StepRequest, report: &StepReport) -> Reply {
+    let name = crate::policy::visible::escape(&request.name);
+    let status = report.step.as_ref().map(|step| step.status);
+    let (would, mut text) = match status {
+        Some(StepStatus::Done) => ("skip", format!("Step '{name}' is done: it would be skipped.\n")),
+        Some(StepStatus::Running) => {
+            ("wait", format!("Step '{name}' is under way: would wait for it, and run it only if it fails.\n"))
+        }
+        Some(StepStatus::CutOff) => ("run", format!("Step '{name}' was cut off. Would run it again: ")),
+        _ => ("run", "Would run: ".to_owned()),
+    };
+    if would == "run" {
+        text.push_str(&format!("{}\n", line(&request.command)));
+        if request.atomic {
+            let covered = if request.paths.is_empty() { "the whole work tree".into() } else { request.paths.join(" ") };
+            text.push_str(&format!("Unless it succeeds, would put back: {covered}\n"));
+        }
+    }
+    let mut document = document(report);
+    document["plan"] = json!({
+        "would": would,
+        "command": request.command,
+        "stage": request.stage,
+        "atomic": request.atomic,
+        "intent": request.intent,
+        "paths": request.paths,
+        "compensate": request.compensate,
+    });
+    Reply::new(document, text)
+}

@@ -1,0 +1,330 @@
+//! `recover step`: a named command that is run once in a run, lane by lane (C4), all or nothing where that is asked for
+//! (S6), with a way to take its effect back (S12).
+//!
+//! A step is supervised as an attempt is: what it is and who runs it is in the ledger before its command is started, so
+//! that a kill is noticed by whoever comes next. An atomic step is a checkpoint before the command and, unless that
+//! succeeds, an ordinary restore of the covered files.
+
+mod compensate;
+mod lost;
+mod turn;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
+use crate::model::event::Payload;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
+use crate::policy::selection::Selection;
+use crate::process::{Exit, Program, Show, Supervised, own_id};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::attempt::run_of;
+use super::checkpoint::{self, Request};
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::run::{identity, millis};
+use super::{select, settle};
+
+use lost::put_back;
+use turn::Turn;
+
+pub use compensate::{Compensated, CrossedStep, Crossing, compensate};
+pub use lost::{assume_cut_off, refuse_cut_off, settle_lost, unfinished};
+pub use turn::is_above;
+
+/// What to run once.
+#[derive(Clone, Debug)]
+pub struct StepRequest {
+    /// Its name.
+    pub name: String,
+    /// The command.
+    pub command: Vec<String>,
+    /// The lane's stage whose checkpoint follows.
+    pub stage: Option<String>,
+    /// Put the covered files back unless it succeeds.
+    pub atomic: bool,
+    /// What it is about to do.
+    pub intent: Option<String>,
+    /// What it covers (globs); empty for the whole work tree.
+    pub paths: Vec<String>,
+    /// The shell command that takes its effect outside the work tree back.
+    pub compensate: Option<String>,
+    /// Where the command's output goes.
+    pub show: Show,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct StepReport {
+    /// The step; `None` in a dry run of one that was never begun.
+    pub step: Option<ToldStep>,
+    /// Whether the command was run.
+    pub executed: bool,
+    /// What the command ended with, as a shell says it.
+    pub exit_code: Option<i32>,
+    /// The checkpoint of its stage, else the one before it.
+    pub checkpoint_id: Option<String>,
+    /// How many paths were put back; `None` where nothing had to be.
+    pub rolled_back: Option<usize>,
+    /// Why the checkpoint of its stage could not be taken.
+    pub stage_error: Option<String>,
+    /// Why the command could not be started.
+    pub spawn_error: Option<String>,
+}
+
+/// Something to say before the command's own output.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// Another process runs it.
+    Waiting(String),
+    /// It is done and is not run again.
+    Skipped(Box<Step>),
+    /// An earlier execution was cut off.
+    CutOff(Box<Step>),
+}
+
+/// Refuses what cannot be a step.
+pub fn check(request: &StepRequest) -> Result<()> {
+    if let Some(problem) = name_problem(&request.name) {
+        let shown = crate::policy::visible::escape(&request.name);
+        return Err(Error::new(ErrorKind::Usage, format!("the step's name '{shown}' {problem}"))
+            .hint("a short printable name: recover step migrate -- CMD"));
+    }
+    Selection::globs(&request.paths)
+        .map(drop)
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")).hint("quote it: --path 'src/**'"))
+}
+
+/// Runs it, unless it is done. `notice` says what has to be said before.
+pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) -> Result<StepReport> {
+    check(request)?;
+    if context.dry_run() {
+        return preview(context, request);
+    }
+    if request.atomic {
+        context.check_safe_mode("putting files back after a step that fails")?;
+    }
+    settle::settle(context)?;
+    let key = run_for(context)?;
+    let turn = Turn::take(context, &key, &request.name, notice)?;
+    // Whoever had the turn before may have been killed.
+    settle::settle(context)?;
+    let run = run_of(&context.load()?.state, &key)?;
+    let report = match run.step(&request.name) {
+        Some(step) if step.status == StepStatus::Done => {
+            notice(&Notice::Skipped(Box::new(step.clone())));
+            skipped(context, &key, request)?
+        }
+        earlier => {
+            if let Some(step) = earlier.filter(|step| step.status == StepStatus::CutOff) {
+                notice(&Notice::CutOff(Box::new(step.clone())));
+            }
+            execute(context, &key, request, &turn)?
+        }
+    };
+    drop(turn);
+    Ok(report)
+}
+
+/// The run that the step belongs to; made where there is none.
+fn run_for(context: &Context) -> Result<RunKey> {
+    let mut ledger = context.store().lock()?;
+    let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
+    if !events.is_empty() {
+        ledger.append(context.clock.now(), events)?;
+        write_views(&ledger, Some(&key))?;
+    }
+    Ok(key)
+}
+
+/// A step that is done. The kill may have come before its stage's checkpoint: that is taken now.
+fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepReport> {
+    let state = context.load()?.state;
+    let mut report = report_of(&state, key, &request.name, None)?;
+    let step = run_of(&state, key)?.step(&request.name).cloned();
+    if let Some(step) = step.filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
+    {
+        report.checkpoint_id = Some(take_stage(context, key, &step.start)?.id);
+    }
+    Ok(report)
+}
+
+fn execute(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) -> Result<StepReport> {
+    let start = begin(context, key, request)?;
+    let mut supervised = supervised(context, key, request, turn)?;
+    supervised.show = request.show;
+    let exit = supervised
+        .run(&context.interrupts, |child| {
+            let payload = Payload::StepChildStarted { name: start.name.clone(), child: child.clone() };
+            record(context, key, payload).map_err(std::io::Error::other)
+        })
+        .map_err(|error| Error::io(format!("cannot run {}", request.command.join(" ")), error));
+    let (exit, failure) = match exit {
+        Ok(exit) => (exit, None),
+        Err(error) => (Exit { exit_code: Some(1), ..Exit::default() }, Some(error)),
+    };
+    if exit.leaked {
+        tracing::warn!("processes of the step outlived it and were ended");
+    }
+    let ended = end(context, key, &start, &exit)?;
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(ended),
+    }
+}
+
+/// Records what the step is, before anything of it is done; for an atomic one takes the checkpoint to go back to.
+fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepStart> {
+    let mut start = StepStart {
+        name: request.name.clone(),
+        command: request.command.clone(),
+        cwd: context.cwd().to_string_lossy().into_owned(),
+        worktree: context.worktree_name(),
+        stage: request.stage.clone(),
+        atomic: None,
+        compensate: request.compensate.clone(),
+        supervisor: own_id(),
+    };
+    let prepared = if request.atomic { Some(checkpoint::prepare(context, &BTreeSet::new())?) } else { None };
+    let mut ledger = context.store().lock()?;
+    let now = context.clock.now();
+    if let Some(prepared) = &prepared {
+        if prepared.capture.partial {
+            let paths = prepared.capture.manifest.skipped.clone();
+            let message = "not everything could be captured: a step that fails could not be taken back in full";
+            return Err(Error::new(ErrorKind::Partial, message)
+                .paths(paths)
+                .hint("make these paths readable, or leave them out: [checkpoint] exclude"));
+        }
+        let about = request.intent.as_deref().map(|intent| format!(": {intent}")).unwrap_or_default();
+        let before = Request {
+            description: format!("Before step {}{about}", request.name),
+            trigger: trigger::STEP.to_owned(),
+            kind: CheckpointType::Operation,
+            ..Request::default()
+        };
+        let before = checkpoint::record(context, &ledger, key, prepared, before)?;
+        ledger.append(now, vec![checkpoint::event(&before)])?;
+        start.atomic =
+            Some(Atomic { intent: request.intent.clone(), paths: request.paths.clone(), checkpoint_id: before.id });
+    }
+    ledger.append(now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
+    write_views(&ledger, Some(key))?;
+    Ok(start)
+}
+
+fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    Ok(write_views(&ledger, Some(key))?)
+}
+
+fn supervised(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) -> Result<Supervised> {
+    let argv = request.command.iter().map(OsString::from).collect();
+    let mut supervised = Supervised::new(Program::Argv(argv), context.cwd());
+    supervised.env_set = variables(context, key, &request.name)?;
+    supervised.env_set.push(turn.variable(context));
+    supervised.grace = context.settings().runner.grace;
+    Ok(supervised)
+}
+
+/// What a step's commands get to know.
+fn variables(context: &Context, key: &RunKey, name: &str) -> Result<Vec<(OsString, OsString)>> {
+    let run = run_of(&context.load()?.state, key)?;
+    let mut all = identity(&run, run.current_iteration, None);
+    for (variable, value) in [("RECOVER_PHASE", &*key.phase), ("RECOVER_LANE", &*key.lane), ("RECOVER_STEP", name)] {
+        all.push((variable.into(), value.into()));
+    }
+    Ok(all)
+}
+
+/// The end: the covered files first unless it succeeded, then the event, then the stage's checkpoint.
+fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Result<StepReport> {
+    let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
+    let rolled_back = if succeeded { None } else { put_back(context, key, start)? };
+    let code = exit.shell_code();
+    let end = StepEnd {
+        name: start.name.clone(),
+        status: if succeeded { StepStatus::Done } else { StepStatus::Failed },
+        exit_code: Some(code),
+        duration_ms: millis(exit.duration),
+        rolled_back: rolled_back.is_some(),
+    };
+    record(context, key, Payload::StepEnded(end))?;
+    let stage = if succeeded && start.stage.is_some() { Some(take_stage(context, key, start)) } else { None };
+    let mut report = report_of(&context.load()?.state, key, &start.name, Some(code))?;
+    report.rolled_back = rolled_back;
+    report.stage_error = stage.and_then(Result::err).map(|error| error.to_string());
+    report.spawn_error = exit.spawn_error.as_ref().map(|error| error.message.clone());
+    Ok(report)
+}
+
+/// The checkpoint of the lane's stage that the step completes.
+fn take_stage(context: &Context, key: &RunKey, start: &StepStart) -> Result<Checkpoint> {
+    let request = Request {
+        description: format!("After step {}", start.name),
+        trigger: trigger::STEP.to_owned(),
+        lane_fields: LaneFields {
+            stage: start.stage.clone(),
+            status: Some("complete".to_owned()),
+            ..LaneFields::default()
+        },
+        ..Request::default()
+    };
+    // Much may have happened while the command ran.
+    settle::settle(context)?;
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let mut ledger = context.store().lock()?;
+    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
+    write_views(&ledger, Some(key))?;
+    Ok(taken)
+}
+
+/// The stage's checkpoint that came after the step.
+fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<String> {
+    let of_stage =
+        |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage == step.start.stage && !step.is_after(checkpoint.seq);
+    let ended = step.start.stage.is_some() && step.status == StepStatus::Done;
+    state.checkpoints_of(key).rfind(of_stage).filter(|_| ended).map(|checkpoint| checkpoint.id.clone())
+}
+
+/// What there is to tell of it; `exit_code` where its command was run.
+fn report_of(state: &State, key: &RunKey, name: &str, exit_code: Option<i32>) -> Result<StepReport> {
+    let run = run_of(state, key)?;
+    let step = run.step(name);
+    let before = step.and_then(|step| step.start.atomic.as_ref()).map(|atomic| atomic.checkpoint_id.clone());
+    Ok(StepReport {
+        step: step.map(|step| step.told(key)),
+        executed: exit_code.is_some(),
+        exit_code,
+        checkpoint_id: step.and_then(|step| stage_checkpoint(state, key, step)).or(before),
+        rolled_back: None,
+        stage_error: None,
+        spawn_error: None,
+    })
+}
+
+/// What would happen.
+fn preview(context: &Context, request: &StepRequest) -> Result<StepReport> {
+    let state = settle::load_settled(context)?;
+    let run = match select::find(context, &state) {
+        Err(error) if error.kind != ErrorKind::RunNotFound => return Err(error),
+        // An ended run that nobody names gets no more steps: a new one would be made.
+        found => found.ok().flatten().filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
+    };
+    let step = run.and_then(|run| run.step(&request.name).map(|step| step.told(&run.key)));
+    Ok(StepReport {
+        step,
+        executed: false,
+        exit_code: None,
+        checkpoint_id: None,
+        rolled_back: None,
+        stage_error: None,
+        spawn_error: None,
+    })
+}

@@ -1,0 +1,163 @@
+//! Steps whose `recover` was killed: what is left of their processes is ended, the files of an atomic one are put back,
+//! and how far the command got counts as not known.
+
+use std::time::Duration;
+
+use crate::durable::FileLock;
+use crate::git::WorktreeLock;
+use crate::model::event::Payload;
+use crate::model::operation::{OperationKind, Scope};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::model::step::{Step, StepEnd, StepStart, StepStatus};
+use crate::policy::restore_plan::Edits;
+use crate::process::{end_children_of, end_group, is_alive};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::super::context::Context;
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::lost::assume;
+use super::super::restore::{Commits, RestoreRequest, put_back_unasked};
+use super::super::run::millis;
+
+/// How long processes of a lost step may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+fn is_lost(step: &Step) -> bool {
+    step.status == StepStatus::Running && !is_alive(&step.start.supervisor)
+}
+
+/// Whether the `recover` that was taking the step's effect back is gone.
+fn is_lost_compensation(step: &Step) -> bool {
+    step.compensating.as_ref().is_some_and(|supervisor| !is_alive(supervisor))
+}
+
+/// Steps of this work tree that were cut off one way or the other.
+fn lost_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
+    let worktree = context.worktree_name();
+    let of_run = |run: &Run| -> Vec<(RunKey, Step)> {
+        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
+        let lost = here.filter(|step| is_lost(step) || is_lost_compensation(step));
+        lost.map(|step| (run.key.clone(), step.clone())).collect()
+    };
+    state.runs.iter().flat_map(of_run).collect()
+}
+
+/// An atomic step of this work tree that was cut off and whose files still wait to be put back.
+pub fn unfinished(context: &Context) -> Result<Option<String>> {
+    let lost = lost_here(context, &context.load()?.state);
+    let atomic = lost.into_iter().find(|(_, step)| is_lost(step) && step.start.atomic.is_some());
+    Ok(atomic.map(|(_, step)| format!("atomic step '{}'", step.start.name)))
+}
+
+/// Refuses to look at a work tree that an atomic step left in between (exit 16).
+pub fn refuse_cut_off(context: &Context) -> Result<()> {
+    match unfinished(context)? {
+        None => Ok(()),
+        Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
+            .hint(context.hint_command(None, &["doctor", "--repair"]))),
+    }
+}
+
+/// Applies to the state in memory that steps were cut off, for commands that write nothing.
+pub fn assume_cut_off(context: &Context, state: &mut State) {
+    let now = context.clock.now();
+    let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
+    let lost: Vec<_> = all.filter(|(_, step)| is_lost(step)).map(|(key, step)| (key, step.clone())).collect();
+    for (key, step) in lost {
+        assume(state, now, NewEvent::about(&key, ended(context, &step, false)));
+    }
+}
+
+fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
+    Payload::StepEnded(StepEnd {
+        name: step.start.name.clone(),
+        status: StepStatus::CutOff,
+        exit_code: None,
+        duration_ms: millis(context.clock.now().since(step.started_at)),
+        rolled_back,
+    })
+}
+
+/// Deals with the steps of this work tree that were cut off. Returns what was done.
+pub fn settle_lost(context: &Context) -> Result<Vec<String>> {
+    if lost_here(context, &context.load()?.state).is_empty() {
+        return Ok(Vec::new());
+    }
+    // One process does so at a time, to the last event of it: what another one does next is not part of the step.
+    let _settling = FileLock::acquire(&context.store().private_dir().join("steps.lock"), context.lock_timeout())?;
+    let mut done = Vec::new();
+    for (key, step) in lost_here(context, &context.load()?.state) {
+        done.push(if is_lost(&step) { cut_off(context, &key, &step)? } else { stopped(context, &key, &step)? });
+    }
+    Ok(done)
+}
+
+fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
+    let failed = |error| Error::io("cannot look for the lost step's processes", error);
+    if let Some(child) = &step.child {
+        let ended = end_group(child, GRACE).map_err(failed)?;
+        tracing::debug!(?ended, pid = child.pid, "processes of a lost step");
+    }
+    let ended_others = end_children_of(&step.start.supervisor, GRACE).map_err(failed)?;
+    tracing::debug!(?ended_others, "other processes of a lost step");
+    let name = &step.start.name;
+    let put_back = match put_back(context, key, &step.start) {
+        // Nothing will ever bring them back: that must not hold up everything else.
+        Err(error) if matches!(error.kind, ErrorKind::NoCheckpoint | ErrorKind::Corrupt) => {
+            tracing::warn!(%error, "step '{name}' was cut off, and its files cannot be put back");
+            None
+        }
+        other => other?,
+    };
+    record(context, key, ended(context, step, put_back.is_some()))?;
+    Ok(match put_back {
+        Some(paths) => format!("step '{name}' of run {key} was cut off: {paths} paths were put back"),
+        None => format!("step '{name}' of run {key} was cut off"),
+    })
+}
+
+fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
+    let failed = |error| Error::io("cannot look for the processes of the step's compensation", error);
+    if let Some(supervisor) = &step.compensating {
+        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+        tracing::debug!(?ended, "processes of a lost compensation");
+    }
+    let name = step.start.name.clone();
+    let text = format!("the compensation of step '{name}' of run {key} was cut off");
+    tracing::warn!("{text}: how far it got is not known");
+    record(context, key, Payload::StepCompensated { name, succeeded: false, exit_code: None })?;
+    Ok(text)
+}
+
+fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    Ok(write_views(&ledger, Some(key))?)
+}
+
+/// Puts the covered files of an atomic step back as they were before it; `None` for a step that is not atomic.
+/// Returns how many paths that were. It is a restore as any other: journaled, verified, and `undo` takes it back.
+pub fn put_back(context: &Context, key: &RunKey, start: &StepStart) -> Result<Option<usize>> {
+    let Some(atomic) = &start.atomic else { return Ok(None) };
+    let request = RestoreRequest {
+        kind: OperationKind::Restore,
+        run: Some(key.clone()),
+        checkpoint_id: atomic.checkpoint_id.clone(),
+        scope: Scope::Files,
+        paths: atomic.paths.clone(),
+        commits: Commits::Keep,
+        // Whoever changed a covered file meanwhile: the step promised that it is as it was.
+        edits: Edits::Discard,
+        restore_index: false,
+        reposition: None,
+        undoes: None,
+    };
+    let lock = WorktreeLock::acquire(context.repo()?, context.lock_timeout())?;
+    let restored = put_back_unasked(context, lock, &request)?.result;
+    for kept in &restored.kept {
+        tracing::debug!(path = %kept.path, reason = %kept.reason, "kept as it is");
+    }
+    Ok(Some(restored.written.len() + restored.deleted.len()))
+}

@@ -1,0 +1,87 @@
+//! The fold's steps about named steps.
+
+use crate::model::event::{Event, Payload};
+use crate::model::operation::{Operation, OperationKind};
+use crate::model::run::Run;
+use crate::model::state::State;
+use crate::model::step::{Step, StepEnd, StepRef, StepStart, StepStatus};
+
+/// Applies an event about a step; `last_checkpoint` is the highest checkpoint sequence so far.
+pub(super) fn apply(run: &mut Run, event: &Event, last_checkpoint: u64) {
+    match &event.payload {
+        Payload::StepStarted(start) => started(run, start, event),
+        Payload::StepChildStarted { name, child } => {
+            if let Some(step) = step_mut(run, name) {
+                step.child = Some(child.clone());
+            }
+        }
+        Payload::StepEnded(end) => ended(run, end, event, last_checkpoint),
+        Payload::StepCompensating { name, supervisor } => {
+            if let Some(step) = step_mut(run, name) {
+                step.compensating = Some(supervisor.clone());
+            }
+        }
+        Payload::StepCompensated { name, succeeded, .. } => {
+            if let Some(step) = step_mut(run, name) {
+                step.compensating = None;
+                if *succeeded {
+                    step.status = StepStatus::Compensated;
+                    step.crossed = false;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn step_mut<'a>(run: &'a mut Run, name: &str) -> Option<&'a mut Step> {
+    run.steps.iter_mut().find(|step| step.start.name == name)
+}
+
+fn started(run: &mut Run, start: &StepStart, event: &Event) {
+    let executions = step_mut(run, &start.name).map_or(0, |step| step.executions);
+    run.steps.retain(|step| step.start.name != start.name);
+    run.steps.push(Step {
+        start: start.clone(),
+        status: StepStatus::Running,
+        started_at: event.at,
+        ended_at: None,
+        ended_seq: 0,
+        after_checkpoint: 0,
+        exit_code: None,
+        duration_ms: None,
+        rolled_back: false,
+        executions: executions.saturating_add(1),
+        child: None,
+        crossed: false,
+        compensating: None,
+    });
+}
+
+fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
+    let Some(step) = step_mut(run, &end.name) else { return };
+    step.status = end.status;
+    step.ended_at = Some(event.at);
+    step.ended_seq = event.seq;
+    step.after_checkpoint = last_checkpoint;
+    step.exit_code = end.exit_code;
+    step.duration_ms = Some(end.duration_ms);
+    step.rolled_back = end.rolled_back;
+    step.child = None;
+}
+
+/// A restore went back to before the steps that it names; `undone` are those of the operation that it takes back.
+pub(super) fn crossed(state: &mut State, operation: &Operation, undone: &[StepRef]) {
+    let mut mark = |steps: &[StepRef], crossed: bool| {
+        for StepRef { run, name } in steps {
+            let run = state.runs.iter_mut().find(|known| known.key == *run);
+            if let Some(step) = run.and_then(|run| step_mut(run, name)) {
+                step.crossed = crossed && step.status == StepStatus::Done;
+            }
+        }
+    };
+    if operation.kind == OperationKind::Undo {
+        mark(undone, false);
+    }
+    mark(&operation.steps, true);
+}
