@@ -788,7 +788,7 @@ always\t'Always'
 never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand step" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand step" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
-complete -c recover -n "__fish_recover_using_subcommand step" -l atomic -d 'All or nothing: unless CMD succeeds, the covered files are put back as they were'
+complete -c recover -n "__fish_recover_using_subcommand step" -l atomic -d 'All or nothing: unless CMD succeeds, the covered files are put back as they were, whoever changed them meanwhile; what is ignored, over the size limit or in a repository of its own is not covered'
 complete -c recover -n "__fish_recover_using_subcommand step" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand step" -s y -l yes -d 'Answer yes to every question'
 complete -c recover -n "__fish_recover_using_subcommand step" -l no-input -d 'Never ask; what would need an answer is refused (13)'

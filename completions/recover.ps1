@@ -871,7 +871,7 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour (also `NO_COLOR`)')
             [CompletionResult]::new('--state-dir', '--state-dir', [CompletionResultType]::ParameterName, 'The state directory; default `.ultraplan/state` of the project root')
             [CompletionResult]::new('--lock-timeout', '--lock-timeout', [CompletionResultType]::ParameterName, 'How long to wait for another process''s lock before giving up with exit 11')
-            [CompletionResult]::new('--atomic', '--atomic', [CompletionResultType]::ParameterName, 'All or nothing: unless CMD succeeds, the covered files are put back as they were')
+            [CompletionResult]::new('--atomic', '--atomic', [CompletionResultType]::ParameterName, 'All or nothing: unless CMD succeeds, the covered files are put back as they were, whoever changed them meanwhile; what is ignored, over the size limit or in a repository of its own is not covered')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON document on stdout and nothing else there')
             [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Answer yes to every question')
             [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Answer yes to every question')

@@ -14,6 +14,7 @@ use std::ffi::OsString;
 
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
+use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
@@ -23,7 +24,7 @@ use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 use super::attempt::run_of;
-use super::checkpoint::{self, Request};
+use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::run::{identity, millis};
@@ -94,8 +95,12 @@ pub fn check(request: &StepRequest) -> Result<()> {
         return Err(Error::new(ErrorKind::Usage, format!("the step's name '{shown}' {problem}"))
             .hint("a short printable name: recover step migrate -- CMD"));
     }
+    selection(request).map(drop)
+}
+
+/// What an atomic step covers.
+fn selection(request: &StepRequest) -> Result<Selection> {
     Selection::globs(&request.paths)
-        .map(drop)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")).hint("quote it: --path 'src/**'"))
 }
 
@@ -193,13 +198,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
     let mut ledger = context.store().lock()?;
     let now = context.clock.now();
     if let Some(prepared) = &prepared {
-        if prepared.capture.partial {
-            let paths = prepared.capture.manifest.skipped.clone();
-            let message = "not everything could be captured: a step that fails could not be taken back in full";
-            return Err(Error::new(ErrorKind::Partial, message)
-                .paths(paths)
-                .hint("make these paths readable, or leave them out: [checkpoint] exclude"));
-        }
+        refuse_uncovered(prepared, request)?;
         let about = request.intent.as_deref().map(|intent| format!(": {intent}")).unwrap_or_default();
         let before = Request {
             description: format!("Before step {}{about}", request.name),
@@ -215,6 +214,26 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
     ledger.append(now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
     write_views(&ledger, Some(key))?;
     Ok(start)
+}
+
+/// What is covered and could not be captured could not be put back. What is left out by the rules is told of.
+fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
+    let covered = selection(request)?;
+    let skipped = prepared.capture.manifest.skipped.iter().filter(|skipped| covered.matches(&skipped.path));
+    let skipped: Vec<PathReason> = skipped.cloned().collect();
+    if prepared.capture.partial && !skipped.is_empty() {
+        let message = "not everything could be captured: a step that fails could not be taken back in full";
+        return Err(Error::new(ErrorKind::Partial, message)
+            .paths(skipped)
+            .hint("make these paths readable, or leave them out: [checkpoint] exclude"));
+    }
+    for PathReason { path, reason, .. } in skipped.iter().take(5) {
+        tracing::warn!("{path} is not captured ({reason}): it stays as it is then, should the step fail");
+    }
+    if skipped.len() > 5 {
+        tracing::warn!("and so do {} more", skipped.len() - 5);
+    }
+    Ok(())
 }
 
 fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {

@@ -311,6 +311,12 @@ mod tests {
             "subtask":"s","session":"r","head":null,"supervisor":null,"log_path":null}}"#;
         let payload = serde_json::from_str::<Event>(started).unwrap().payload;
         assert!(matches!(payload, Payload::AttemptStarted { fallback: false, .. }));
+        let restored = r#"{"seq":5,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
+            "source":"recover","type":"restored","payload":{"operation":{"id":"op_0002","kind":"rollback",
+            "worktree":"/w","safety_checkpoint_id":"b","checkpoint_id":"a","scope":"all",
+            "head":{"before":null,"after":null},"written":1,"deleted":0}}}"#;
+        let payload = serde_json::from_str::<Event>(restored).unwrap().payload;
+        assert!(matches!(payload, Payload::Restored { operation } if operation.steps.is_empty()));
         let spec: RunSpec = serde_json::from_str(r#"{"command":["a"],"iterations_total":1}"#).unwrap();
         assert!(spec.fallback.is_empty());
     }

@@ -199,3 +199,26 @@ pub enum SpawnErrorKind {
     /// Anything else: not a program, too many arguments, no more processes.
     Other,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_has_the_code_that_a_shell_gives_it() {
+        let signal = |name: &str| Exit { signal: Some(name.to_owned()), ..Exit::default() };
+        let spawn = |kind| SpawnError { kind, message: String::new() };
+        for (code, exit) in [
+            (3, Exit { exit_code: Some(3), ..Exit::default() }),
+            (137, signal("SIGKILL")),
+            (128 + 34, signal("SIG34")),
+            (143, Exit { cancelled: Some(Signal::Term), ..signal("SIGTERM") }),
+            (130, Exit { exit_code: Some(0), cancelled: Some(Signal::Int), ..Exit::default() }),
+            (130, Exit { cancelled: Some(Signal::Int), ..Exit::default() }),
+            (127, Exit { spawn_error: Some(spawn(SpawnErrorKind::NotFound)), ..Exit::default() }),
+            (126, Exit { spawn_error: Some(spawn(SpawnErrorKind::PermissionDenied)), ..Exit::default() }),
+        ] {
+            assert_eq!(exit.shell_code(), code, "{exit:?}");
+        }
+    }
+}

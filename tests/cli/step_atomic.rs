@@ -209,10 +209,16 @@ fn a_kill_while_the_files_are_put_back_is_finished() {
     }
 }
 
-// What cannot be captured could not be put back: nothing is begun.
+// What the rules leave out could not be put back, which is said; where nothing may be, nothing is begun.
 #[test]
-fn it_is_refused_where_it_could_not_be_taken_back() {
+fn what_could_not_be_put_back_is_said() {
     let env = many();
+    env.write(".ultraplan/recover.toml", "[checkpoint]\nmax_file_size = \"1KiB\"\n");
+    env.write("src/big", "x".repeat(5000));
+    let shown = env.recover(&atomic(&["--path", "src"], "exit 3")).expect(3);
+    assert!(shown.stderr.contains("src/big"), "{}", shown.stderr);
+    let shown = env.recover(&atomic(&["--path", "notes.md"], "exit 3")).expect(3);
+    assert!(!shown.stderr.contains("src/big"), "{}", shown.stderr);
     env.write(".ultraplan/recover.toml", "[rollback]\nsafe_mode = \"read_only\"\n");
     env.json(13, &atomic(&[], "touch ../ran"));
     assert!(!env.exists("../ran"));

@@ -18,7 +18,8 @@ pub struct StepArgs {
     #[arg(long, value_name = "S", value_parser = super::values::STAGES)]
     pub stage: Option<String>,
 
-    /// All or nothing: unless CMD succeeds, the covered files are put back as they were
+    /// All or nothing: unless CMD succeeds, the covered files are put back as they were, whoever changed them meanwhile;
+    /// what is ignored, over the size limit or in a repository of its own is not covered
     #[arg(long)]
     pub atomic: bool,
 

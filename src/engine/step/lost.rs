@@ -48,7 +48,7 @@ fn lost_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
 pub fn unfinished(context: &Context) -> Result<Option<String>> {
     let lost = lost_here(context, &context.load()?.state);
     let atomic = lost.into_iter().find(|(_, step)| is_lost(step) && step.start.atomic.is_some());
-    Ok(atomic.map(|(_, step)| format!("atomic step '{}'", step.start.name)))
+    Ok(atomic.map(|(_, step)| format!("step '{}' (atomic)", step.start.name)))
 }
 
 /// Refuses to look at a work tree that an atomic step left in between (exit 16).
