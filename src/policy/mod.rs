@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O; the present moment is an argument.
 
+mod patterns;
 mod text;
 
 pub mod backoff;

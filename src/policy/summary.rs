@@ -1,9 +1,10 @@
 //! What a feedback loop's output adds up to, in one line.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
-use regex::bytes::{Captures, Regex, RegexSet, RegexSetBuilder};
+use regex::bytes::{Captures, Regex};
 
+use super::patterns::{Matches, Patterns};
 use super::text::Text;
 
 /// How a runner writes its counts.
@@ -63,17 +64,14 @@ const FORMATS: &[Format] = &[
 const COUNTED: &[&str] =
     &[r"^\s*--- PASS: ", r"^\s*--- FAIL: ", r"^ok  \t", r"^FAIL\t", r"error TS\d+: ", r"^Ran \d+ tests? in"];
 
-static FORMAT_SET: LazyLock<RegexSet> = LazyLock::new(|| set(FORMATS.iter().map(|format| format.pattern)));
-static COUNTED_SET: LazyLock<RegexSet> = LazyLock::new(|| set(COUNTED.iter().copied()));
-static FORMAT_LIST: LazyLock<Vec<Option<Regex>>> =
-    LazyLock::new(|| FORMATS.iter().map(|format| compile(format.pattern)).collect());
+/// The formats, then what is counted.
+static PATTERNS: LazyLock<Patterns> =
+    LazyLock::new(|| Patterns::new(FORMATS.iter().map(|format| format.pattern).chain(COUNTED.iter().copied())));
+/// The formats whose numbers are in groups.
+static GROUPS: [OnceLock<Option<Regex>>; FORMATS.len()] = [const { OnceLock::new() }; FORMATS.len()];
 static NUMBER_WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     compile(r"(?P<count>\d+) (?P<word>[a-z]+(?: out)?)|(?P<name>[A-Za-z]+)(?: run)?[:=] ?(?P<number>\d+)")
 });
-
-fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> RegexSet {
-    RegexSetBuilder::new(patterns).unicode(false).build().unwrap_or_else(|_| RegexSet::empty())
-}
 
 fn compile(pattern: &str) -> Option<Regex> {
     regex::bytes::RegexBuilder::new(pattern).unicode(false).build().ok()
@@ -105,19 +103,17 @@ pub(crate) fn count<'a>(streams: impl IntoIterator<Item = &'a Text>) -> Counts {
     let mut found = vec![Counts::default(); FORMATS.len()];
     let mut counted = [0_u64; COUNTED.len()];
     let mut ran = None;
+    let mut room = Matches::default();
     for line in streams.into_iter().flat_map(Text::lines) {
-        for index in FORMAT_SET.matches(line.bytes) {
-            let Some(captures) = FORMAT_LIST[index].as_ref().and_then(|regex| regex.captures(line.bytes)) else {
-                continue;
-            };
-            let seen = if FORMATS[index].words { words(line.bytes) } else { groups(&captures) };
-            let sum = &mut found[index];
-            *sum = if FORMATS[index].adds_up { add(*sum, seen) } else { seen };
-        }
-        for index in COUNTED_SET.matches(line.bytes) {
-            counted[index] += 1;
-            if index == COUNTED.len() - 1 {
-                ran = std::str::from_utf8(line.bytes).ok().and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+        for index in PATTERNS.matches(line.bytes, &mut room).iter().map(|number| usize::from(*number)) {
+            if let Some(index) = index.checked_sub(FORMATS.len()) {
+                counted[index] += 1;
+                if index == COUNTED.len() - 1 {
+                    ran = ran_in(line.bytes);
+                }
+            } else if let Some(seen) = numbers(index, line.bytes) {
+                let sum = &mut found[index];
+                *sum = if FORMATS[index].adds_up { add(*sum, seen) } else { seen };
             }
         }
     }
@@ -140,6 +136,20 @@ pub(crate) fn count<'a>(streams: impl IntoIterator<Item = &'a Text>) -> Counts {
         counts.failed = counts.failed.or(Some(0));
     }
     counts
+}
+
+/// The numbers of a line in the format `index`.
+fn numbers(index: usize, line: &[u8]) -> Option<Counts> {
+    if FORMATS[index].words {
+        return Some(words(line));
+    }
+    let regex = GROUPS[index].get_or_init(|| compile(FORMATS[index].pattern));
+    regex.as_ref()?.captures(line).map(|captures| groups(&captures))
+}
+
+/// The number in `Ran 3 tests in`.
+fn ran_in(line: &[u8]) -> Option<u64> {
+    std::str::from_utf8(line).ok()?.split(' ').nth(1)?.parse().ok()
 }
 
 fn add(sum: Counts, next: Counts) -> Counts {

@@ -143,13 +143,12 @@ fn is_record(line: Line<'_>) -> bool {
 }
 
 fn speaks(line: Line<'_>) -> bool {
-    FAMILIES[Family::AgentLine as usize].matches(line.bytes).next().is_some()
+    !FAMILIES[Family::AgentLine as usize].matches(line.bytes).is_empty()
 }
 
 fn matches(text: &[u8]) -> impl Iterator<Item = &'static Rule> {
-    let family = &FAMILIES[Family::Agent as usize];
-    let found: Vec<usize> = family.matches(text).collect();
-    found.into_iter().map(|index| &family.rules[index]).filter(|rule| rule.stages & ANY != 0)
+    let found = FAMILIES[Family::Agent as usize].matches(text);
+    found.into_iter().filter(|rule| rule.stages & ANY != 0)
 }
 
 /// Codes that records carry.

@@ -99,7 +99,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     }
     if let Some(fact) = process::crash(signal) {
         // The transcript quotes what it likes; only the program's own last words on stderr say why it died.
-        let scan = Scan::new(inputs.stderr, &nothing, false);
+        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
         let memory = scan.best(Family::Memory, AGENT).map(Conclusion::of_hit);
         return memory.unwrap_or_else(|| Conclusion::of_fact(fact));
     }
@@ -107,14 +107,14 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         return Conclusion::of_report(reported, record, inputs.now);
     }
     if let Some(fact) = process::not_started(evidence).or_else(|| process::shell_status(evidence, None)) {
-        let scan = Scan::new(inputs.stderr, &nothing, false);
+        let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
         let tool = scan.best(Family::MissingTool, AGENT).map(Conclusion::of_hit);
         return tool.unwrap_or_else(|| Conclusion::of_fact(fact));
     }
     let structured = record.is_some_and(|record| record.structured);
     let stdout = if structured { &nothing } else { inputs.stdout };
-    let scan = Scan::new(inputs.stderr, &nothing, false);
-    let said_scan = Scan::new(inputs.stderr, stdout, false);
+    let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
+    let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
     let memory_or_machine = || {
         let families = [Family::Memory, Family::Machine, Family::MissingTool];
         let stderr = families.into_iter().find_map(|family| scan.best(family, AGENT));

@@ -40,7 +40,7 @@ pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
         Some(LoopKind::Typecheck) => TYPECHECK,
         Some(LoopKind::Agent) | None => ANY & !AGENT,
     };
-    let scan = Scan::new(inputs.stderr, inputs.stdout, stages & TEST != 0);
+    let scan = Scan::new(inputs.stderr, inputs.stdout, stages, stages & TEST != 0);
     let feedback = Feedback { inputs, scan, stages };
     let mut conclusion = feedback.conclude();
     feedback.reject(&mut conclusion);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::bytes::{RegexSet, RegexSetBuilder};
+use crate::policy::patterns::{Matches, Patterns};
 
 /// What a line quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,19 +87,17 @@ const SUCCESS: &[&str] = &[
     r"(?i)\b(?:succe(?:ss|ss?ful(?:ly)?|eded)|all (?:\w+ )?(?:checks|tests|good|ok|passed|done)|completed ok)\b",
 ];
 
-static SETS: LazyLock<[RegexSet; 5]> =
-    LazyLock::new(|| [set(SOURCE), set(NAMES), set(LOCATIONS), set(SUCCESS), set(MARKED_NAMES)]);
-
-fn set(patterns: &[&str]) -> RegexSet {
-    // The patterns are constants that a test compiles; an empty set merely quotes nothing.
-    RegexSetBuilder::new(patterns).unicode(false).build().unwrap_or_else(|_| RegexSet::empty())
-}
+static SETS: LazyLock<[Patterns; 5]> = LazyLock::new(|| {
+    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES].map(|patterns| Patterns::new(patterns.iter().copied()))
+});
 
 /// Follows the sections of a report, line by line.
 #[derive(Debug, Default)]
 pub(super) struct Quoted {
     section: Section,
     tests_run: bool,
+    /// For each of the sets.
+    room: [Matches; 5],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,13 +113,12 @@ enum Section {
 impl Quoted {
     /// Starts at the top of an output.
     pub(super) fn new(tests_run: bool) -> Self {
-        Self { section: Section::None, tests_run }
+        Self { tests_run, ..Self::default() }
     }
 
-    /// What `line`, the next one, quotes.
-    pub(super) fn of(&mut self, line: &[u8]) -> Quote {
-        self.follow(line);
-        if SETS[1].is_match(line) || self.tests_run && SETS[4].is_match(line) {
+    /// What `line` quotes, after [`Self::follow`] has seen it.
+    pub(super) fn kind(&mut self, line: &[u8]) -> Quote {
+        if self.is_in(1, line) || self.tests_run && self.is_in(4, line) {
             return Quote::Name;
         }
         let inside = match self.section {
@@ -131,18 +128,23 @@ impl Quoted {
         };
         // The last of pip's retries is no mere warning: what follows only says that nothing was found.
         let last_retry = contains(line, b"Retrying (Retry(total=0") || line.starts_with(b"WARNING: fetching http");
-        if inside || !last_retry && SETS[0].is_match(line) {
+        if inside || !last_retry && self.is_in(0, line) {
             Quote::Source
-        } else if SETS[2].is_match(line) && !own_trouble(line) {
+        } else if self.is_in(2, line) && !own_trouble(line) {
             Quote::Location
-        } else if SETS[3].is_match(line) {
+        } else if self.is_in(3, line) {
             Quote::Success
         } else {
             Quote::No
         }
     }
 
-    fn follow(&mut self, line: &[u8]) {
+    fn is_in(&mut self, set: usize, line: &[u8]) -> bool {
+        SETS[set].is_match(line, &mut self.room[set])
+    }
+
+    /// Takes the next line.
+    pub(super) fn follow(&mut self, line: &[u8]) {
         if line.starts_with(b"=====") {
             let title = line.trim_ascii_start();
             let opens = contains(title, b" FAILURES =") || contains(title, b" ERRORS =");
@@ -170,10 +172,17 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    fn quote(quoted: &mut Quoted, line: &str) -> Quote {
+        quoted.follow(line.as_bytes());
+        quoted.kind(line.as_bytes())
+    }
+
     #[test]
     fn every_pattern_compiles() {
-        let lengths = SETS.each_ref().map(RegexSet::len);
-        assert_eq!(lengths, [SOURCE.len(), NAMES.len(), LOCATIONS.len(), SUCCESS.len(), MARKED_NAMES.len()]);
+        for patterns in [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES] {
+            let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build();
+            assert!(set.is_ok(), "{:?}", set.err());
+        }
     }
 
     #[test]
@@ -187,18 +196,18 @@ mod tests {
             ("    at connect (net.js:10:3)", Quote::Source),
             ("  left: \"No space left on device\"", Quote::Source),
         ] {
-            assert_eq!(Quoted::default().of(line.as_bytes()), quote, "{line}");
+            assert_eq!(quote(&mut Quoted::default(), line), quote, "{line}");
         }
     }
 
     #[test]
     fn in_a_pytest_report_only_the_error_lines_speak() {
         let mut quoted = Quoted::default();
-        assert_eq!(quoted.of(b"=================== FAILURES ==================="), Quote::No);
-        assert_eq!(quoted.of(b"open('x')  # Permission denied"), Quote::Source);
-        assert_eq!(quoted.of(b"E   OSError: [Errno 28] No space left on device"), Quote::No);
-        assert_eq!(quoted.of(b"----------- Captured stdout call -----------"), Quote::Source);
-        assert_eq!(quoted.of(b"Permission denied"), Quote::Source);
-        assert_eq!(quoted.of(b"=========== short test summary info ==========="), Quote::No);
+        assert_eq!(quote(&mut quoted, "=================== FAILURES ==================="), Quote::No);
+        assert_eq!(quote(&mut quoted, "open('x')  # Permission denied"), Quote::Source);
+        assert_eq!(quote(&mut quoted, "E   OSError: [Errno 28] No space left on device"), Quote::No);
+        assert_eq!(quote(&mut quoted, "----------- Captured stdout call -----------"), Quote::Source);
+        assert_eq!(quote(&mut quoted, "Permission denied"), Quote::Source);
+        assert_eq!(quote(&mut quoted, "=========== short test summary info ==========="), Quote::No);
     }
 }

@@ -1,8 +1,9 @@
 //! One pass over the output: which rules match where.
 
 use super::quoted::Quoted;
-use super::rules::{FAMILIES, Family, Rule};
+use super::rules::{FAMILIES, Family, Rule, StageRules};
 use crate::model::failure::EvidenceSource;
+use crate::policy::patterns::Matches;
 use crate::policy::text::{Line, Text};
 
 /// Where one rule matched in one stream.
@@ -12,6 +13,16 @@ pub(super) struct Hits {
     pub count: u32,
     first: usize,
     last: usize,
+}
+
+impl Hits {
+    fn note(&mut self, index: usize) {
+        if self.count == 0 {
+            self.first = index;
+        }
+        self.last = index;
+        self.count += 1;
+    }
 }
 
 /// A rule that matched, and its line.
@@ -36,25 +47,24 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Reads both streams once. Where tests run, marked lines are their names.
-    pub(super) fn new(stderr: &'a Text, stdout: &'a Text, tests_run: bool) -> Self {
+    /// Reads both streams once for the rules of `stages`. Where tests run, marked lines are their names.
+    pub(super) fn new(stderr: &'a Text, stdout: &'a Text, stages: u8, tests_run: bool) -> Self {
+        let rules = StageRules::of(stages);
         let mut hits: Vec<Vec<[Hits; 2]>> =
             FAMILIES.iter().map(|family| vec![[Hits::default(); 2]; family.rules.len()]).collect();
+        let mut room = Matches::default();
         for (stream, text) in [stderr, stdout].into_iter().enumerate() {
             let mut quotes = Quoted::new(tests_run);
             for (index, line) in text.lines().enumerate() {
-                let quote = quotes.of(line.bytes);
-                for (family, table) in FAMILIES.iter().zip(&mut hits) {
-                    if family.skips.contains(&quote) {
-                        continue;
-                    }
-                    for matched in family.matches(line.bytes) {
-                        let hit = &mut table[matched][stream];
-                        if hit.count == 0 {
-                            hit.first = index;
-                        }
-                        hit.last = index;
-                        hit.count += 1;
+                quotes.follow(line.bytes);
+                let matched = rules.patterns.matches(line.bytes, &mut room);
+                if matched.is_empty() {
+                    continue;
+                }
+                let quote = quotes.kind(line.bytes);
+                for (family, rule) in matched.iter().map(|number| rules.places[usize::from(*number)]) {
+                    if !FAMILIES[family].skips.contains(&quote) {
+                        hits[family][rule][stream].note(index);
                     }
                 }
             }

@@ -17,10 +17,9 @@ mod time_limits;
 
 use std::sync::{LazyLock, OnceLock};
 
-use regex::bytes::{RegexSet, RegexSetBuilder};
-
 use super::quoted::Quote;
 use super::verdict::Verdict;
+use crate::policy::patterns::{Matches, Patterns};
 
 /// At any stage.
 pub(super) const ANY: u8 = 0b1_1111;
@@ -108,7 +107,7 @@ pub(super) struct FamilyTable {
     pub skips: &'static [Quote],
     /// Whether the first line that matches tells the most, rather than the last.
     pub first_line: bool,
-    set: OnceLock<RegexSet>,
+    patterns: OnceLock<Patterns>,
 }
 
 const TOOLS: &[Quote] = &[Quote::Source, Quote::Name];
@@ -121,13 +120,15 @@ const ALL: &[Quote] = &[];
 const ALL_BUT_SUCCESS: &[Quote] = &[Quote::Success];
 
 impl FamilyTable {
-    /// The rules that match a line, by their place in the table.
-    pub(super) fn matches(&self, line: &[u8]) -> impl Iterator<Item = usize> {
-        self.set.get_or_init(|| compile(self.rules)).matches(line).into_iter()
+    /// The rules that match a text, in the table's order.
+    pub(super) fn matches(&self, text: &[u8]) -> Vec<&'static Rule> {
+        let patterns = self.patterns.get_or_init(|| Patterns::new(self.rules.iter().map(|rule| rule.pattern)));
+        let mut room = Matches::default();
+        patterns.matches(text, &mut room).iter().map(|number| &self.rules[usize::from(*number)]).collect()
     }
 
     fn first_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
-        Self { rules, skips, first_line: true, set: OnceLock::new() }
+        Self { rules, skips, first_line: true, patterns: OnceLock::new() }
     }
 
     fn last_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
@@ -164,16 +165,37 @@ pub(super) static FAMILIES: LazyLock<[FamilyTable; 21]> = LazyLock::new(|| {
     ]
 });
 
-/// Compiles a table. A test compiles every table, so a pattern that does not compile cannot get this far; were it to,
-/// the family would be silent rather than the program stopped.
-fn compile(rules: &[Rule]) -> RegexSet {
-    let patterns = rules.iter().map(|rule| rule.pattern);
-    RegexSetBuilder::new(patterns).unicode(false).build().unwrap_or_else(|_| RegexSet::empty())
+/// The rules that may hold at some stages, but for those that only an agent's reader asks.
+pub(super) struct StageRules {
+    /// Their patterns.
+    pub patterns: Patterns,
+    /// By pattern: the family, and the rule's place in its table.
+    pub places: Vec<(usize, usize)>,
+}
+
+impl StageRules {
+    /// The rules of `stages`, read once.
+    pub(super) fn of(stages: u8) -> &'static Self {
+        static STAGES: [OnceLock<StageRules>; 1 + ANY as usize] = [const { OnceLock::new() }; 1 + ANY as usize];
+        STAGES[usize::from(stages & ANY)].get_or_init(|| Self::read(stages))
+    }
+
+    fn read(stages: u8) -> Self {
+        let families = FAMILIES.iter().enumerate().take(Family::Agent as usize);
+        let places: Vec<(usize, usize)> = families
+            .flat_map(|(family, table)| (0..table.rules.len()).map(move |rule| (family, rule)))
+            .filter(|(family, rule)| FAMILIES[*family].rules[*rule].stages & stages != 0)
+            .collect();
+        let patterns = Patterns::new(places.iter().map(|(family, rule)| FAMILIES[*family].rules[*rule].pattern));
+        Self { patterns, places }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use regex::bytes::RegexSetBuilder;
 
     use super::*;
 
@@ -186,7 +208,6 @@ mod tests {
                 assert!(compiled.is_ok(), "{}: {:?}", rule.id, compiled.err());
                 assert!(ids.insert(rule.id), "{} is there twice", rule.id);
             }
-            assert_eq!(compile(family.rules).len(), family.rules.len());
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Many patterns against many lines.
+//!
+//! Every alternative of a pattern knows strings without which it cannot match (`needs`). One search finds the strings of
+//! all patterns at once, and only alternatives whose strings are there are compiled, when they are first asked.
+
+mod needs;
+
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Patterns that are asked together.
+#[derive(Debug)]
+pub(crate) struct Patterns {
+    alternatives: Vec<Alternative>,
+    finder: Option<AhoCorasick>,
+    /// By string of the finder: the alternatives that need it.
+    owners: Vec<Vec<u16>>,
+    /// The alternatives that need nothing.
+    always: Vec<u16>,
+}
+
+#[derive(Debug)]
+struct Alternative {
+    /// The pattern it belongs to.
+    owner: u16,
+    text: String,
+    regex: OnceLock<Option<Regex>>,
+}
+
+/// Room for the matches of one line, to be used again.
+#[derive(Debug, Default)]
+pub(crate) struct Matches {
+    /// By alternative: the last line it was asked about.
+    asked: Vec<u32>,
+    line: u32,
+    /// The patterns that match, in order.
+    found: Vec<u16>,
+}
+
+impl Patterns {
+    /// Reads the patterns; their order gives them their numbers.
+    pub(crate) fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Self {
+        let (mut alternatives, mut always) = (Vec::new(), Vec::new());
+        let mut needed: Vec<(Vec<u8>, u16)> = Vec::new();
+        for (owner, pattern) in (0..).zip(patterns) {
+            for piece in needs::pieces(pattern) {
+                let number = u16::try_from(alternatives.len()).unwrap_or(u16::MAX);
+                if piece.needs.is_empty() {
+                    always.push(number);
+                }
+                needed.extend(piece.needs.into_iter().map(|need| (need, number)));
+                alternatives.push(Alternative { owner, text: piece.pattern, regex: OnceLock::new() });
+            }
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        let (mut strings, mut owners): (Vec<Vec<u8>>, Vec<Vec<u16>>) = (Vec::new(), Vec::new());
+        for (need, number) in needed {
+            if strings.last() != Some(&need) {
+                strings.push(need);
+                owners.push(Vec::new());
+            }
+            if let Some(last) = owners.last_mut() {
+                last.push(number);
+            }
+        }
+        let finder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&strings)
+            .ok();
+        if finder.is_none() {
+            always = (0..).take(alternatives.len()).collect();
+        }
+        Self { alternatives, finder, owners, always }
+    }
+
+    /// The patterns that match `line`, by number, in order.
+    pub(crate) fn matches<'m>(&self, line: &[u8], matches: &'m mut Matches) -> &'m [u16] {
+        matches.next(self.alternatives.len());
+        for number in &self.always {
+            self.ask(*number, line, matches);
+        }
+        if let Some(finder) = &self.finder {
+            for found in finder.find_overlapping_iter(line) {
+                for number in &self.owners[found.pattern().as_usize()] {
+                    self.ask(*number, line, matches);
+                }
+            }
+        }
+        matches.found.sort_unstable();
+        &matches.found
+    }
+
+    /// Whether any pattern matches `line`.
+    pub(crate) fn is_match(&self, line: &[u8], matches: &mut Matches) -> bool {
+        !self.matches(line, matches).is_empty()
+    }
+
+    fn ask(&self, number: u16, line: &[u8], matches: &mut Matches) {
+        let alternative = &self.alternatives[usize::from(number)];
+        let known = matches.found.contains(&alternative.owner);
+        if !known && matches.first_time(number) && alternative.is_match(line) {
+            matches.found.push(alternative.owner);
+        }
+    }
+}
+
+impl Alternative {
+    /// A pattern that does not compile is silent; tests compile them all.
+    fn is_match(&self, line: &[u8]) -> bool {
+        let regex = self.regex.get_or_init(|| RegexBuilder::new(&self.text).unicode(false).build().ok());
+        regex.as_ref().is_some_and(|regex| regex.is_match(line))
+    }
+}
+
+impl Matches {
+    fn next(&mut self, alternatives: usize) {
+        self.found.clear();
+        if self.asked.len() != alternatives || self.line == u32::MAX {
+            self.asked.clear();
+            self.asked.resize(alternatives, 0);
+            self.line = 0;
+        }
+        self.line += 1;
+    }
+
+    fn first_time(&mut self, number: u16) -> bool {
+        let asked = &mut self.asked[usize::from(number)];
+        let first = *asked != self.line;
+        *asked = self.line;
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_set_of_the_same_patterns_finds_is_found() {
+        let patterns =
+            [r"^Tests?: .*failed$|\d+ errors?", r"(?i)no space|quota", r"^\d+:\d+", r"x\b.{0,3}(?:foo|[Bb]ar)+"];
+        let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build().unwrap();
+        let (ours, mut room) = (Patterns::new(patterns), Matches::default());
+        for line in ["Test: 3 FAILED", "Tests: 1 failed", "12 error, No Space", "3:4 x a bar", "xfoo", "x foofoo", ""] {
+            let wanted: Vec<usize> = set.matches(line.as_bytes()).into_iter().collect();
+            let found = ours.matches(line.as_bytes(), &mut room).iter().map(|number| usize::from(*number));
+            assert_eq!(found.collect::<Vec<_>>(), wanted, "{line}");
+        }
+    }
+}
