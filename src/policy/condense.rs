@@ -24,10 +24,10 @@ const MAX_LINE_BYTES: usize = 4 << 10;
 /// Parts of words without which no tool reports a failure. Few and plain, so that they are found at the speed of
 /// memory; what the words mean is the rules' business.
 static TRIGGERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let words = "rror|ERROR|fail|Fail|FAIL|panic|fatal|Fatal|FATAL|xception|Traceback|imed out|imeout|TIMEOUT|enied|\
-        EACCES|No space|ENOSPC|EROFS|ead-only|onnection re|ECONN|ENOTFOUND|nterrupt|Killed|killed|SIGKILL|SIGSEGV|\
-        out of mem|Out of mem|OutOfMem|egmentation|Aborted|not found|No such|annot |nable to|ndefined|nexpected|\
-        nvalid|CONFLICT|not ok|Too many|oo many open|FLAKY|flaky";
+    let words = "error|Error|ERROR|fail|Fail|FAIL|panic|atal|FATAL|xception|raceback|imed out|imeout|TIMEOUT|enied|\
+        EACCES|o space|ENOSPC|EROFS|ead-only|onnection re|ECONN|ENOTFOUND|nterrupt|illed|SIGKILL|SIGSEGV|f mem|\
+        OutOfMem|egmentation|Aborted|not found|No such|annot |nable to|ndefined|nexpected|nvalid|CONFLICT|not ok|\
+        oo many|FLAKY|flaky";
     Regex::new(words).ok()
 });
 
@@ -56,6 +56,9 @@ impl Condensed {
     /// All that is kept, in order.
     pub fn finish(mut self) -> Vec<u8> {
         if self.left_out {
+            if self.recent.len() > 2 * TAIL_BYTES {
+                self.sift();
+            }
             self.kept.append(&mut self.recent);
             return self.kept;
         }

@@ -15,7 +15,7 @@ pub(super) struct Piece {
 /// Strings that are shorter are found everywhere.
 const MIN_NEED: usize = 3;
 /// Longer strings find no less, and cost more.
-const MAX_NEED: usize = 12;
+const MAX_NEED: usize = 8;
 /// More strings than this are no help.
 const MAX_NEEDS: usize = 48;
 
