@@ -7,7 +7,7 @@ use super::process;
 use super::rules::{AGENT, ANY, BUILD, Family, LINT, TEST, TYPECHECK};
 use super::scan::{Hit, Scan};
 use super::verdict::{BROKEN, FAILED, NO_TOOL, UNCLEAR};
-use crate::model::failure::{Cause, LoopKind};
+use crate::model::failure::{Cause, EvidenceSource, LoopKind};
 
 /// Families that compete for the verdict, for the list of those that lost.
 const COMPETING: &[Family] = &[
@@ -124,12 +124,15 @@ impl<'a> Feedback<'a> {
         let tests_failed = self.best(Family::TestsFailed).is_some() && self.inputs.counts.failed != Some(0);
         let believable = !(tests_failed && self.asserted());
         let families = [Family::Machine, Family::MissingTool, Family::Network];
+        // What a linter finds it describes: its report is about such words.
+        let found = self.stages & (LINT | TYPECHECK) != 0 && self.best(Family::Findings).is_some();
         let compiler = self.best(Family::Compile).is_some_and(|hit| COMPILERS.contains(&hit.rule.id));
         let said = families.into_iter().filter(|_| believable).find_map(|family| {
             let hit = self.best(family)?;
             // A test may raise what it likes; the operating system's own errors are real.
             let real = !tests_failed || os_error(hit.line.bytes) || family != Family::Network;
-            (real && (family != Family::Network || !compiler)).then_some(hit)
+            let described = found && hit.source == EvidenceSource::Stdout && !os_error(hit.line.bytes);
+            (real && !described && (family != Family::Network || !compiler)).then_some(hit)
         });
         let status = process::shell_status(self.inputs.evidence, self.inputs.counts.failed);
         if let Some(fact) = status.filter(|_| self.best(Family::Load).is_none()) {

@@ -27,13 +27,11 @@ const SOURCE: &[&str] = &[
     // Diffs.
     r"^[-+](?:[^-+]|$)",
     r"^E\s+[-+?](?:\s|$)",
-    r"^\s*(?:left|right|expected|actual|got|want|received|Expected|Actual|Received)\b\s*:",
+    r"^[\s#>|*+-]*(?:left|right|expected|actual|got|want|wanted|found|received|Expected|Actual|Received|Got|Want|Found)\b\s*:",
     // What pytest explains of an assertion.
     r"^E\s+(?:\+\s|assert\b|AssertionError\b)",
     r"(?i)^\s*(?:E\s+)?(?:\w+\.)*Assertion(?:Failed)?Error\b",
-    // Logs of the program under test.
-    r"^\W*\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d",
-    r"^\W*\d\d:\d\d:\d\d[.,\s]",
+    // Logs.
     r"^\W*(?:TRACE|DEBUG|INFO|WARN|NOTICE)\b",
     r"^time=\S+ level=(?:debug|info|warn)",
     r#"level"?[=:]"?(?:debug|info|warn)"#,
@@ -66,6 +64,12 @@ const NAMES: &[&str] = &[
     r"^\((?:pass|fail|skip)\) ",
 ];
 
+/// Lines with a time: logs of the program under test, or a tool's own.
+const LOGS: &[&str] = &[r"^\W*\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d", r"^\W*\d\d:\d\d:\d\d[.,\s]"];
+
+/// Where no program is under test, a tool writes its last words like this.
+const SEVERE: &[&str] = &[r"\b(?:FATAL|ERROR|CRITICAL|PANIC)\b", r"(?i)level=(?:error|fatal)"];
+
 /// Marks that stand before a test's name where tests run, and before a finding elsewhere.
 const MARKED_NAMES: &[&str] = &[
     r"^\s*(?:\xE2\x9C\x93|\xE2\x9C\x94|\xE2\x88\x9A|\xE2\x9C\x97|\xE2\x9C\x98|\xE2\x9C\x96|\xC3\x97|\xE2\x9C\x95|\xE2\x97\x8F|\xE2\x97\x8B|\xE2\x80\xA2)\s+[^\[\s]",
@@ -87,8 +91,8 @@ const SUCCESS: &[&str] = &[
     r"(?i)\b(?:succe(?:ss|ss?ful(?:ly)?|eded)|all (?:\w+ )?(?:checks|tests|good|ok|passed|done)|completed ok)\b",
 ];
 
-static SETS: LazyLock<[Patterns; 5]> = LazyLock::new(|| {
-    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES].map(|patterns| Patterns::new(patterns.iter().copied()))
+static SETS: LazyLock<[Patterns; 7]> = LazyLock::new(|| {
+    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE].map(|patterns| Patterns::new(patterns.iter().copied()))
 });
 
 /// Follows the sections of a report, line by line.
@@ -97,7 +101,7 @@ pub(super) struct Quoted {
     section: Section,
     tests_run: bool,
     /// For each of the sets.
-    room: [Matches; 5],
+    room: [Matches; 7],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,7 +132,7 @@ impl Quoted {
         };
         // The last of pip's retries is no mere warning: what follows only says that nothing was found.
         let last_retry = contains(line, b"Retrying (Retry(total=0") || line.starts_with(b"WARNING: fetching http");
-        if inside || !last_retry && self.is_in(0, line) {
+        if inside || !last_retry && (self.is_in(0, line) || self.is_log(line)) {
             Quote::Source
         } else if self.is_in(2, line) && !own_trouble(line) {
             Quote::Location
@@ -137,6 +141,10 @@ impl Quoted {
         } else {
             Quote::No
         }
+    }
+
+    fn is_log(&mut self, line: &[u8]) -> bool {
+        self.is_in(5, line) && (self.tests_run || !self.is_in(6, line))
     }
 
     fn is_in(&mut self, set: usize, line: &[u8]) -> bool {
@@ -179,7 +187,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for patterns in [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES] {
+        for patterns in [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE] {
             let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build();
             assert!(set.is_ok(), "{:?}", set.err());
         }

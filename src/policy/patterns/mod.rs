@@ -69,7 +69,8 @@ impl Patterns {
         let finder = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .kind(Some(AhoCorasickKind::NoncontiguousNFA))
+            .prefilter(false)
             .build(&strings)
             .ok();
         if finder.is_none() {

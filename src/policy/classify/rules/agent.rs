@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "agent.usage-limit",
         ANY,
-        r"(?i)(?:hit|reached|exceeded) (?:your|the|its|our)? ?(?:\S+ )?(?:usage|session|weekly|daily|monthly|hourly|5-hour|five-hour|opus|sonnet|plan|account|free[- ]tier|fair use) (?:\S+ )?(?:limit|quota)|usage limit (?:has been |was )?(?:reached|exceeded)|\b\d+-hour limit reached|limit reached\W+resets|out of (?:extra|included|fast) (?:usage|requests)|usage_limit_reached|(?:weekly|daily|session|monthly|opus) limit (?:reached|exceeded)|limit will reset at|try again (?:at|on) (?:\d+:\d\d|[A-Z][a-z]{2} \d)|daily (?:quota|limit) (?:exceeded|reached)|quota (?:resets?|will reset)|PerDay\b|requests? per day|\(RPD\)|reached the (?:daily|weekly|monthly)",
+        r"(?i)(?:hit|reached|exceeded) (?:your|the|its|our)? ?(?:\S+ )?(?:usage|session|weekly|daily|monthly|hourly|5-hour|five-hour|opus|sonnet|plan|account|free[- ]tier|fair use) (?:\S+ )?(?:limit|quota)|usage limit (?:has been |was )?(?:reached|exceeded)|\b\d+-hour limit reached|limit reached\W+resets|out of (?:extra|included|fast) (?:usage|requests)|usage_limit_reached|(?:weekly|daily|session|monthly|opus) limit (?:reached|exceeded)|limit will reset at|try again (?:at|on) (?:\d+:\d\d|[A-Z][a-z]{2} \d)|(?:hourly|daily|weekly|monthly) (?:\w+ )?(?:quota|limit) (?:exceeded|reached)|limit resets (?:in|at|on)\b|quota (?:resets?|will reset)|PerDay\b|requests? per day|\(RPD\)|reached the (?:daily|weekly|monthly)",
         USAGE_LIMIT,
     ),
     rule(
@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "agent.model",
         ANY,
-        r"(?i)issue with the selected model|model[_ ]not[_ ]found|ModelNotFound|(?:model|deployment)\b(?:[^.,;{}\n]|\.\w){0,80}(?:does not exist|not found|is not (?:available|supported|found|a valid)|is unknown|has been (?:deprecated|retired|decommissioned)|doesn't exist|no longer (?:available|supported)|is invalid)|(?:unknown|invalid|no such|unsupported|unrecognized) model\b|not a valid model|models/\S+ is not found|not_found_error|DeploymentNotFound|decommissioned|no endpoints found|provider .*not found|unknown provider|ProviderModelNotFound|agent .* not found",
+        r"(?i)issue with the selected model|model[_ ]not[_ ]found|ModelNotFound|(?:model|deployment)\b(?:[^.,;{}\n]|\.\w){0,80}(?:does not exist|not found|is not (?:available|supported|found|a valid)|is unknown|has been (?:deprecated|retired|decommissioned)|doesn't exist|no longer (?:available|supported)|is invalid)|(?:unknown|invalid|no such|unsupported|unrecognized) (?:\w+ )?model\b|not a valid model|models/\S+ is not found|not_found_error|DeploymentNotFound|decommissioned|no endpoints found|provider .*not found|unknown provider|ProviderModelNotFound|agent .* not found",
         NO_MODEL,
     ),
     rule(

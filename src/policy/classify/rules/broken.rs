@@ -70,6 +70,12 @@ pub(super) const COMPILE: &[Rule] = &[
         r"error TS(?:[1234]\d{3}|7\d{3}|[89]\d{3}|1[0-7]\d{3}|18\d{3}|2\d{4})\b|^Found \d+ errors? in \d+ files?",
         BROKEN,
     ),
+    rule(
+        "build.tagged-place",
+        RUN,
+        r"(?i)^\W{0,3}\[?(?:fatal )?error\b[^\]]{0,40}\]:? \S+\.\w+:\d+|\berrors? (?:while |when |in )?compiling\b|\bcompilererror\b|compilerexception",
+        BROKEN,
+    ),
     rule("build.tsc-syntax", FEEDBACK, r"error TS1(?:00[1-9]|0[1-9]\d|[1-4]\d\d)\b", BROKEN),
     rule(
         "build.go",
@@ -238,9 +244,15 @@ pub(super) const WEAK: &[Rule] = &[
         BROKEN,
     ),
     rule(
+        "build.place",
+        BUILD,
+        r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|(?i)\b[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
+        BROKEN,
+    ),
+    rule(
         "build.failed-words",
         BUILD,
-        r"(?i)\b(?:failed|failure|cannot|could not|unable to|undefined|unresolved|not defined|invalid|unexpected|missing|incompatible|unsupported|not found|aborted|exception)\b",
+        r"(?i)\b(?:failed|failure|cannot|can't|couldn't|could not|unable to|no such|unknown|illegal|undefined|unresolved|not defined|invalid|unexpected|missing|incompatible|unsupported|not found|aborted|exception)\b",
         BROKEN,
     ),
 ];

@@ -79,7 +79,7 @@ pub(super) const MEMORY: &[Rule] = &[
     rule(
         "memory.tool",
         FEEDBACK,
-        r"(?i)\b(?:cannot allocate vector of size|eheap_alloc: cannot allocate|CUDA out of memory|terminated .*out[- ]of[- ]memory|ran out of memory|exceeded (?:the )?memory limit|out of memory!)",
+        r"(?i)\b(?:cannot allocate vector of size|eheap_alloc: cannot allocate|CUDA out of memory|terminated .*out[- ]of[- ]memory|r[au]n out of memory|exceeded (?:the )?memory limit|out of memory!)",
         OUT_OF_MEMORY,
     ),
 ];

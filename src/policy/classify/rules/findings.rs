@@ -67,6 +67,12 @@ pub(super) const RULES: &[Rule] = &[
         FAILED,
     ),
     rule(
+        "lint.count",
+        CHECK,
+        r"(?i)\b[1-9]\d* (?:\w+ )?(?:findings?|violations?|offenses?|misspellings?|diagnostics?)\b",
+        FAILED,
+    ),
+    rule(
         "lint.docs",
         CHECK,
         r"MD\d{3}(?:/|\b)|\bL\d{3}\b|warnings? treated as errors?|[1-9]\d* (?:lint|style|spelling|type|format(?:ting)?) (?:errors?|warnings?|issues?|violations?|problems?)|Unknown word \(|^error: .* ==> |vulnerabilit(?:y|ies) found|[1-9]\d* vulnerabilit|found [1-9]\d* (?:leaks|secrets|vulnerabilities|warnings|errors|issues)|unused (?:dependencies|exports|files)|RUSTSEC-\d",

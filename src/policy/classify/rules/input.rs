@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "input.go-flag",
         FEEDBACK,
-        r"flag provided but not defined|flag needs an argument|unknown (?:shorthand )?flag|invalid (?:boolean )?(?:value|argument) \S+ for (?:flag )?\S*-",
+        r"\b(?:flag|option|argument) error: |flag provided but not defined|flag needs an argument|unknown (?:shorthand )?flag|invalid (?:boolean )?(?:value|argument) \S+ for (?:flag )?\S*-",
         INVALID,
     ),
     rule(

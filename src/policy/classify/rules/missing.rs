@@ -94,7 +94,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "missing.file-error",
         FEEDBACK,
-        r"^(?:\S+: )?FileNotFoundError: |^(?:Uncaught )?(?:\[?Error:? ?)?.*\bENOENT: no such file or directory|Errno::ENOENT|java\.(?:io\.FileNotFound|nio\.file\.NoSuchFile)Exception|kind: NotFound, message|No such file or directory \(os error 2\)|^open \S+: no such file or directory|System\.IO\.(?:File|Directory)NotFoundException|(?i:^\W*(?:error|fatal|failed):? .*(?:no such file or directory|file (?:was )?not found|file does not exist|does not exist\b))",
+        r"^(?:[\w.-]+: )?(?:error: )?(?i:(?:couldn't|could not|cannot|can't|unable to|failed to) (?:read|open|load|find|access|stat)) (?:\S+ ){0,3}.*: (?:[Nn]o such file or directory|not found)$|(?i:\b(?:spec|path|address|director(?:y|ies)|folder|files?|target)\b.{0,40} (?:does|do) not exist\b)|^(?:\S+: )?FileNotFoundError: |^(?:Uncaught )?(?:\[?Error:? ?)?.*\bENOENT: no such file or directory|Errno::ENOENT|java\.(?:io\.FileNotFound|nio\.file\.NoSuchFile)Exception|kind: NotFound, message|No such file or directory \(os error 2\)|^open \S+: no such file or directory|System\.IO\.(?:File|Directory)NotFoundException|(?i:^\W*(?:error|fatal|failed):? .*(?:no such file or directory|file (?:was )?not found|file does not exist|does not exist\b))",
         MISSING,
     ),
     rule(
