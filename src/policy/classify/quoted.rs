@@ -72,6 +72,7 @@ const SEVERE: &[&str] = &[r"\b(?:FATAL|ERROR|CRITICAL|PANIC)\b", r"(?i)level=(?:
 
 /// Marks that stand before a test's name where tests run, and before a finding elsewhere.
 const MARKED_NAMES: &[&str] = &[
+    r"^\W*(?:FAIL|PASS|OK|SKIP)(?: |: ?)[\w./:-]+",
     r"^\s*(?:\xE2\x9C\x93|\xE2\x9C\x94|\xE2\x88\x9A|\xE2\x9C\x97|\xE2\x9C\x98|\xE2\x9C\x96|\xC3\x97|\xE2\x9C\x95|\xE2\x97\x8F|\xE2\x97\x8B|\xE2\x80\xA2)\s+[^\[\s]",
 ];
 
@@ -92,7 +93,8 @@ const SUCCESS: &[&str] = &[
 ];
 
 static SETS: LazyLock<[Patterns; 7]> = LazyLock::new(|| {
-    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE].map(|patterns| Patterns::new(patterns.iter().copied()))
+    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE]
+        .map(|patterns| Patterns::new(patterns.iter().copied()))
 });
 
 /// Follows the sections of a report, line by line.

@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "agent.rate-limit",
         ANY,
-        r"(?i)\brate[- _]?limit(?:s|ed|ing|_error|_exceeded)?\b|RateLimitError|ratelimit|too many requests|temporarily limiting requests|request rejected \(429\)|\bthrottl(?:ed|ing)(?:Exception)?|ThrottlingException|TooManyRequests|(?:status(?: code)?|HTTP|error|code)\W{0,4}429\b|\b429\b \W*(?:Too|rate)|\(429\)",
+        r"(?i)\brate[- _]?limit(?:s|ed|ing|_error|_exceeded)?\b|RateLimitError|ratelimit|too many (?:\w+ )?requests|\b(?:error|rejected|failed)\b[^:\n]{0,40}: \(?429\b|^\W*429\b|temporarily limiting requests|request rejected \(429\)|\bthrottl(?:ed|ing)(?:Exception)?|ThrottlingException|TooManyRequests|(?:status(?: code)?|HTTP|error|code)\W{0,4}429\b|\b429\b \W*(?:Too|rate)|\(429\)",
         THROTTLED,
     ),
     rule(

@@ -203,6 +203,19 @@ pub(super) const LIKELY: &[Rule] = &[
         r"npm (?:error|ERR!) (?:code )?(?:ERESOLVE|ELIFECYCLE|EINTEGRITY|ENOTSUP|EBADENGINE|EJSONPARSE|gyp)|unable to resolve dependency tree|ResolutionImpossible|conflicting dependencies|[Vv]ersion solving failed|No solution found when resolving|because .* depends on .*(?:conflict|incompatible|forbidden)|gyp ERR!|node-gyp|ERR_PNPM_(?:PEER_DEP|OUTDATED_LOCKFILE|LOCKFILE|UNSUPPORTED|FROZEN)|lockfile (?:is|would|needs).*(?:out of date|outdated|modified|updated|not up)|Your lockfile needs to be updated|YN0028|npm ci.* can only install|not in sync|lock file's .* does not satisfy|subprocess-exited-with-error|metadata-generation-failed|Failed building wheel|Failed to build|Could not build wheels|error: command '.*' failed with exit|pip's dependency resolver|requires a different Python|Requires-Python|requires Python|The current project's (?:supported )?Python|THESE PACKAGES DO NOT MATCH THE HASHES|hash mismatch|[Cc]hecksum (?:mismatch|verification failed|did not match)|unmet dependencies|held broken packages|Depends: .* but|integrity check(?:sum)? failed|dependency conflict|The engine \x22node\x22 is incompatible|failed to build|[Cc]onflicting (?:requirements|versions)|version conflict|Detected package downgrade|dependency cycle|[Cc]yclic dependency|UNMET PEER",
         BROKEN,
     ),
+    // A compiler or interpreter that nobody knows, by what only such programs complain of.
+    rule(
+        "build.error-words",
+        RUN,
+        r"^\W*(?:\w+: )?(?:(?i:fatal|compile|compiler|compilation) )?(?:[Ee]rror|ERROR)(?:\[[\w:-]+\])?: (?i:.*\b(?:(?:unknown|undefined|undeclared|unresolved|unbound) (?:variable|identifier|name|function|symbol|type|module|method|class|word|reference|import|label|macro|atom|procedure|constructor|operator)|not in scope|not declared|undeclared|(?:type|types) mismatch|mismatched types|cannot unify|expected type|has no member|no such (?:module|function|method|field)|duplicate definition|already defined|redefin(?:ed|ition)|unexpected (?:token|end of|character|identifier|symbol|indent|eof)|unterminated|unclosed|unbalanced))",
+        BROKEN,
+    ),
+    rule(
+        "build.parse-words",
+        FEEDBACK,
+        r"(?i)^\W*(?:\S+: )?(?:fatal )?error\b\W.{0,30}\b(?:(?:couldn't|could not|cannot|can't|failed to|unable to) parse|parse ?error|does not parse)|^\W*(?:\S+: )?(?:parse ?error|reader ?error|syntax ?error)\b.*\d",
+        BROKEN,
+    ),
     rule(
         "build.jvm",
         FEEDBACK,

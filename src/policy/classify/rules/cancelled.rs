@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "cancel.by-user",
         ANY,
-        r"(?i)\b(?:interrupt(?:ed)?|cancel(?:l?ed)?|abort(?:ed|ing)?|stopped|terminated|killed)\b.{0,12} (?:by|from|on) (?:the )?(?:user|operator|keyboard|request|signal|ctrl)",
+        r"(?i)\b(?:interrupt(?:ed)?|cancel(?:l?ed)?|abort(?:ed|ing)?|stopped|terminated|killed)\b.{0,12} (?:by|from|on) (?:the )?(?:user|operator|keyboard|request|ctrl|signal(?: (?:2|15|1|(?:SIG)?(?:INT|TERM|HUP))\b|[.!)]*$))",
         CANCELLED,
     ),
     rule(

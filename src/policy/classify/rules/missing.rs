@@ -10,7 +10,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "missing.named-file",
         FEEDBACK,
-        r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|(?:required|input|source|data|schema|template|fixture) file .{0,80}(?:is missing|not found|missing)",
+        r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|\bmissing (?:data|input|source|model|asset|fixture)s? \W?\w+\W?: |(?:required|input|source|data|schema|template|fixture) file .{0,80}(?:is missing|not found|missing)",
         MISSING,
     ),
     rule(
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "missing.package-other",
         FEEDBACK,
-        r"Could not find (?:artifact|gem|package|com\.|org\.|io\.|net\.|any version)|Could not find \S+:\S+:\S+|was not found in https?://|Unable to locate package|has no installation candidate|Version '.*' for '.*' was not found|Could not find gem|Could not find \S+ in (?:any of the sources|locally installed)|requires? .*, (?:it )?could not be found in any version|could not be found in any version|NU110[123]\b|Unable to find (?:a )?(?:package|version|stable package|image)|manifest (?:unknown|for \S+ not found)|pull access denied|image \S+ not found|No packages? (?:matching|found|provides?)|nothing provides|Unable to find a match|No match for argument|package .* (?:was|is) not found|unsatisfiable constraints|no formula|No available formula|target not found:|No such hex package|No package with name|[Pp]ackage '?\S+'? (?:not found|does not exist) in (?:the )?(?:registry|repository|index|channel)|could not find package|Failed to find package|unknown package:|No candidates? (?:found|for)",
+        r"Could not find (?:artifact|gem|package|com\.|org\.|io\.|net\.|any version)|Could not find \S+:\S+:\S+|was not found in https?://|Unable to locate package|has no installation candidate|Version '.*' for '.*' was not found|Could not find gem|Could not find \S+ in (?:any of the sources|locally installed)|requires? .*, (?:it )?could not be found in any version|could not be found in any version|NU110[123]\b|Unable to find (?:a )?(?:package|version|stable package|image)|manifest (?:unknown|for \S+ not found)|pull access denied|image \S+ not found|No packages? (?:matching|found|provides?)|nothing provides|Unable to find a match|No match for argument|package .* (?:was|is) not found|unsatisfiable constraints|no formula|No available formula|target not found:|No such hex package|No package with name|[Pp]ackage '?\S+'? (?:not found|does not exist) in (?:the )?(?:registry|repository|index|channel)|could not find package|Failed to find package|unknown package:|No candidates? (?:found|for)|(?i:\bno (?:results?|packages?|versions?|releases?|modules?) (?:matching|match(?:es|ed)?|satisf\w+)\b)",
         MISSING,
     ),
     rule(

@@ -229,6 +229,12 @@ pub(super) const TESTS_FAILED: &[Rule] = &[
         FAILED,
     ),
     rule(
+        "tests.generic",
+        TEST,
+        r"(?i)^\W*(?:total |tests? )?(?:fail(?:ed|ures?|s)?)(?: (?:tests?|files?|cases?|suites?|specs?|checks?|assertions?))?\s*[:=]\s*[1-9]|\bpass(?:ed)?\s*[:=]\s*\d+\W+fail(?:ed|ures?|s)?\s*[:=]\s*[1-9]|\b[1-9]\d* (?:\w+ )?(?:tests?|specs?|examples?|assertions?|scenarios?|cases?|checks?|suites?) (?:have |has )?fail(?:ed|ing|ures?)\b|\bfinal status: fail",
+        FAILED,
+    ),
+    rule(
         "tests.coverage",
         ANY,
         r"(?i)(?:coverage (?:failure|threshold|for \S+ \([\d.]+%\) does not meet)|required (?:test )?coverage of|coverage .*(?:below|less than|under|does not meet|not met|not reached|lower than|is insufficient|dropped|minimum)|does not meet (?:the )?(?:global|required|minimum) |Coverage checks have not been met|expected minimum is|fail-under|failed coverage|minimum coverage)",
