@@ -259,13 +259,13 @@ pub(super) const WEAK: &[Rule] = &[
     rule(
         "build.place",
         BUILD,
-        r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|(?i)\b[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
+        r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\s+\.{0,2}/?\S+\.\w+:\d+:\d+$|(?i)\b[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
         BROKEN,
     ),
     rule(
         "build.failed-words",
         BUILD,
-        r"(?i)\b(?:failed|failure|cannot|can't|couldn't|could not|unable to|no such|unknown|illegal|undefined|unresolved|not defined|invalid|unexpected|missing|incompatible|unsupported|not found|aborted|exception)\b",
+        r"(?i)\b(?:failed|failure|cannot|can't|couldn't|could not|unable to|no such|unknown|illegal|conflict(?:s|ing)?|mismatch(?:ed)?|duplicated?|ambiguous|undefined|unresolved|not defined|invalid|unexpected|missing|incompatible|unsupported|not found|aborted|exception)\b",
         BROKEN,
     ),
 ];

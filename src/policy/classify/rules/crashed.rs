@@ -73,7 +73,7 @@ pub(super) const MEMORY: &[Rule] = &[
     rule(
         "memory.limit",
         ANY,
-        r"(?i)^\W*(?:fatal|error|fatal error|panic)?:? ?(?:out of memory|not enough memory|memory limit (?:of .* )?exceeded|insufficient memory)\b",
+        r"(?i)^\W*(?:fatal|error|fatal error|panic)?\W{0,3}(?:out of memory|not enough memory|memory limit (?:of .* )?exceeded|insufficient memory)\b",
         OUT_OF_MEMORY,
     ),
     rule(

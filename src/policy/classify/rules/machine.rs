@@ -132,7 +132,7 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
     rule(
         "tool.env",
         ANY,
-        r"^(?:/usr/bin/)?env: .+: |bad interpreter: |cannot execute: required file not found|no such file or directory: .*interpreter",
+        r"^(?:/usr/bin/)?env: .+: |/usr/bin/env: \S+: No such file|bad interpreter: |cannot execute: required file not found|no such file or directory: .*interpreter",
         NO_TOOL,
     ),
     rule(
