@@ -182,7 +182,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn quote(quoted: &mut Quoted, line: &str) -> Quote {
+    fn quoted_as(quoted: &mut Quoted, line: &str) -> Quote {
         quoted.follow(line.as_bytes());
         quoted.kind(line.as_bytes())
     }
@@ -206,18 +206,18 @@ mod tests {
             ("    at connect (net.js:10:3)", Quote::Source),
             ("  left: \"No space left on device\"", Quote::Source),
         ] {
-            assert_eq!(quote(&mut Quoted::default(), line), quote, "{line}");
+            assert_eq!(quoted_as(&mut Quoted::default(), line), quote, "{line}");
         }
     }
 
     #[test]
     fn in_a_pytest_report_only_the_error_lines_speak() {
         let mut quoted = Quoted::default();
-        assert_eq!(quote(&mut quoted, "=================== FAILURES ==================="), Quote::No);
-        assert_eq!(quote(&mut quoted, "open('x')  # Permission denied"), Quote::Source);
-        assert_eq!(quote(&mut quoted, "E   OSError: [Errno 28] No space left on device"), Quote::No);
-        assert_eq!(quote(&mut quoted, "----------- Captured stdout call -----------"), Quote::Source);
-        assert_eq!(quote(&mut quoted, "Permission denied"), Quote::Source);
-        assert_eq!(quote(&mut quoted, "=========== short test summary info ==========="), Quote::No);
+        assert_eq!(quoted_as(&mut quoted, "=================== FAILURES ==================="), Quote::No);
+        assert_eq!(quoted_as(&mut quoted, "open('x')  # Permission denied"), Quote::Source);
+        assert_eq!(quoted_as(&mut quoted, "E   OSError: [Errno 28] No space left on device"), Quote::No);
+        assert_eq!(quoted_as(&mut quoted, "----------- Captured stdout call -----------"), Quote::Source);
+        assert_eq!(quoted_as(&mut quoted, "Permission denied"), Quote::Source);
+        assert_eq!(quoted_as(&mut quoted, "=========== short test summary info ==========="), Quote::No);
     }
 }

@@ -45,7 +45,9 @@ fn usable(needs: Option<Vec<Vec<u8>>>) -> Vec<Vec<u8>> {
     if short || needs.len() > MAX_NEEDS {
         return Vec::new();
     }
-    needs.iter_mut().for_each(|need| need.truncate(MAX_NEED));
+    for need in &mut needs {
+        need.truncate(MAX_NEED);
+    }
     needs
 }
 
