@@ -10,7 +10,7 @@ use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, CauseDetail, Failure, FailureEvidence, FailureType, SuggestedAction};
-use crate::model::run::{Run, RunSpec, RunStatus};
+use crate::model::run::{ProcessId, Run, RunSpec, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::process::{end_children_of, end_group, is_alive};
@@ -52,15 +52,12 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
     if context.has_git() || context.store().exists() {
         context.store().load_for_writing()?;
         done.extend(restore::finish_cut_off(context)?);
-        done.extend(adopt(context)?);
-        done.extend(step::settle_lost(context)?);
-        let lost = record_lost(context)?;
-        if !lost.is_empty() {
-            // Their processes may have been running steps.
-            done.extend(step::settle_lost(context)?);
+        let state = context.load()?.state;
+        done.extend(adopt(context, &state)?);
+        // What is taken in is no work under way: that there is none is known without another look.
+        if is_any_lost(context, &state) {
+            done.extend(settle_lost(context)?);
         }
-        done.extend(lost);
-        done.extend(end_lost_baselines(context)?);
     }
     for what in &done {
         tracing::info!("{what}");
@@ -68,12 +65,29 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
     Ok(done)
 }
 
+/// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
+fn is_any_lost(context: &Context, state: &State) -> bool {
+    let lost = |run: &Run| is_lost(run) || lost_baseline(run).is_some();
+    step::is_any_lost(context, state) || state.runs_of(&context.worktree_name()).any(lost)
+}
+
+fn settle_lost(context: &Context) -> Result<Vec<String>> {
+    let mut done = step::settle_lost(context)?;
+    let attempts = record_lost(context)?;
+    if !attempts.is_empty() {
+        // Their processes may have been running steps.
+        done.extend(step::settle_lost(context)?);
+    }
+    done.extend(attempts);
+    done.extend(end_lost_baselines(context)?);
+    Ok(done)
+}
+
 /// Checkpoints with a reference and without an event: the kill came between the two. A reference of a checkpoint that
 /// was pruned is a leftover and goes.
-fn adopt(context: &Context) -> Result<Vec<String>> {
+fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     let repo = context.repo()?;
     let names = ref_names(repo)?;
-    let state = context.load()?.state;
     let known: BTreeSet<&str> = state.checkpoints.values().map(|checkpoint| checkpoint.id.as_str()).collect();
     let mut done = Vec::new();
     if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
@@ -183,9 +197,7 @@ fn end_lost_baselines(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
     for run in state.runs_of(&context.worktree_name()) {
-        let Some(supervisor) = run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor)) else {
-            continue;
-        };
+        let Some(supervisor) = lost_baseline(run) else { continue };
         let failed = |error| super::error::Error::io("cannot look for the run's feedback loops", error);
         let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
         tracing::debug!(?ended, "feedback loops of a lost run");
@@ -197,6 +209,11 @@ fn end_lost_baselines(context: &Context) -> Result<Vec<String>> {
         done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
     }
     Ok(done)
+}
+
+/// The `recover` that ran the loops before the first attempt, if it is gone.
+fn lost_baseline(run: &Run) -> Option<&ProcessId> {
+    run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor))
 }
 
 /// Whether a run's attempt was supervised by a `recover` that is gone.

@@ -34,7 +34,7 @@ use lost::put_back;
 use turn::Turn;
 
 pub use compensate::{Compensated, CrossedStep, Crossing, compensate};
-pub use lost::{assume_cut_off, refuse_cut_off, settle_lost, unfinished};
+pub use lost::{assume_cut_off, is_any_lost, refuse_cut_off, settle_lost, unfinished};
 pub use turn::is_above;
 
 /// What to run once.

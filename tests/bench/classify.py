@@ -26,7 +26,7 @@ def line(number):
         f"[{number}/2000000] Building CXX object src/net/CMakeFiles/net.dir/part_{number % 977}.cc.o",
         f"2026-11-01T10:{number % 60:02}:00.{number % 1000:03}Z INFO http: request {number} served in {number % 300} ms",
         f"test store::tests::case_{number} ... ok",
-        f"   Compiling part v0.{number % 90}.{number % 10} (/work/app/crates/part)",
+        f"   Compiling part v0.{number % 90}.{number % 10} (/srv/app/crates/part)",
         f"GET /api/v1/items/{number} 200 {number % 80}ms - {number % 4000}",
         f"Downloaded part-{number % 50}.tar.gz ({number % 900} kB) from mirror {number % 4}",
     )

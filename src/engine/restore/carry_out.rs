@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::git::head::{commit_on_top, move_branch};
-use crate::git::index::{index_is, refresh_index, restore_index};
+use crate::git::index::{refresh_index, restore_index};
 use crate::git::journal::{
     JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
@@ -28,6 +28,7 @@ use super::super::error::{Error, ErrorKind, Result};
 use super::super::{memory, select};
 use super::head::HeadPlan;
 use super::plan::Planned;
+use super::take_back::{not_taken_back, revert, take_back, unsettled};
 use super::{Restore, RestoreRequest};
 
 /// What the engine needs beside the file plan to finish a restore that was cut off.
@@ -136,7 +137,7 @@ fn encode(carry_out: &CarryOut) -> Result<serde_json::Value> {
     serde_json::to_value(carry_out).map_err(|error| Error::failed("cannot encode the restore's journal", error))
 }
 
-fn decode(journal: &RestoreJournal) -> Result<CarryOut> {
+pub(super) fn decode(journal: &RestoreJournal) -> Result<CarryOut> {
     CarryOut::deserialize(&journal.context)
         .map_err(|error| Error::new(ErrorKind::Corrupt, format!("the restore's journal is damaged: {error}")))
 }
@@ -216,109 +217,6 @@ fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state:
     Ok(kept)
 }
 
-/// Takes back what a failed restore has done so far. The journal stays only where that fails too.
-fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
-    match take_back(context, lock, journal) {
-        Ok(left) if left.is_empty() => error,
-        Ok(left) => {
-            let mut partial = Error::new(ErrorKind::Partial, format!("{error}; not everything could be taken back"));
-            partial.hint = Some("recover undo, once what is in the way is gone".to_owned());
-            partial.paths(left)
-        }
-        // The journal goes last: all the rest was taken back.
-        Err(_) if !context.repo().is_ok_and(has_journal) => error,
-        Err(second) => not_taken_back(context, &error, &second),
-    }
-}
-
-/// Neither done nor taken back: the journal waits until the reason is gone.
-fn not_taken_back(context: &Context, error: &Error, second: &Error) -> Error {
-    waits(context, format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
-}
-
-/// Everything is as it should be, but the event, the views or the journal's removal failed.
-fn unsettled(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
-    if !context.repo().is_ok_and(has_journal) {
-        // It goes last.
-        return error;
-    }
-    match context.load() {
-        Ok(loaded) if is_recorded(&loaded.state, journal) => waits(context, in_full(&error)),
-        // Without its event the restore has not happened: nothing could take it back.
-        Ok(_) => revert(context, lock, journal, error),
-        // Which of the two it is only the repair can tell.
-        Err(second) => not_taken_back(context, &error, &second),
-    }
-}
-
-fn waits(context: &Context, message: String) -> Error {
-    Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"]))
-}
-
-/// An error with its causes, for a message that tells of two.
-fn in_full(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
-/// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
-/// first error is returned, and the journal stays then.
-fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
-    let repo = context.repo()?;
-    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff).map_err(Error::from);
-    let memory = take_back_memory(context, journal);
-    let head = take_back_head(repo, lock, journal);
-    let index = take_back_index(context, repo, lock, journal);
-    let mut left = files?.kept;
-    left.extend(memory?);
-    head?;
-    index?;
-    reap_temp_files(repo, lock, &journal.plan)?;
-    remove_journal(repo, lock)?;
-    Ok(left)
-}
-
-fn take_back_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
-    if !decode(journal)?.operation.scope.covers_state() || !journal.selection.is_empty() {
-        return Ok(Vec::new());
-    }
-    let repo = context.repo()?;
-    let now = memory::read(context)?;
-    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
-    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
-    let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
-    let left = plan.leave_changed(&now, &[&before, &then]);
-    memory::apply(context.store().dir(), &plan)?;
-    Ok(left)
-}
-
-fn take_back_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    if let Some(after) = &journal.head_after
-        && repo.head()? == *after
-    {
-        let message = format!("recover: {} taken back", journal.kind);
-        move_branch(repo, lock, after, journal.head_before.commit.as_ref(), &message)?;
-    }
-    Ok(())
-}
-
-fn take_back_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    if !journal.restore_index {
-        return Ok(());
-    }
-    let safety = load_checkpoint(repo, &journal.safety_commit)?;
-    // Only an index that was put back already has to be: somebody may hold its lock, which is why it was not.
-    if !index_is(repo, &safety)? {
-        restore_index(repo, lock, &safety, context.lock_timeout())?;
-    }
-    Ok(())
-}
-
 /// The event, then the journal goes: from here on the restore is history.
 fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     let carry_out = decode(journal)?;
@@ -338,7 +236,7 @@ fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
 }
 
 /// Whether the restore's event is in the ledger.
-fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
+pub(super) fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
     state.worktrees.values().any(|worktree| worktree.last_operation.as_deref() == Some(journal.operation_id.as_str()))
 }
 

@@ -7,6 +7,7 @@
 mod carry_out;
 mod head;
 mod plan;
+mod take_back;
 
 use serde::Serialize;
 

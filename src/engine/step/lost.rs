@@ -44,6 +44,11 @@ fn lost_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
     state.runs.iter().flat_map(of_run).collect()
 }
 
+/// Whether there is any.
+pub fn is_any_lost(context: &Context, state: &State) -> bool {
+    !lost_here(context, state).is_empty()
+}
+
 /// An atomic step of this work tree that was cut off and whose files still wait to be put back.
 pub fn unfinished(context: &Context) -> Result<Option<String>> {
     let lost = lost_here(context, &context.load()?.state);
@@ -82,7 +87,7 @@ fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
 
 /// Deals with the steps of this work tree that were cut off. Returns what was done.
 pub fn settle_lost(context: &Context) -> Result<Vec<String>> {
-    if lost_here(context, &context.load()?.state).is_empty() {
+    if !is_any_lost(context, &context.load()?.state) {
         return Ok(Vec::new());
     }
     // One process does so at a time, to the last event of it: what another one does next is not part of the step.

@@ -1,0 +1,117 @@
+//! Taking back what a restore did before it failed, and saying so where that fails too.
+
+use crate::git::head::move_branch;
+use crate::git::index::{index_is, restore_index};
+use crate::git::journal::{RestoreJournal, has_journal, reap_temp_files, remove_journal};
+use crate::git::restore::{Expect, execute};
+use crate::git::stored::load_checkpoint;
+use crate::git::{Repo, WorktreeLock};
+use crate::model::path::PathReason;
+
+use super::super::context::Context;
+use super::super::error::{Error, ErrorKind, Result};
+use super::super::memory;
+use super::carry_out::{decode, is_recorded};
+
+/// Takes back what a failed restore has done so far. The journal stays only where that fails too.
+pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+    match take_back(context, lock, journal) {
+        Ok(left) if left.is_empty() => error,
+        Ok(left) => {
+            let mut partial = Error::new(ErrorKind::Partial, format!("{error}; not everything could be taken back"));
+            partial.hint = Some("recover undo, once what is in the way is gone".to_owned());
+            partial.paths(left)
+        }
+        // The journal goes last: all the rest was taken back.
+        Err(_) if !context.repo().is_ok_and(has_journal) => error,
+        Err(second) => not_taken_back(context, &error, &second),
+    }
+}
+
+/// Neither done nor taken back: the journal waits until the reason is gone.
+pub(super) fn not_taken_back(context: &Context, error: &Error, second: &Error) -> Error {
+    waits(context, format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
+}
+
+/// Everything is as it should be, but the event, the views or the journal's removal failed.
+pub(super) fn unsettled(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+    if !context.repo().is_ok_and(has_journal) {
+        // It goes last.
+        return error;
+    }
+    match context.load() {
+        Ok(loaded) if is_recorded(&loaded.state, journal) => waits(context, in_full(&error)),
+        // Without its event the restore has not happened: nothing could take it back.
+        Ok(_) => revert(context, lock, journal, error),
+        // Which of the two it is only the repair can tell.
+        Err(second) => not_taken_back(context, &error, &second),
+    }
+}
+
+fn waits(context: &Context, message: String) -> Error {
+    Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"]))
+}
+
+/// An error with its causes, for a message that tells of two.
+fn in_full(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
+/// first error is returned, and the journal stays then.
+pub(super) fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+    let repo = context.repo()?;
+    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff).map_err(Error::from);
+    let memory = take_back_memory(context, journal);
+    let head = take_back_head(repo, lock, journal);
+    let index = take_back_index(context, repo, lock, journal);
+    let mut left = files?.kept;
+    left.extend(memory?);
+    head?;
+    index?;
+    reap_temp_files(repo, lock, &journal.plan)?;
+    remove_journal(repo, lock)?;
+    Ok(left)
+}
+
+fn take_back_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+    if !decode(journal)?.operation.scope.covers_state() || !journal.selection.is_empty() {
+        return Ok(Vec::new());
+    }
+    let repo = context.repo()?;
+    let now = memory::read(context)?;
+    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
+    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+    let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
+    let left = plan.leave_changed(&now, &[&before, &then]);
+    memory::apply(context.store().dir(), &plan)?;
+    Ok(left)
+}
+
+fn take_back_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if let Some(after) = &journal.head_after
+        && repo.head()? == *after
+    {
+        let message = format!("recover: {} taken back", journal.kind);
+        move_branch(repo, lock, after, journal.head_before.commit.as_ref(), &message)?;
+    }
+    Ok(())
+}
+
+fn take_back_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if !journal.restore_index {
+        return Ok(());
+    }
+    let safety = load_checkpoint(repo, &journal.safety_commit)?;
+    // Only an index that was put back already has to be: somebody may hold its lock, which is why it was not.
+    if !index_is(repo, &safety)? {
+        restore_index(repo, lock, &safety, context.lock_timeout())?;
+    }
+    Ok(())
+}
