@@ -259,7 +259,11 @@ fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
     }
     let by_policy = || {
         let decision = run.decision.as_ref().filter(|_| run.failure.is_some())?;
-        if decision.has(Action::Rollback) { Some(Strategy::RollbackAndRetry) } else { decision.strategy }
+        if decision.has(Action::Rollback) && decision.leads_to_attempt() {
+            Some(Strategy::RollbackAndRetry)
+        } else {
+            decision.strategy
+        }
     };
     request.strategy.or_else(by_policy).or(Some(if run.failure.is_some() {
         Strategy::RetryWithContext
@@ -370,7 +374,9 @@ fn prepare(
     Ok(write_views(&ledger, Some(key))?)
 }
 
-fn put_back(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<()> {
+/// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
+/// edits stay, and HEAD where moving it would be refused.
+pub fn put_back(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<()> {
     let mut request = RestoreRequest {
         kind: OperationKind::Rollback,
         run: Some(key.clone()),

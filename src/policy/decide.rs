@@ -47,7 +47,9 @@ pub struct Circumstances<'a> {
 /// Decides. `failure` is not recorded yet: it counts on top of what the ledger holds.
 pub fn decide(failure: &Failure, around: &Circumstances<'_>) -> Decision {
     match around.fallback {
-        Fallback::Failed { exhausted, decision } => fallback::after(failure, exhausted, decision, around),
+        Fallback::Failed { exhausted, decision, before } => {
+            fallback::after(failure, (exhausted, decision, before), around)
+        }
         Fallback::Ready => fallback::instead(failure, decide_itself(failure, around), around),
         Fallback::None => decide_itself(failure, around),
     }

@@ -226,7 +226,8 @@ fn a_timeout_that_changed_files_is_productive() {
     assert!(!has(&all[1], "productive"), "{document}");
 }
 
-/// S9: when no retry is allowed any more, the fallback is run once in place of the command, and its outcome decides.
+/// S9, S12: when no retry is allowed any more, the fallback is run once in place of the command, and its outcome decides;
+/// what a failed one left behind is put back, and can be had again.
 #[test]
 fn the_fallback_is_run_once() {
     let agent = "echo agent >> ../calls; echo bad > state";
@@ -243,11 +244,14 @@ fn the_fallback_is_run_once() {
     assert_eq!(env.events("attempt_ended")[1]["payload"]["decision"]["actions"], json!(["fallback"]));
 
     let env = quick();
-    let failing = "echo fallback >> ../calls; false";
+    let failing = "echo fallback >> ../calls; echo worse > state; echo junk > junk; false";
     env.write(".ultraplan/recover.toml", format!("[runner]\nfallback = '{failing}'\n[cooldown]\nduration = '1ms'\n"));
     let document = env.json(8, &["run", "--attempts", "2", "--feedback", CHECK, "--", "sh", "-c", agent]);
     assert_eq!(env.sh("cat ../calls").stdout, "agent\nagent\nfallback\n");
-    assert_eq!(document["decision"]["actions"], json!(["skip", "escalate"]), "{document}");
+    assert_eq!(document["decision"]["actions"], json!(["rollback", "skip", "escalate"]), "{document}");
+    assert_eq!((env.read("state"), env.exists("junk")), ("bad\n".to_owned(), false), "{document}");
+    env.json(0, &["undo"]);
+    assert_eq!((env.read("state"), env.read("junk")), ("worse\n".to_owned(), "junk\n".to_owned()));
     // It was run; taking the run up on request is about its own command again.
     env.json(8, &["resume", "--strategy", "retry_with_context"]);
     assert_eq!(env.sh("cat ../calls").stdout, "agent\nagent\nfallback\nagent\n");

@@ -3,9 +3,9 @@
 use crate::model::decision::{Action, Decision, Standing};
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition};
-use crate::model::operation::{OperationKind, Scope};
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::time::Timestamp;
+use crate::policy::decide::{Fallback, fallback_of};
 use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::retry_status;
 use crate::process::{Program, Show, Supervised};
@@ -15,7 +15,7 @@ use crate::store::views::write_views;
 use super::super::attempt::{self, Ended, Started, run_of};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::restore::{Commits, RestoreRequest, restore};
+use super::super::resume::{put_back, way_back};
 use super::super::{manual_fix, prune, report, retry};
 use super::baseline;
 use super::execute::{begin_of, execute};
@@ -187,6 +187,9 @@ impl Driver<'_> {
         if ended.run.spec.on_failure == OnFailure::Stop {
             return Ok(Next::Stop(Outcome::Failed));
         }
+        if decision.has(Action::Rollback) {
+            self.roll_back(&ended.run, started.attempt, decision)?;
+        }
         if decision.has(Action::Skip) {
             self.skip(started.iteration, &decision.reason)?;
             self.escalated |= decision.has(Action::Escalate);
@@ -202,9 +205,6 @@ impl Driver<'_> {
         if !decision.leads_to_attempt() {
             return Ok(Next::Stop(Outcome::Failed));
         }
-        if decision.has(Action::Rollback) {
-            self.roll_back(&ended.run, decision)?;
-        }
         Ok(Next::GoOn)
     }
 
@@ -214,33 +214,19 @@ impl Driver<'_> {
         self.append(vec![payload])
     }
 
-    /// Puts the files of the way back in place. Hand edits made meanwhile stay, and so does HEAD where moving it is
-    /// not the run's to do.
-    fn roll_back(&self, run: &Run, decision: &Decision) -> Result<()> {
+    /// Puts the files of the way back in place: after a fallback what was there before it (S12), else the checkpoint
+    /// that the cause asks for. Hand edits made meanwhile stay, and so does HEAD where moving it is not the run's to do.
+    fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<()> {
         let state = self.context.load()?.state;
-        let cause = run.failure.as_ref().map(|failure| failure.cause);
-        let Some(target) = super::super::resume::way_back(&state, self.key, cause) else { return Ok(()) };
-        let mut request = RestoreRequest {
-            kind: OperationKind::Rollback,
-            run: Some(self.key.clone()),
-            checkpoint_id: target.id.clone(),
-            scope: Scope::All,
-            paths: Vec::new(),
-            commits: Commits::Refuse,
-            edits: Edits::Keep,
-            restore_index: false,
-            reposition: None,
-            undoes: None,
+        let failure = run.failure.as_ref();
+        let iteration = failure.and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
+        let target = match fallback_of(run, iteration, attempt) {
+            Fallback::Failed { before, .. } => before.and_then(|id| state.checkpoint(id)),
+            Fallback::Ready | Fallback::None => way_back(&state, self.key, failure.map(|failure| failure.cause)),
         };
+        let Some(target) = target else { return Ok(()) };
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
-        match restore(self.context, &request) {
-            Err(error) if error.kind == ErrorKind::HeadMoved => {
-                tracing::warn!(%error, "HEAD stays; only the files go back");
-                request.commits = Commits::Keep;
-                restore(self.context, &request).map(drop)
-            }
-            other => other.map(drop),
-        }
+        put_back(self.context, self.key, target, Edits::Keep)
     }
 
     fn append(&self, payloads: Vec<Payload>) -> Result<()> {

@@ -177,5 +177,5 @@ pub fn evidence_of(
 /// For errors about a loop that nobody configured.
 pub fn no_loops() -> Error {
     Error::new(ErrorKind::Usage, "no feedback loops are configured")
-        .hint("add [[feedback]] to .ultraplan/recover.toml, or give --feedback NAME=CMD to recover run")
+        .hint("add [[feedback]] to .ultraplan/recover.toml; or go on unchecked: recover manual-fix abort, then recover resume --strategy continue_next")
 }

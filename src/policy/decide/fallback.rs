@@ -1,7 +1,7 @@
-//! The alternative command, once no retry is allowed any more (S9).
+//! The alternative command, once no retry is allowed any more (S9), and what becomes of its work when it fails (S12).
 
 use crate::model::decision::{Action, BudgetScope, Decision, Strategy};
-use crate::model::failure::{Cause, Failure, FailureType};
+use crate::model::failure::{Cause, CauseDetail, Failure, FailureType};
 use crate::model::run::{OnFailure, Run};
 
 use super::{Circumstances, decide_itself};
@@ -20,6 +20,8 @@ pub enum Fallback<'a> {
         exhausted: &'a Failure,
         /// What was decided about that one: to run the fallback.
         decision: &'a Decision,
+        /// The checkpoint of what was there before the fallback, if it was taken.
+        before: Option<&'a str>,
     },
 }
 
@@ -31,8 +33,15 @@ pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
     if known.attempts.iter().any(|attempt| attempt.number == number && attempt.fallback) {
         // One that was interrupted is no failure; what it came after is.
         let before = known.attempts.iter().rfind(|attempt| attempt.number < number && !attempt.fallback);
-        let judged = before.and_then(|before| Some((before.failure.as_ref()?, before.decision.as_ref()?)));
-        return judged.map_or(Fallback::None, |(exhausted, decision)| Fallback::Failed { exhausted, decision });
+        let judged = before.and_then(|attempt| {
+            let before = attempt.checkpoint_id.as_deref();
+            Some(Fallback::Failed {
+                exhausted: attempt.failure.as_ref()?,
+                decision: attempt.decision.as_ref()?,
+                before,
+            })
+        });
+        return judged.unwrap_or_default();
     }
     let used = known.attempts.iter().any(|attempt| attempt.fallback && attempt.ended_seq > Some(run.reset_seq));
     if used || run.spec.fallback.is_empty() { Fallback::None } else { Fallback::Ready }
@@ -56,27 +65,33 @@ pub(super) fn instead(failure: &Failure, decision: Decision, around: &Circumstan
     }
 }
 
-/// The fallback failed too: what holds is what held before it. One that was interrupted is still to be run.
+/// The fallback failed too: what held before it holds again, and its files go back to what they were before it (S12).
+/// One that was interrupted is still to be run.
 pub(super) fn after(
     failure: &Failure,
-    exhausted: &Failure,
-    decision: &Decision,
+    (exhausted, decision, before): (&Failure, &Decision, Option<&str>),
     around: &Circumstances<'_>,
 ) -> Decision {
     if failure.kind == FailureType::Cancellation {
         let reason = "the fallback was interrupted; resume takes it up".to_owned();
         return Decision { reason, decided_at: around.now, ..decision.clone() };
     }
-    let before = decide_itself(exhausted, around);
-    let ended = if before.leads_to_attempt() {
-        Decision { actions: vec![Action::None], not_before: None, ..before }
-    } else {
-        before
-    };
+    let held = decide_itself(exhausted, around);
+    let mut actions = if held.leads_to_attempt() { vec![Action::None] } else { held.actions };
+    // After a kill nobody is there to put them back; who takes the run up sees what was left.
+    let lost = failure.detail == Some(CauseDetail::SupervisorLost);
+    let restored = before.is_some() && !lost && around.on_failure != OnFailure::Retry;
+    if restored {
+        actions.insert(0, Action::Rollback);
+        actions.retain(|action| *action != Action::None);
+    }
+    let back = if restored { " and what it left is put back" } else { "" };
     Decision {
-        stopped_by: decision.stopped_by.or(ended.stopped_by),
+        actions,
+        not_before: None,
+        stopped_by: decision.stopped_by.or(held.stopped_by),
         attempts_left: Some(0),
-        reason: format!("the fallback failed too: {}", ended.reason),
-        ..ended
+        reason: format!("the fallback failed too{back}: {}", held.reason),
+        ..held
     }
 }

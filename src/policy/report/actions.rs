@@ -194,6 +194,9 @@ impl Steps<'_, '_> {
 
     fn finish_fix(&mut self) {
         self.step("See what the fix has changed", &["manual-fix", "status"]);
+        if self.source.loops.is_empty() {
+            self.push("Say how a fix is verified: add [[feedback]] to .ultraplan/recover.toml", None);
+        }
         self.step("Run the checks on the fix", &["manual-fix", "verify"]);
         self.go_on("Go on with the verified fix", &["manual-fix", "continue"]);
         self.step("Or give the fix up", &["manual-fix", "abort"]);

@@ -127,7 +127,8 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
     }
     let Some(decision) = &end.decision else { return };
     run.cooldown_until = decision.not_before;
-    if decision.has(Action::Rollback) && end.failure.as_ref().is_some_and(|f| f.cause == Cause::BrokenBuild) {
+    let broken = end.failure.as_ref().is_some_and(|failure| failure.cause == Cause::BrokenBuild);
+    if broken && decision.has(Action::Rollback) && decision.leads_to_attempt() {
         run.rollbacks_used = run.rollbacks_used.saturating_add(1);
     }
     run.fresh_session = decision.has(Action::Continue) || decision.has(Action::Restart);
