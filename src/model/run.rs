@@ -1,6 +1,6 @@
 //! Runs, iterations and attempts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::{Decision, Strategy};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
+use super::iterations::Iterations;
 use super::manual_fix::ManualFixSession;
 use super::snapshot::ObjectId;
 use super::step::Step;
@@ -274,7 +275,7 @@ pub struct Run {
     /// The iteration that is under way or comes next.
     pub current_iteration: u32,
     /// Iterations by number.
-    pub iterations: BTreeMap<u32, Iteration>,
+    pub iterations: Iterations,
     /// The failure that it stands at.
     pub failure: Option<Failure>,
     /// What was decided about it.
@@ -312,7 +313,8 @@ pub struct Run {
     pub initial_checkpoint: Option<String>,
     /// The latest checkpoint whose verdict is passed.
     pub good_checkpoint: Option<String>,
-    /// Ledger sequence of the run's latest checkpoint: what came after it goes into the next one.
+    /// Ledger sequence of the run's latest checkpoint, at first of what was before the run: what came after it goes into
+    /// the next one.
     pub checkpoint_event_seq: u64,
     /// Commits that the run's own attempts made.
     pub own_commits: BTreeSet<ObjectId>,

@@ -67,7 +67,8 @@ impl Account<'_> {
             cost_cents: clamp(self.run.cost_micros().saturating_add(cost_micros) / MICROS_PER_CENT),
             ..Counts::default()
         };
-        for run in &self.state.runs {
+        // A run without errors since its last success has none that count, however many there were before.
+        for run in self.state.runs.iter().filter(|run| run.error_count > 0) {
             let same_run = run.key == self.run.key;
             let same_task = same_run || (self.run.task_id.is_some() && run.task_id == self.run.task_id);
             for (attempt, _) in run.charged_since(run.forgiven_seq) {

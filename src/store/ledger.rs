@@ -1,6 +1,7 @@
 //! Reading, and the lock for appending.
 
 mod exclusive;
+mod lines;
 mod of_run;
 
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::durable::{FileLock, reap, write_atomic};
-use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::event::{EVENT_SCHEMA, EventSource, Payload};
 use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
 
@@ -277,32 +278,6 @@ impl Store {
         }
         loaded.torn = rest.len() as u64;
         Ok(())
-    }
-
-    /// The ledger's events with their raw lines, for `log` and for checkpoints. `after` is a sequence number.
-    pub fn read_lines(&self, after: u64) -> Result<Vec<(Event, String)>, StoreError> {
-        let bytes = match fs::read(self.truth()) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(self.io("read")(error)),
-        };
-        if bytes.is_empty() {
-            return if self.exists() { Err(self.corrupt(1, "the file is empty or missing")) } else { Ok(Vec::new()) };
-        }
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
-        let mut events = Vec::new();
-        for (index, text) in lines.skip(usize::try_from(after).unwrap_or(usize::MAX)) {
-            let text = text.strip_suffix(b"\n").unwrap_or(text);
-            let number = index as u64 + 1;
-            if let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
-                if event.seq != number {
-                    return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
-                }
-                events.push((*event, String::from_utf8_lossy(text).into_owned()));
-            }
-        }
-        Ok(events)
     }
 
     /// [`Self::load`] for commands that write: what a newer version wrote is refused before anything is touched.

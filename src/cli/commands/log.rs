@@ -44,8 +44,13 @@ fn told(event: &Event, value: &Value) -> String {
 
 /// The events that are there, as far as they are asked for.
 fn first(context: &Context, args: &LogArgs) -> Result<Vec<(Event, String)>> {
-    let mut events = chosen(context, context.store().read_lines(0)?);
     let naming = context.naming();
+    // Without a run the last lines are enough.
+    let after = match args.limit.filter(|_| naming.run_id.is_none()) {
+        Some(limit) => context.load()?.state.last_seq.saturating_sub(limit as u64),
+        None => 0,
+    };
+    let mut events = chosen(context, context.store().read_lines(after)?);
     if let Some(id) = naming.run_id.as_ref().filter(|_| events.is_empty()) {
         // An error where there is no such run: every run begins with an event.
         select::named(&context.load()?.state, id, naming.phase.as_deref(), naming.lane.as_deref())?;

@@ -3,10 +3,9 @@
 mod attempts;
 mod steps;
 
-use std::collections::BTreeMap;
-
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::{Event, Payload};
+use crate::model::iterations::Iterations;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
 use crate::model::run::{Iteration, IterationStatus, Run, RunKey, RunSpec, RunStatus};
@@ -22,7 +21,9 @@ impl State {
         self.last_seq = event.seq;
         match (&event.payload, &event.run) {
             (Payload::RunCreated { task_id, session, worktree, spec }, Some(key)) if self.run(key).is_none() => {
-                self.runs.push(new_run(key, task_id.clone(), session, worktree, spec, event.at));
+                let mut run = new_run(key, task_id.clone(), session, worktree, spec, event.at);
+                run.checkpoint_event_seq = event.seq.saturating_sub(1);
+                self.runs.push(run);
             }
             (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
             (Payload::CheckpointPinned { checkpoint_id, pinned, note }, _) => {
@@ -132,7 +133,7 @@ fn new_run(
         status: RunStatus::Pending,
         spec: spec.clone(),
         current_iteration: 1,
-        iterations: BTreeMap::new(),
+        iterations: Iterations::default(),
         failure: None,
         decision: None,
         error_count: 0,

@@ -90,7 +90,10 @@ impl Exclusive {
         }
         let end = last_append.len().saturating_sub(END_LENGTH);
         let ends_with = last_append[end..].to_owned();
-        let state = self.loaded.state.clone();
+        let mut state = self.loaded.state.clone();
+        for run in state.runs.iter_mut().filter(|run| run.status.has_ended()) {
+            run.iterations.pack();
+        }
         FoldCache::new(self.loaded.offset, ends_with, self.loaded.lines, state).write(&self.store.cache_path());
         self.loaded.beyond_cache = 0;
     }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::event::Event;
 use crate::model::run::RunSpec;
 use crate::model::time::Timestamp;
 
@@ -102,6 +103,10 @@ fn the_cached_fold_is_the_fold_and_a_replaced_ledger_is_noticed() {
     assert!(loaded.beyond_cache < CACHE_EVERY);
     assert_eq!(loaded.state, state);
     let lines = store.read_lines(0).unwrap();
+    // From the end, in pieces, just as from the beginning.
+    for after in [1, 17, 300, 590, 599, 600, 700] {
+        assert_eq!(store.read_lines(after).unwrap(), lines[lines.len().min(usize::try_from(after).unwrap())..]);
+    }
     let shorter: Vec<_> = lines[..100].iter().map(|(_, line)| line.as_str()).collect();
     fs::write(store.ledger_path(), shorter.join("\n") + "\n").unwrap();
     assert_eq!(store.load().unwrap().state.runs.len(), 100);

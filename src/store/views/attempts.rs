@@ -1,5 +1,6 @@
 //! `attempt_history.json` (A3): attempts by subtask across restarts.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -55,13 +56,29 @@ pub struct StuckSubtask {
     pub attempt_count: usize,
 }
 
+/// How many runs that are over are still in the view; `attempt list` has them all.
+const ENDED_IN_VIEW: usize = 20;
+
+/// What the view holds: the runs that go on, and the latest of those that are over. It is written at every attempt, and
+/// must not grow for ever.
+pub fn recent_history(state: &State) -> AttemptHistory {
+    let mut ended: Vec<&Run> = state.runs.iter().filter(|run| run.status.has_ended()).collect();
+    ended.sort_by_key(|run| Reverse(run.last_seq));
+    let oldest = ended.get(ENDED_IN_VIEW).map_or(0, |run| run.last_seq + 1);
+    history(state.runs.iter().filter(|run| !run.status.has_ended() || run.last_seq >= oldest))
+}
+
 /// Folds all runs into the history.
 pub fn attempt_history(state: &State) -> AttemptHistory {
+    history(state.runs.iter())
+}
+
+fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
     let mut history = AttemptHistory::default();
     let mut sessions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut given_up: BTreeMap<String, String> = BTreeMap::new();
 
-    let mut attempts: Vec<_> = state.runs.iter().flat_map(Run::attempts).collect();
+    let mut attempts: Vec<_> = runs.flat_map(Run::attempts).collect();
     attempts.sort_by_key(|(_, attempt)| attempt.started_at);
 
     for (iteration, attempt) in attempts {

@@ -14,6 +14,7 @@ use crate::model::run::{Run, RunKey};
 use super::error::StoreError;
 use super::ledger::{Exclusive, file_name_of};
 
+use attempts::recent_history;
 pub use attempts::{AttemptHistory, attempt_history};
 pub use battle::{battle, battle_status};
 pub use lanes::{has_lane_records, lane_records};
@@ -35,7 +36,7 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
         Ok::<(), StoreError>(())
     };
     view("recovery.json".into(), encode(&recovery_state(state)))?;
-    view("attempt_history.json".into(), encode(&attempt_history(state)))?;
+    view("attempt_history.json".into(), encode(&recent_history(state)))?;
     if has_lane_records(state) {
         view(ledger.store().lane_file().to_owned(), encode(&lane_records(state, ledger.store())))?;
     }

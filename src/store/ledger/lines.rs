@@ -1,0 +1,75 @@
+//! The ledger's lines, read from its end as far as they are asked for.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+
+use crate::model::event::Event;
+
+use super::super::error::StoreError;
+use super::super::line::{self, Line};
+use super::Store;
+
+/// How much of the end is looked at first, in bytes; four times as much each time that it was too little.
+const TAIL: u64 = 64 * 1024;
+
+impl Store {
+    /// The events after number `after` with their raw lines, for `log` and for checkpoints. What comes before them is
+    /// neither read nor checked.
+    pub fn read_lines(&self, after: u64) -> Result<Vec<(Event, String)>, StoreError> {
+        let bytes = match File::open(self.truth()).and_then(|mut file| lines_after(&mut file, after)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(self.io("read")(error)),
+        };
+        if bytes.is_empty() {
+            return if self.exists() { Err(self.corrupt(1, "the file is empty or missing")) } else { Ok(Vec::new()) };
+        }
+        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
+        let mut events: Vec<(Event, String)> = Vec::new();
+        let mut number = seq_of(&bytes[..whole]).unwrap_or(1);
+        for text in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
+            let text = text.strip_suffix(b"\n").unwrap_or(text);
+            if number > after
+                && let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(number, reason))?
+            {
+                if event.seq != number {
+                    return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
+                }
+                events.push((*event, String::from_utf8_lossy(text).into_owned()));
+            }
+            number += 1;
+        }
+        Ok(events)
+    }
+}
+
+/// The file's end, from the beginning of a line, with all lines after number `after`; all of it where a line does not
+/// tell its number.
+fn lines_after(file: &mut File, after: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    let mut wanted = if after == 0 { length } else { TAIL };
+    loop {
+        let begin = length.saturating_sub(wanted);
+        file.seek(SeekFrom::Start(begin))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        if begin == 0 {
+            return Ok(bytes);
+        }
+        let first = memchr::memchr(b'\n', &bytes).map(|newline| newline + 1);
+        if let Some(first) = first
+            && seq_of(&bytes[first..]).is_some_and(|seq| seq <= after.saturating_add(1))
+        {
+            bytes.drain(..first);
+            return Ok(bytes);
+        }
+        wanted = wanted.saturating_mul(4);
+    }
+}
+
+/// The number that a line begins with.
+fn seq_of(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(b"{\"seq\":")?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
