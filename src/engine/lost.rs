@@ -1,6 +1,7 @@
 //! Attempts whose supervisor was killed, as seen by commands that write nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::event::{AttemptEnd, EVENT_SCHEMA, Event, Payload};
 use crate::model::run::AttemptOutcome;
@@ -14,7 +15,7 @@ use super::context::Context;
 use super::{retry, settle};
 
 /// Applies to the state in memory what [`settle::settle`] would record.
-pub fn assume_crashed(context: &Context, state: &mut State) {
+pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
     let lost: Vec<_> = state.runs.iter().filter(|run| settle::is_lost(run)).cloned().collect();
     for run in lost {
         let Some(live) = &run.live else { continue };
@@ -65,7 +66,8 @@ pub fn assume_crashed(context: &Context, state: &mut State) {
 }
 
 /// Applies an event to the state in memory, as if it had been recorded.
-pub fn assume(state: &mut State, at: Timestamp, event: NewEvent) {
+pub fn assume(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {
     let NewEvent { run, source, payload } = event;
-    state.apply(&Event { seq: state.last_seq + 1, at, schema: EVENT_SCHEMA, run, source, payload });
+    let seq = state.last_seq + 1;
+    Arc::make_mut(state).apply(&Event { seq, at, schema: EVENT_SCHEMA, run, source, payload });
 }

@@ -1,6 +1,7 @@
 //! What comes before everything else: what a kill left half-done is finished, what it left unsaid is recorded.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::git::WorktreeLock;
@@ -27,7 +28,7 @@ use super::{lost, rebuild, restore, run, step};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
-pub fn load_settled(context: &Context) -> Result<State> {
+pub fn load_settled(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
     lost::assume_crashed(context, &mut state);
     step::assume_cut_off(context, &mut state);

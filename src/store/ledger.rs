@@ -48,8 +48,8 @@ struct Recent {
 /// The state as it was read.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// The fold of all whole lines.
-    pub state: State,
+    /// The fold of all whole lines; shared, until somebody adds to it.
+    pub state: Arc<State>,
     /// A schema newer than this program's: nothing may be written.
     pub newer: Option<u32>,
     /// Bytes of whole lines.
@@ -249,11 +249,16 @@ impl Store {
         if read_end(file, cache.offset).ok()? != cache.ends_with {
             return None;
         }
-        Some(Loaded { state: cache.state, offset: cache.offset, lines: cache.lines, ..Loaded::default() })
+        Some(Loaded { state: cache.state.into(), offset: cache.offset, lines: cache.lines, ..Loaded::default() })
     }
 
     fn fold(&self, loaded: &mut Loaded, bytes: &[u8]) -> Result<(), StoreError> {
         let mut rest = bytes;
+        if !rest.contains(&b'\n') {
+            loaded.torn = rest.len() as u64;
+            return Ok(());
+        }
+        let state = Arc::make_mut(&mut loaded.state);
         while let Some(newline) = rest.iter().position(|byte| *byte == b'\n') {
             let number = loaded.lines + 1;
             match line::decode(&rest[..newline]).map_err(|reason| self.corrupt(number, reason))? {
@@ -264,11 +269,11 @@ impl Store {
                     if event.schema > EVENT_SCHEMA {
                         loaded.newer = Some(event.schema);
                     }
-                    loaded.state.apply(&event);
+                    state.apply(&event);
                 }
                 Line::Newer(schema) => {
                     loaded.newer = Some(schema);
-                    loaded.state.last_seq = number;
+                    state.last_seq = number;
                 }
             }
             loaded.lines = number;

@@ -1,6 +1,7 @@
 //! What a dry run would record.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::model::run::Run;
 use crate::model::state::State;
@@ -12,7 +13,7 @@ use super::end::{decide_for, recovery_result};
 use super::{Begin, Ended, Ending, Started, beginning, open, refuse_supervised, run_of, signs};
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
-pub(super) fn assumed_run(context: &Context) -> Result<(State, Run)> {
+pub(super) fn assumed_run(context: &Context) -> Result<(Arc<State>, Run)> {
     let mut state = settle::load_settled(context)?;
     let (key, events) = select::find_or_create(context, &state, "manual")?;
     for event in events {

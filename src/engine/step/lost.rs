@@ -1,6 +1,7 @@
 //! Steps whose `recover` was killed: what is left of their processes is ended, the files of an atomic one are put back,
 //! and how far the command got counts as not known.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::durable::FileLock;
@@ -66,7 +67,7 @@ pub fn refuse_cut_off(context: &Context) -> Result<()> {
 }
 
 /// Applies to the state in memory that steps were cut off, for commands that write nothing.
-pub fn assume_cut_off(context: &Context, state: &mut State) {
+pub fn assume_cut_off(context: &Context, state: &mut Arc<State>) {
     let now = context.clock.now();
     let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
     let lost: Vec<_> = all.filter(|(_, step)| is_lost(step)).map(|(key, step)| (key, step.clone())).collect();

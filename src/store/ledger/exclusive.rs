@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::durable::{reap, sync_dir, write_atomic};
 use crate::model::event::{EVENT_SCHEMA, Event};
@@ -55,8 +56,9 @@ impl Exclusive {
             return Ok(());
         }
         self.write(text.as_bytes())?;
+        let state = Arc::make_mut(&mut self.loaded.state);
         for event in &made {
-            self.loaded.state.apply(event);
+            state.apply(event);
         }
         self.loaded.lines += made.len() as u64;
         self.loaded.offset += text.len() as u64;
@@ -90,7 +92,7 @@ impl Exclusive {
         }
         let end = last_append.len().saturating_sub(END_LENGTH);
         let ends_with = last_append[end..].to_owned();
-        let mut state = self.loaded.state.clone();
+        let mut state = State::clone(&self.loaded.state);
         for run in state.runs.iter_mut().filter(|run| run.status.has_ended()) {
             run.iterations.pack();
         }

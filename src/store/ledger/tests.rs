@@ -25,13 +25,13 @@ fn created(id: &str) -> NewEvent {
 fn what_is_appended_is_loaded_again() {
     let (_folder, store) = store();
     assert!(!store.exists());
-    assert_eq!(store.load().unwrap().state, State::default());
+    assert_eq!(*store.load().unwrap().state, State::default());
     let mut ledger = store.lock().unwrap();
     ledger.append(now(), vec![created("a"), created("b")]).unwrap();
     ledger.append(now(), vec![created("c")]).unwrap();
     let state = ledger.state().clone();
     drop(ledger);
-    assert_eq!(store.load().unwrap().state, state);
+    assert_eq!(*store.load().unwrap().state, state);
     assert_eq!(state.last_seq, 3);
     assert_eq!(store.read_lines(1).unwrap().len(), 2);
     assert_eq!(fs::read_to_string(store.dir().join(".gitignore")).unwrap(), "*\n");
@@ -101,7 +101,7 @@ fn the_cached_fold_is_the_fold_and_a_replaced_ledger_is_noticed() {
     assert!(store.cache_path().exists());
     let loaded = store.load().unwrap();
     assert!(loaded.beyond_cache < CACHE_EVERY);
-    assert_eq!(loaded.state, state);
+    assert_eq!(*loaded.state, state);
     let lines = store.read_lines(0).unwrap();
     // From the end, in pieces, just as from the beginning.
     for after in [1, 17, 300, 590, 599, 600, 700] {
@@ -277,7 +277,7 @@ fn befall(store: &Store, fate: &Fate) {
 /// All that a load says.
 fn seen(store: &Store) -> Result<(State, Option<u32>, [u64; 3]), String> {
     let loaded = store.load().map_err(|error| error.to_string())?;
-    Ok((loaded.state, loaded.newer, [loaded.offset, loaded.lines, loaded.torn]))
+    Ok((State::clone(&loaded.state), loaded.newer, [loaded.offset, loaded.lines, loaded.torn]))
 }
 
 proptest! {
