@@ -61,6 +61,7 @@ complete -c recover -n "__fish_recover_needs_command" -f -a "report" -d 'Tell wh
 complete -c recover -n "__fish_recover_needs_command" -f -a "init" -d 'Write a commented `.ultraplan/recover.toml` with every key and its default'
 complete -c recover -n "__fish_recover_needs_command" -f -a "config" -d 'Show the configuration'
 complete -c recover -n "__fish_recover_needs_command" -f -a "doctor" -d 'Find problems of the state directory and of cut-off operations, and mend them'
+complete -c recover -n "__fish_recover_needs_command" -f -a "hook" -d 'Let an agent, or git, take checkpoints by itself: before edits, risky commands and calls to the outside, and at its end'
 complete -c recover -n "__fish_recover_needs_command" -f -a "completions" -d 'Print a shell\'s completion script'
 complete -c recover -n "__fish_recover_needs_command" -f -a "man" -d 'Write the man pages'
 complete -c recover -n "__fish_recover_using_subcommand run" -l iterations -d 'How many iterations to make [default: 1; with --until as many as it takes]' -r
@@ -240,7 +241,7 @@ complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_s
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l type -d 'What kind of moment it marks' -r -f -a "phase\t'A milestone'
 task\t'A unit of progress'
 operation\t'Before or after a single operation'"
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l trigger -d 'Why it is taken' -r
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l trigger -d 'Why it is taken: before_edit, external, risky, phase, operation, or a word of your own' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l storage -d 'How to keep it beside the hidden commit; else as configured' -r -f -a "snapshot\t'The hidden commit alone'
 commit\t'Also a commit on the branch'
 patch\t'Also a patch file against HEAD'"
@@ -274,7 +275,7 @@ never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l if-changed -d 'Nothing when nothing changed since the run\'s previous checkpoint'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l if-due -d 'Nothing while the run\'s previous checkpoint is younger than `[checkpoint] interval`'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l if-due -d 'Nothing while the run\'s previous checkpoint is younger than `[checkpoint] interval`, and with --trigger operation while fewer than `every_operations` such calls came after it'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l pin -d 'Keep it whatever the limits say'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -s y -l yes -d 'Answer yes to every question'
@@ -910,6 +911,102 @@ complete -c recover -n "__fish_recover_using_subcommand doctor" -l dry-run -d 'S
 complete -c recover -n "__fish_recover_using_subcommand doctor" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -f -a "print" -d 'Print the settings, to be copied'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -f -a "install" -d 'Put the hook into the agent\'s settings or into git\'s hooks. All else in the files stays; twice is once'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -f -a "uninstall" -d 'Take the hook out again, and nothing else'
+complete -c recover -n "__fish_recover_using_subcommand hook; and not __fish_seen_subcommand_from print install uninstall run" -f -a "run" -d 'What the settings call: reads one event as JSON on stdin, does what is due, and ends with 0 whatever happens'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l program -d 'How recover is to be called; default: by its name, or by its path where it is not on PATH' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from print" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l program -d 'How recover is to be called; default: by its name, or by its path where it is not on PATH' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l local -d 'In your own settings of this project, which are not committed (Claude Code)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l user -d 'In your own settings, for all projects'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l local -d 'In your own settings of this project, which are not committed (Claude Code)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l user -d 'In your own settings, for all projects'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from uninstall" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l deadline -d 'Give up after this long; the first checkpoint of a session may take six times as long' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand hook; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand completions" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand completions" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand completions" -l phase -d 'The run\'s phase' -r

@@ -7,6 +7,7 @@ mod aider;
 mod claude;
 mod codex;
 mod gemini;
+pub mod hooks;
 mod opencode;
 mod records;
 

@@ -21,7 +21,7 @@ use crate::engine::context::{Naming, Setup};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::process::Interrupts;
 
-use args::{Cli, Command, GlobalArgs, expand_aliases};
+use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
 use exit::ExitCode;
 use ui::{Reply, Ui};
 
@@ -32,7 +32,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     let args = expand_aliases(args);
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return ProcessExitCode::from(usage::answer(&args, &error).number()),
+        Err(error) => {
+            let exit = usage::answer(&args, &error);
+            // From a hook, 2 would stop the agent.
+            let exit =
+                if exit == ExitCode::Usage && usage::command_of(&args) == "hook run" { ExitCode::Failed } else { exit };
+            return ProcessExitCode::from(exit.number());
+        }
     };
     start_tracing(&cli.global);
     let ui = Ui::new(&cli.global);
@@ -49,6 +55,9 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         return bare(cli, ui);
     };
     let name = commands::name(command);
+    if let Command::Hook(HookArgs { command: HookCommand::Run(args) }) = command {
+        return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
+    }
     let reply = commands::without_context(command).unwrap_or_else(|| {
         let context = context(&cli.global, Some(command))?;
         commands::execute(command, &context, ui).map_err(|error| hints::complete(&context, error))
@@ -114,8 +123,19 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     if !cwd.is_dir() {
         return Err(Error::new(ErrorKind::Usage, format!("-C {}: not a folder", cwd.display())));
     }
+    let setup = setup(global, command, cwd);
+    let interrupts = if command.is_some_and(commands::supervises) {
+        Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))?
+    } else {
+        Interrupts::disconnected()
+    };
+    Context::new(setup, interrupts)
+}
+
+/// What the flags and the environment say.
+fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let setup = Setup {
+    Setup {
         cwd,
         home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
         state_dir: global.state_dir.clone(),
@@ -129,14 +149,8 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
         lock_timeout: global.lock_timeout,
         dry_run: global.dry_run,
         yes: global.yes,
-        settings_only: command.is_some_and(|command| matches!(command, Command::Classify(_) | Command::Config(_))),
+        settings_only: command.is_some_and(commands::needs_settings_only),
         ignore_config: matches!(command, Some(Command::Init(_))),
         env,
-    };
-    let interrupts = if command.is_some_and(commands::supervises) {
-        Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))?
-    } else {
-        Interrupts::disconnected()
-    };
-    Context::new(setup, interrupts)
+    }
 }

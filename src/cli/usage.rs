@@ -34,7 +34,7 @@ pub fn answer(args: &[OsString], error: &clap::Error) -> ExitCode {
 }
 
 /// The subcommands that the arguments name.
-fn command_of(args: &[OsString]) -> String {
+pub fn command_of(args: &[OsString]) -> String {
     let mut at = generate::command();
     let mut names = Vec::new();
     let mut words = args.iter().skip(1).map(|arg| arg.to_string_lossy());

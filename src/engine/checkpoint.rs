@@ -222,6 +222,8 @@ fn headline(checkpoint: &Checkpoint) -> String {
     match (checkpoint.trigger.as_str(), checkpoint.after_iteration) {
         (trigger::INITIAL, _) => "Before the first attempt".to_owned(),
         (trigger::SAFETY, _) => "Before a restore".to_owned(),
+        (trigger::INTERVAL, _) => "On the way: the last one was old enough".to_owned(),
+        (trigger::OPERATION, _) => "On the way: enough was done since the last one".to_owned(),
         (_, 0) => "Checkpoint".to_owned(),
         (_, number) => format!("After iteration {number}"),
     }
@@ -318,7 +320,7 @@ fn totals_since(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Cha
 pub struct Unless {
     /// Nothing has changed since the latest one.
     pub unchanged: bool,
-    /// The latest one is younger than `[checkpoint] interval` (S10).
+    /// None is due: see [`due`] (S10). A request of the trigger `operation` counts as an operation then.
     pub recent: bool,
 }
 
@@ -327,8 +329,11 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     context.check_safe_mode("taking a checkpoint")?;
     settle::settle(context)?;
     if unless.recent
-        && let Some(latest) = not_due(context)?
+        && let Some(latest) = not_due(context, &request.trigger)?
     {
+        if request.trigger == trigger::OPERATION {
+            record_operation(context, &latest.run, trigger::OPERATION)?;
+        }
         return Ok((false, latest));
     }
     let prepared = prepare(context, &BTreeSet::new())?;
@@ -350,19 +355,55 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     Ok((true, checkpoint))
 }
 
-/// The run's latest checkpoint, if it is too young for another to be due. One dated in the future says nothing.
-pub fn not_due(context: &Context) -> Result<Option<Checkpoint>> {
-    let Some(interval) = context.settings().checkpoint.interval else { return Ok(None) };
-    let (state, now) = (settle::load_settled(context)?, context.clock.now());
+/// The run's latest checkpoint, if no other is due yet. With `operation` as trigger this is an operation itself.
+pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
+    let counts = why == trigger::OPERATION;
+    if context.settings().checkpoint.interval.is_none() && !counts {
+        return Ok(None);
+    }
+    let state = settle::load_settled(context)?;
     let run = match select::find(context, &state) {
         Ok(run) => run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
         Err(error) if error.kind == ErrorKind::RunNotFound => None,
         Err(error) => return Err(error),
     };
-    let Some(run) = run else { return Ok(None) };
-    let latest = state.checkpoints_of(&run.key).rfind(|checkpoint| !checkpoint.is_safety());
-    let young = |latest: &&Checkpoint| latest.created_at <= now && now.since(latest.created_at) < interval;
-    Ok(latest.filter(young).cloned())
+    let Some(run) = run.filter(|run| due(context, &state, &run.key, u32::from(counts)).is_none()) else {
+        return Ok(None);
+    };
+    Ok(latest(&state, &run.key).cloned())
+}
+
+/// Why a checkpoint of a run is due (S10): its latest one is as old as the interval, or with `more` of them so many
+/// operations were recorded since. One dated in the future says nothing.
+pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<&'static str> {
+    let (settings, now) = (&context.settings().checkpoint, context.clock.now());
+    let Some(latest) = latest(state, key) else { return Some(trigger::INTERVAL) };
+    let is_old = |interval| latest.created_at > now || now.since(latest.created_at) >= interval;
+    if settings.interval.is_some_and(is_old) {
+        return Some(trigger::INTERVAL);
+    }
+    let operations = state.run(key).map_or(0, |run| run.operations).saturating_add(more);
+    settings.every_operations.filter(|every| operations >= *every).map(|_| trigger::OPERATION)
+}
+
+/// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
+pub fn on_the_way(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
+    let request = Request { trigger: why.to_owned(), kind: trigger::kind_of(why), ..Request::default() };
+    let (changed, checkpoint) = create(context, request, Unless { unchanged: true, recent: false })?;
+    Ok(changed.then_some(checkpoint))
+}
+
+/// The run's latest checkpoint, what was taken before a restore aside.
+pub fn latest<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
+    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety())
+}
+
+/// Records that something was done in a run.
+pub fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    let payload = Payload::OperationRecorded { name: name.to_owned() };
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    Ok(write_views(&ledger, Some(key))?)
 }
 
 /// What `create` would take: the plan of a dry run.
@@ -377,9 +418,7 @@ pub(super) fn totals(capture: &Capture) -> CapturedTotals {
 }
 
 fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Prepared) -> Result<Option<Checkpoint>> {
-    let Some(latest) = state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety()) else {
-        return Ok(None);
-    };
+    let Some(latest) = latest(state, key) else { return Ok(None) };
     let stored = match load_checkpoint(context.repo()?, &latest.commit) {
         Ok(stored) => stored,
         // A damaged checkpoint is no reason not to take the next one.

@@ -19,7 +19,7 @@ use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
 
 /// What the caller knows; the rest of the [`Context`] is found from it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Setup {
     /// The folder to work from, absolute.
@@ -140,6 +140,17 @@ impl Context {
             clock: Clock::new(fixed),
             interrupts,
         })
+    }
+
+    /// The same place for another thread, with its own view of the repository, to take checkpoints of a run there. What
+    /// this one was allowed to do, that one is.
+    pub fn for_run(&self, key: &RunKey) -> Result<Self> {
+        let mut setup = self.setup.clone();
+        setup.naming.run_id = Some(key.run_id.clone());
+        setup.naming.phase = Some(key.phase.clone());
+        setup.naming.lane = Some(key.lane.clone());
+        setup.yes = true;
+        Self::new(setup, Interrupts::disconnected())
     }
 
     /// The work tree's root.

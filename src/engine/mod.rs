@@ -5,7 +5,7 @@
 //!   without an event are taken in, a restore that was cut off is finished or reverted.
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
-//! - [`step`] runs a named command once.
+//! - [`step`] runs a named command once; [`hook`] is what agents and git call.
 //! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
 //!   ledger again.
 
@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod error;
 pub mod export;
 pub mod follow;
+pub mod hook;
 pub mod inspect;
 mod lost;
 pub mod manual_fix;

@@ -311,7 +311,8 @@ fn error_context(request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
 /// last good one.
 pub fn way_back<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>) -> Option<&'a Checkpoint> {
     if cause == Some(Cause::Crashed) {
-        let usable = |c: &&Checkpoint| !c.is_safety() && c.trigger != trigger::CRASH && !c.is_failed_attempt();
+        let attempted = |c: &Checkpoint| c.trigger == trigger::CRASH || c.is_in_between() || c.is_failed_attempt();
+        let usable = |c: &&Checkpoint| !c.is_safety() && !attempted(c);
         return state.checkpoints_of(key).rfind(usable);
     }
     state.last_good(key)

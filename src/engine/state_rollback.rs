@@ -15,9 +15,12 @@ use super::error::Result;
 use super::memory;
 use super::restore::restore_state_only;
 
-/// The checkpoint to go back to: the run's latest one that did not fail.
+/// The checkpoint to go back to: the run's latest one that did not fail, and that was not taken on the way of the attempt
+/// under way, whose memory is what goes.
 pub fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
-    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety() && !checkpoint.is_failed_attempt())
+    let began = state.run(key).and_then(|run| run.live.as_ref()).map(|live| live.after_checkpoint);
+    let of_attempt = |c: &Checkpoint| c.is_in_between() && began.is_some_and(|began| c.seq > began);
+    state.checkpoints_of(key).rfind(|c| !c.is_safety() && !c.is_failed_attempt() && !of_attempt(c))
 }
 
 /// Puts the working memory back and clears the loop's own state files. `safety` is the checkpoint that holds what there

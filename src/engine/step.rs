@@ -176,10 +176,23 @@ fn execute(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) 
         tracing::warn!("processes of the step outlived it and were ended");
     }
     let ended = end(context, key, &start, &exit)?;
+    if let Err(error) = keep_if_due(context, key) {
+        tracing::warn!(%error, "no checkpoint was taken after the step");
+    }
     match failure {
         Some(error) => Err(error),
         None => Ok(ended),
     }
+}
+
+/// A step is an operation: after so many of them a run that has checkpoints gets another (S10).
+fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
+    let state = context.load()?.state;
+    if checkpoint::latest(&state, key).is_some() && checkpoint::due(context, &state, key, 0) == Some(trigger::OPERATION)
+    {
+        checkpoint::on_the_way(&context.for_run(key)?, trigger::OPERATION)?;
+    }
+    Ok(())
 }
 
 /// Records what the step is, before anything of it is done; for an atomic one takes the checkpoint to go back to.

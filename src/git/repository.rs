@@ -130,6 +130,17 @@ impl Repo {
         }
     }
 
+    /// Where git looks for hooks: `core.hooksPath`, which is relative to the root of the work tree, else its own folder.
+    pub fn hooks_dir(&self) -> Result<PathBuf> {
+        let config = self.inner.config().map_err(Error::git("read the configuration"))?;
+        let folder = match config.get_path("core.hooksPath") {
+            Ok(path) => self.workdir.join(path),
+            Err(error) if error.code() == ErrorCode::NotFound => self.common_dir().join("hooks"),
+            Err(source) => return Err(Error::Git { action: "read core.hooksPath".to_owned(), source }),
+        };
+        Ok(fs::canonicalize(&folder).unwrap_or(folder))
+    }
+
     /// Where HEAD points. A private repository has none.
     pub fn head(&self) -> Result<Head> {
         if self.private {

@@ -58,8 +58,10 @@ pub enum CheckpointType {
     Operation,
 }
 
-/// Why a checkpoint was taken: `manual`, `initial`, `attempt`, `safety`, `manual_fix`, `crash`, `step`, or a caller's own word.
+/// Why a checkpoint was taken: one of these, or a caller's own word.
 pub mod trigger {
+    use super::CheckpointType;
+
     /// By a person or a script.
     pub const MANUAL: &str = "manual";
     /// Before a run's first attempt.
@@ -74,6 +76,29 @@ pub mod trigger {
     pub const CRASH: &str = "crash";
     /// Before an atomic step, or after one that completes a stage.
     pub const STEP: &str = "step";
+    /// The latest one was as old as `[checkpoint] interval` (S10).
+    pub const INTERVAL: &str = "interval";
+    /// So many operations were recorded since the latest one (S10).
+    pub const OPERATION: &str = "operation";
+    /// Before files are modified (S10).
+    pub const BEFORE_EDIT: &str = "before_edit";
+    /// Before something is called whose effect is outside the work tree (S10).
+    pub const EXTERNAL: &str = "external";
+    /// Before what may destroy work (S10).
+    pub const RISKY: &str = "risky";
+    /// Between two phases (S10).
+    pub const PHASE: &str = "phase";
+    /// An agent's turn or session is over (S10).
+    pub const SESSION: &str = "session";
+
+    /// What kind of moment a trigger marks where nobody says.
+    pub fn kind_of(trigger: &str) -> CheckpointType {
+        match trigger {
+            INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY => CheckpointType::Operation,
+            PHASE => CheckpointType::Phase,
+            _ => CheckpointType::Task,
+        }
+    }
 }
 
 /// How much was captured.
@@ -201,6 +226,11 @@ impl Checkpoint {
     /// Whether it holds what a failed attempt left. The initial one never does: what fails there was there before.
     pub fn is_failed_attempt(&self) -> bool {
         self.verdict == Verdict::Failed && self.trigger != trigger::INITIAL
+    }
+
+    /// Whether it was taken on the way, around a single operation: nobody says that anything was reached there.
+    pub fn is_in_between(&self) -> bool {
+        self.kind == CheckpointType::Operation
     }
 
     /// Whether it was taken right before a restore.

@@ -151,6 +151,11 @@ pub enum Payload {
         #[serde(default)]
         adopted: bool,
     },
+    /// Something was done that may have changed the work tree, by the agent or the loop itself (S10).
+    OperationRecorded {
+        /// What: the agent's tool, or the caller's own word.
+        name: String,
+    },
     /// A checkpoint was pinned or unpinned.
     CheckpointPinned {
         /// Which.

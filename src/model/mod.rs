@@ -8,6 +8,7 @@ pub mod decision;
 pub mod event;
 pub mod failure;
 pub mod feedback;
+pub mod hook;
 pub mod iterations;
 pub mod manifest;
 pub mod manual_fix;

@@ -241,6 +241,12 @@ pub struct LiveAttempt {
     pub supervisor: Option<ProcessId>,
     /// The command's process, leader of its group.
     pub child: Option<ProcessId>,
+    /// The highest checkpoint sequence when it began: what is higher was taken while it was under way.
+    #[serde(default)]
+    pub after_checkpoint: u64,
+    /// The checkpoint that the work tree was known by when it began.
+    #[serde(default)]
+    pub baseline: Option<String>,
 }
 
 /// A wait for a known time that uses up no attempt.
@@ -328,6 +334,9 @@ pub struct Run {
     /// The `recover` that runs them before the first attempt, while it does.
     #[serde(default)]
     pub baseline_supervisor: Option<ProcessId>,
+    /// Operations since its latest checkpoint, safety ones aside (S10).
+    #[serde(default)]
+    pub operations: u32,
     /// Its named steps, in the order in which they were last begun.
     #[serde(default)]
     pub steps: Vec<Step>,

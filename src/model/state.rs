@@ -108,7 +108,9 @@ impl State {
             Selector::Iteration(number) => {
                 let after: Vec<_> = ordinary().filter(|checkpoint| checkpoint.after_iteration == *number).collect();
                 let passed = after.iter().rfind(|c| c.verdict == super::checkpoint::Verdict::Passed);
-                passed.or(after.last()).copied()
+                // What was taken on the way to the next one is no end of this.
+                let reached = || after.iter().rfind(|c| !c.is_in_between());
+                passed.or_else(reached).or(after.last()).copied()
             }
             Selector::Stage(stage) => {
                 let all: Vec<_> = ordinary().collect();

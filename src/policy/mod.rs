@@ -14,6 +14,8 @@ pub mod condense;
 pub mod decide;
 pub mod excerpt;
 pub mod hints;
+pub mod hook_settings;
+pub mod occasion;
 pub mod options;
 pub mod places;
 pub mod prompt;

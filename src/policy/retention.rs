@@ -98,7 +98,8 @@ pub fn retain(
         let complete = state.run(key).filter(|run| run.status == RunStatus::Complete);
         let mut not_failed = 0;
         for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
-            let result = (checkpoint.verdict != Verdict::Failed && !checkpoint.is_safety()).then_some(not_failed);
+            let on_the_way = checkpoint.is_safety() || checkpoint.is_in_between();
+            let result = (checkpoint.verdict != Verdict::Failed && !on_the_way).then_some(not_failed);
             not_failed += usize::from(result.is_some());
             let mut reasons = protections.of_checkpoint(checkpoint);
             let protected = !reasons.is_empty();
@@ -224,7 +225,7 @@ struct Position<'a> {
     of_run: usize,
     /// Among those of its session.
     of_session: usize,
-    /// Among those of its run that hold results: neither failures nor what a restore found.
+    /// Among those of its run that hold results: neither failures nor what a restore found, nor what was taken on the way.
     result: Option<usize>,
     /// Its run, if that ended well.
     complete: Option<&'a Run>,

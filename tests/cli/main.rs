@@ -1,6 +1,7 @@
 //! Commands through the built binary, in an environment of their own: one file a command.
 
 mod attempt;
+mod between;
 mod cargo_project;
 mod checkpoint;
 mod classify;
@@ -16,6 +17,7 @@ mod errors;
 mod export;
 mod follow;
 mod head;
+mod hook;
 mod incidents;
 mod live;
 mod manual_fix;

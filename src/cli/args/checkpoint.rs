@@ -53,7 +53,7 @@ pub struct CreateArgs {
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub kind: Option<TypeArg>,
 
-    /// Why it is taken
+    /// Why it is taken: before_edit, external, risky, phase, operation, or a word of your own
     #[arg(long, value_name = "NAME")]
     pub trigger: Option<String>,
 
@@ -65,7 +65,8 @@ pub struct CreateArgs {
     #[arg(long)]
     pub if_changed: bool,
 
-    /// Nothing while the run's previous checkpoint is younger than `[checkpoint] interval`
+    /// Nothing while the run's previous checkpoint is younger than `[checkpoint] interval`, and with --trigger operation
+    /// while fewer than `every_operations` such calls came after it
     #[arg(long)]
     pub if_due: bool,
 

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod checkpoint;
+mod hook;
 mod inspect;
 mod manual_fix;
 mod restore;
@@ -24,6 +25,7 @@ pub use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs,
     ShowArgs, UnpinArgs, VerifyArgs,
 };
+pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs};
 pub use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
     RetryStatusArgs, StatusArgs,
@@ -173,6 +175,7 @@ pub enum Command {
     Config(ConfigArgs),
     /// Find problems of the state directory and of cut-off operations, and mend them
     Doctor(DoctorArgs),
+    Hook(HookArgs),
     /// Print a shell's completion script
     Completions(CompletionsArgs),
     /// Write the man pages

@@ -9,7 +9,7 @@ use crate::engine::prune::prune as remove;
 use crate::engine::restore::{Commits, RestoreRequest, restore_with as put_back};
 use crate::engine::verify::verify as check;
 use crate::engine::{Context, Error, ErrorKind, Result, nested, select, settle};
-use crate::model::checkpoint::{Checkpoint, LaneFields};
+use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::selector::Selector;
 use crate::model::state::State;
@@ -42,7 +42,7 @@ pub fn execute(context: &Context, args: &CheckpointArgs, ui: &Ui) -> Result<Repl
 fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
     if context.dry_run() {
         if args.if_due
-            && let Some(latest) = not_due(context)?
+            && let Some(latest) = not_due(context, args.trigger.as_deref().unwrap_or_default())?
         {
             let text = format!("None is due: {} is young enough.\n", latest.id);
             return Ok(Reply::new(json!({"changed": false, "checkpoint": latest, "plan": null}), text));
@@ -54,7 +54,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
     let request = Request {
         description: args.message.clone().unwrap_or_default(),
         trigger: args.trigger.clone().unwrap_or_default(),
-        kind: args.kind.map(Into::into).unwrap_or_default(),
+        kind: args.kind.map_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default()), Into::into),
         after_iteration: args.iteration,
         lane_fields: LaneFields {
             stage: args.stage.clone(),

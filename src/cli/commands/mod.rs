@@ -2,6 +2,7 @@
 
 mod attempt;
 mod checkpoint;
+mod hook;
 mod inspect;
 mod log;
 mod manual_fix;
@@ -13,9 +14,10 @@ mod step;
 
 use crate::engine::{Context, Result};
 
-use super::args::{AttemptCommand, CheckpointCommand, Command, ManualFixCommand};
+use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand};
 use super::ui::{Reply, Ui};
 
+pub use hook::run as run_hook;
 pub use status::once as status;
 
 /// The command's name in documents.
@@ -62,8 +64,23 @@ pub fn name(command: &Command) -> &'static str {
         Command::Init(_) => "init",
         Command::Config(_) => "config",
         Command::Doctor(_) => "doctor",
+        Command::Hook(args) => match &args.command {
+            HookCommand::Print(_) => "hook print",
+            HookCommand::Install(_) => "hook install",
+            HookCommand::Uninstall(_) => "hook uninstall",
+            HookCommand::Run(_) => "hook run",
+        },
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
+    }
+}
+
+/// Whether a command works in any folder, also one that is no place for a run.
+pub fn needs_settings_only(command: &Command) -> bool {
+    match command {
+        Command::Classify(_) | Command::Config(_) => true,
+        Command::Hook(args) => matches!(args.command, HookCommand::Print(_)),
+        _ => false,
     }
 }
 
@@ -110,6 +127,7 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
         Command::Init(args) => inspect::init(context, args),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args),
+        Command::Hook(args) => hook::execute(context, args),
         Command::Completions(args) => Ok(inspect::completions(args)),
         Command::Man(args) => inspect::man(args),
     }

@@ -30,11 +30,18 @@ pub(super) const CHECKPOINT: Section = Section {
         ),
         Key::new("include", Globs, "Ignored paths to capture all the same."),
         Key::new("exclude", Globs, "Paths to leave out; they are never overwritten or deleted either."),
-        Key::new("interval", Duration, "A checkpoint is due when the latest is this old (checkpoint create --if-due).")
-            .optional(),
-        Key::new("every_operations", Count(1), "A checkpoint is due after this many recorded operations.")
-            .later()
-            .optional(),
+        Key::new(
+            "interval",
+            Duration,
+            "A checkpoint is due when the latest is this old: during attempts, in hooks, --if-due.",
+        )
+        .optional(),
+        Key::new(
+            "every_operations",
+            Count(1),
+            "One is due after this many operations too: steps, an agent's commands, --if-due --trigger operation.",
+        )
+        .optional(),
     ],
 };
 

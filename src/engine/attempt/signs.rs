@@ -132,11 +132,12 @@ impl Scene<'_> {
     }
 
     /// Whether the work tree is another one than when the attempt began: what is known of it is the last checkpoint taken
-    /// of it, or put back in it.
+    /// of it by then, or put back in it.
     fn changed_files_since_start(&self) -> bool {
         let worktree = self.state.worktrees.get(&self.run.worktree);
-        let layer = worktree.and_then(|worktree| worktree.baseline.first());
-        let before = layer.and_then(|layer| self.state.checkpoint(&layer.checkpoint_id));
+        let now = || Some(&worktree?.baseline.first()?.checkpoint_id);
+        let began = self.run.live.as_ref().and_then(|live| live.baseline.as_ref());
+        let before = began.or_else(now).and_then(|id| self.state.checkpoint(id));
         before.is_some_and(|before| before.tree != self.prepared.capture.tree)
     }
 

@@ -17,6 +17,7 @@ use super::super::attempt::{Begin, Ending, Started};
 use super::super::context::Context;
 use super::super::error::{Error, Result};
 use super::super::step::settle_lost;
+use super::between::with_checkpoints;
 use super::feedback::{LoopSetting, evidence_of, identity, loops_of, run_loops};
 use super::{DriveOptions, millis};
 
@@ -61,8 +62,10 @@ pub fn execute(
     let command = Command::of(started);
     let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
     supervised.log = Some(log.clone());
-    let exit = supervised
-        .run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
+    let run = || {
+        supervised.run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
+    };
+    let exit = with_checkpoints(context, key, run)
         .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.

@@ -2,6 +2,7 @@
 //! escalated. `resume` goes through the same [`drive()`].
 
 mod baseline;
+mod between;
 mod drive;
 mod execute;
 mod feedback;

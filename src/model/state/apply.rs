@@ -48,6 +48,12 @@ impl State {
         if let Some(run) = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key)) {
             apply_to_run(run, event);
             steps::apply(run, event, self.last_checkpoint_seq);
+            count_operations(run, event);
+            if let (Payload::AttemptStarted { .. }, Some(live)) = (&event.payload, &mut run.live) {
+                live.after_checkpoint = self.last_checkpoint_seq;
+                let known = self.worktrees.get(&run.worktree).and_then(|worktree| worktree.baseline.first());
+                live.baseline = known.map(|layer| layer.checkpoint_id.clone());
+            }
             run.last_seq = event.seq;
         }
     }
@@ -158,6 +164,7 @@ fn new_run(
         manual_fix: None,
         baseline: None,
         baseline_supervisor: None,
+        operations: 0,
         steps: Vec::new(),
     }
 }
@@ -260,6 +267,15 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 run.decision = None;
             }
         }
+        _ => {}
+    }
+}
+
+/// Operations since the run's latest checkpoint (S10).
+fn count_operations(run: &mut Run, event: &Event) {
+    match &event.payload {
+        Payload::OperationRecorded { .. } | Payload::StepEnded(_) => run.operations = run.operations.saturating_add(1),
+        Payload::CheckpointCreated { checkpoint, .. } if !checkpoint.is_safety() => run.operations = 0,
         _ => {}
     }
 }

@@ -231,6 +231,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         | Payload::StepCompensating { .. }
         | Payload::BaselineStarted { .. }
         | Payload::ChildStarted { .. }
+        | Payload::OperationRecorded { .. }
         | Payload::RunSpecChanged { .. }
         | Payload::RollbackInitiated { .. }
         | Payload::RalphLoopFailed { .. } => Vec::new(),

@@ -58,8 +58,15 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     run.status = RunStatus::InProgress;
     run.granted = 0;
     run.parked = None;
-    run.live =
-        Some(LiveAttempt { iteration: *iteration, attempt: *attempt, supervisor: supervisor.clone(), child: None });
+    run.live = Some(LiveAttempt {
+        iteration: *iteration,
+        attempt: *attempt,
+        supervisor: supervisor.clone(),
+        child: None,
+        // The state knows these.
+        after_checkpoint: 0,
+        baseline: None,
+    });
 }
 
 pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Timestamp) {

@@ -1,0 +1,288 @@
+//! `hook …`.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::agent::hooks::read;
+use crate::engine::context::Setup;
+use crate::engine::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
+use crate::engine::hook::{Handled, handle, is_first, name};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hook::{HookAgent, HookEvent, Moment};
+use crate::model::time::format_duration;
+use crate::process::Interrupts;
+
+use super::super::args::{
+    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs,
+};
+use super::super::exit::ExitCode;
+use super::super::ui::{Reply, Ui, escape};
+
+/// How much of stdin is read. A tool call holds what is to be written.
+const LARGEST: u64 = 64 << 20;
+/// How long to wait for other processes: an agent waits as long.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The first checkpoint of a session reads the whole tree.
+const FIRST: u32 = 6;
+
+/// Dispatches all but `hook run`, which must not fail.
+pub fn execute(context: &Context, args: &HookArgs) -> Result<Reply> {
+    match &args.command {
+        HookCommand::Print(args) => Ok(print(context, args)),
+        HookCommand::Install(args) => install(context, args),
+        HookCommand::Uninstall(args) => uninstall(context, args),
+        HookCommand::Run(_) => Err(Error::new(ErrorKind::Usage, "hook run is started by itself")),
+    }
+}
+
+fn print(context: &Context, args: &HookPrintArgs) -> Reply {
+    let agent = HookAgent::from(args.agent);
+    let (program, note) = program(context, args.program.as_deref());
+    let text = printed(agent, &program);
+    let mut document = json!({
+        "agent": agent.as_str(),
+        "path": settings_file(agent, Place::Project),
+        "content": text,
+        "notes": notes(agent, note),
+    });
+    if let Ok(settings) = serde_json::from_str::<Value>(&text) {
+        document["settings"] = settings;
+    }
+    Reply::new(document, text)
+}
+
+fn install(context: &Context, args: &HookInstallArgs) -> Result<Reply> {
+    let agent = HookAgent::from(args.agent);
+    let (program, note) = program(context, args.program.as_deref());
+    let files = carry_out(context, Task::Install, agent, args.place.into(), &program)?;
+    Ok(changed(context, &[(agent, files)], &notes(agent, note)))
+}
+
+fn uninstall(context: &Context, args: &HookUninstallArgs) -> Result<Reply> {
+    let place = Place::from(args.place);
+    let named = args.agent.map(HookAgent::from);
+    let has = |agent: &HookAgent| match agent {
+        HookAgent::Git => context.has_git() && place == Place::Project,
+        agent => settings_file(*agent, place).is_some(),
+    };
+    let agents: Vec<HookAgent> = match named {
+        Some(agent) => vec![agent],
+        None => HookAgent::ALL.into_iter().filter(has).collect(),
+    };
+    let mut all = Vec::new();
+    for agent in agents {
+        all.push((agent, carry_out(context, Task::Uninstall, agent, place, "recover")?));
+    }
+    Ok(changed(context, &all, &[]))
+}
+
+fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[String]) -> Reply {
+    let mut text = String::new();
+    let mut files = Vec::new();
+    for (agent, changes) in all {
+        for FileChange { path, change } in changes {
+            files.push(json!({"agent": agent.as_str(), "path": path.to_string_lossy(), "change": change}));
+            if *change != "unchanged" || all.len() == 1 {
+                let would = if context.dry_run() && *change != "unchanged" { "would be " } else { "" };
+                text.push_str(&format!("{}: {would}{change}\n", escape(&path.to_string_lossy())));
+            }
+        }
+    }
+    let any = files.iter().any(|file| file["change"] != "unchanged");
+    if text.is_empty() {
+        text.push_str("The hook is nowhere here.\n");
+    }
+    for note in notes {
+        text.push_str(&format!("note: {}\n", escape(note)));
+    }
+    let document = if context.dry_run() {
+        json!({"changed": false, "plan": {"files": files}, "notes": notes})
+    } else {
+        json!({"changed": any, "files": files, "notes": notes})
+    };
+    Reply::new(document, text)
+}
+
+/// How recover is called, and what is to be said about that.
+fn program(context: &Context, wanted: Option<&str>) -> (String, Option<String>) {
+    let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned);
+    if let Some(wanted) = wanted {
+        return (quoted(wanted), None);
+    }
+    let path = context.env("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|folder| folder.join("recover").is_file()) {
+        return ("recover".to_owned(), None);
+    }
+    match std::env::current_exe() {
+        Ok(own) => {
+            let own = own.to_string_lossy().into_owned();
+            let note = format!("recover is not on PATH: it is called as {own}, which is right on this machine only");
+            (quoted(&own), Some(note))
+        }
+        Err(_) => ("recover".to_owned(), Some("recover is not on PATH: the hook does nothing until it is".to_owned())),
+    }
+}
+
+/// What cannot be seen in the settings.
+fn notes(agent: HookAgent, first: Option<String>) -> Vec<String> {
+    let of_agent: &[&str] = match agent {
+        HookAgent::Claude => &["failed turns are told (StopFailure) by Claude Code 2.1.78 and newer"],
+        HookAgent::Codex => &[
+            "Codex runs a project's hooks once they are trusted: look at them with /hooks",
+            "Codex tells no hook of a turn that failed: supervise it with `recover run -- codex exec --json …`",
+        ],
+        HookAgent::Gemini => {
+            &["Gemini CLI tells no hook of a turn that failed: supervise it with `recover run -- gemini …`"]
+        }
+        HookAgent::Opencode => &["opencode reads its plugins when it starts"],
+        HookAgent::Git => &[
+            "git calls no hook before reset, clean, checkout and stash: an agent's own hook sees those commands, git's cannot",
+        ],
+    };
+    first.into_iter().chain(of_agent.iter().map(|note| (*note).to_owned())).collect()
+}
+
+/// `recover hook run`: whatever becomes of it, whoever called is neither held up nor stopped.
+pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) -> Setup, ui: &Ui) -> ExitCode {
+    let watchdog = Watchdog::start(args.deadline);
+    let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| answer(global, args, setup, &watchdog)));
+    match answered {
+        Ok(Ok((event, handled))) => {
+            if ui.json {
+                ui.answer("hook run", &Reply::new(document(&event, &handled), ""));
+            } else {
+                tracing::info!(reason = handled.reason, changed = handled.changed, "the hook is done");
+            }
+        }
+        Ok(Err(error)) => {
+            let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            trouble(&format!("{error}{hint}"));
+            if ui.json {
+                let body = json!({"error": {"code": super::super::exit::code(error.kind), "message": error.message}});
+                ui.answer("hook run", &Reply::new(body, ""));
+            }
+        }
+        Err(_) => trouble("a bug in recover; what it says above helps to find it"),
+    }
+    ExitCode::Done
+}
+
+/// One line on stderr. With stderr closed there is nobody left to tell.
+fn trouble(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "recover hook: nothing was done: {}", escape(text));
+}
+
+fn answer(
+    global: &GlobalArgs,
+    args: &HookRunArgs,
+    setup: impl FnOnce(PathBuf) -> Setup,
+    watchdog: &Watchdog,
+) -> Result<(HookEvent, Handled)> {
+    let agent = HookAgent::from(args.agent);
+    let event = event(agent, args.event.as_deref())?;
+    let failed = |error| Error::io("cannot find the current folder", error);
+    let here = std::env::current_dir().map_err(failed)?;
+    let folder = folder(global, agent, &event, &here);
+    let mut setup = setup(std::fs::canonicalize(&folder).unwrap_or(folder));
+    setup.lock_timeout = setup.lock_timeout.min(PATIENCE);
+    // Whoever installed the hook has said yes to its checkpoints.
+    setup.yes = true;
+    let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);
+    let context = Context::new(setup, Interrupts::disconnected())?;
+    if context.dry_run() {
+        return Err(Error::new(ErrorKind::SafeMode, "a dry run, or safe_mode = \"dry_run\""));
+    }
+    if is_first(&context) {
+        watchdog.extend(args.deadline * FIRST);
+    }
+    let handled = handle(&context, agent, owner, &event)?;
+    Ok((event, handled))
+}
+
+fn event(agent: HookAgent, named: Option<&str>) -> Result<HookEvent> {
+    let usage = |message: String| Error::new(ErrorKind::Usage, message);
+    if agent == HookAgent::Git {
+        let hook = named.ok_or_else(|| usage("which of git's hooks?".to_owned()))?;
+        return Ok(HookEvent { session_id: None, cwd: None, moment: Moment::Git(hook.to_owned()) });
+    }
+    let mut input = Vec::new();
+    let read_all = std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut input);
+    read_all.map_err(|error| Error::io("cannot read stdin", error))?;
+    if input.len() as u64 > LARGEST {
+        return Err(usage(format!("more than {} MiB on stdin", LARGEST >> 20)));
+    }
+    read(&input).map_err(usage)
+}
+
+/// The work tree is that of the folder in which the agent works, if that belongs to a repository; an agent that went
+/// elsewhere for a moment still works on its project.
+fn folder(global: &GlobalArgs, agent: HookAgent, event: &HookEvent, here: &Path) -> PathBuf {
+    if let Some(directory) = &global.directory {
+        return here.join(directory);
+    }
+    let in_repository = |folder: &PathBuf| folder.is_dir() && folder.ancestors().any(|at| at.join(".git").exists());
+    let variable = match agent {
+        HookAgent::Claude => "CLAUDE_PROJECT_DIR",
+        HookAgent::Gemini => "GEMINI_PROJECT_DIR",
+        HookAgent::Codex | HookAgent::Opencode | HookAgent::Git => "",
+    };
+    let cwd = event.cwd.as_ref().map(PathBuf::from);
+    let project = std::env::var_os(variable).map(PathBuf::from);
+    let candidates = [cwd, project.clone(), Some(here.to_owned())];
+    let found = candidates.into_iter().flatten().find(in_repository);
+    found.or(project.filter(|folder| folder.is_dir())).unwrap_or_else(|| here.to_owned())
+}
+
+fn document(event: &HookEvent, handled: &Handled) -> Value {
+    let moment = match &event.moment {
+        Moment::BeforeTool(call) => json!({"name": "before_tool", "tool": call.name}),
+        Moment::TurnEnded(again) => json!({"name": "turn_ended", "stop_hook_active": again}),
+        Moment::TurnFailed(_) => json!({"name": "turn_failed"}),
+        Moment::Compacting => json!({"name": "compacting"}),
+        Moment::SessionEnded => json!({"name": "session_ended"}),
+        Moment::Git(hook) => json!({"name": "git", "hook": hook}),
+        Moment::Other(name) => json!({"name": "other", "event": name}),
+    };
+    json!({
+        "changed": handled.changed,
+        "moment": moment,
+        "run": handled.run,
+        "checkpoint": handled.checkpoint,
+        "failure": handled.failure,
+        "decision": handled.decision,
+        "reason": handled.reason,
+    })
+}
+
+/// Ends the process in time: a capture that is cut off is as if it had not begun.
+struct Watchdog(Sender<Duration>);
+
+impl Watchdog {
+    fn start(deadline: Duration) -> Self {
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            let mut limit = deadline;
+            loop {
+                match receiver.recv_timeout(limit) {
+                    Ok(longer) => limit = longer,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Timeout) => {
+                        trouble(&format!("it took longer than {}", format_duration(limit)));
+                        std::process::exit(0);
+                    }
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    fn extend(&self, limit: Duration) {
+        // Who does not listen any more ends the process.
+        let _ = self.0.send(limit);
+    }
+}

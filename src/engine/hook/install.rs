@@ -1,0 +1,270 @@
+//! Putting the hook into an agent's settings, or into git's hooks, and taking it out again. A file that does not look as it
+//! should is refused and left as it is; every file is replaced whole or not at all.
+
+use std::fs;
+use std::io::ErrorKind as IoErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize as _;
+use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Map, Value};
+
+use crate::durable::{write_atomic, write_atomic_mode};
+use crate::model::hook::HookAgent;
+use crate::policy::hook_settings::script::{
+    GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, opencode_plugin, with_block, without_block,
+};
+use crate::policy::hook_settings::{indent_of, settings, with_ours, without_ours};
+
+use super::super::context::Context;
+use super::super::error::{Error, ErrorKind, Result};
+
+/// For whom the hook is set up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Everybody who works on the project: a file that is committed.
+    #[default]
+    Project,
+    /// This user in this project.
+    Local,
+    /// This user everywhere.
+    User,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Put in.
+    Install,
+    /// Take out.
+    Uninstall,
+}
+
+/// What became of one file.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct FileChange {
+    /// The file.
+    pub path: PathBuf,
+    /// `created`, `modified`, `deleted` or `unchanged`.
+    pub change: &'static str,
+}
+
+/// The file that an agent's settings are in, relative to the project (or the home folder).
+pub fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
+    match (agent, place) {
+        (HookAgent::Claude, Place::Project | Place::User) => Some(".claude/settings.json"),
+        (HookAgent::Claude, Place::Local) => Some(".claude/settings.local.json"),
+        (HookAgent::Codex, Place::Project | Place::User) => Some(".codex/hooks.json"),
+        (HookAgent::Gemini, Place::Project | Place::User) => Some(".gemini/settings.json"),
+        (HookAgent::Opencode, Place::Project) => Some(".opencode/plugins/recover.js"),
+        (HookAgent::Opencode, Place::User) => Some(".config/opencode/plugins/recover.js"),
+        (HookAgent::Codex | HookAgent::Gemini | HookAgent::Opencode, Place::Local) | (HookAgent::Git, _) => None,
+    }
+}
+
+/// What is put into the settings, as text to copy.
+pub fn printed(agent: HookAgent, program: &str) -> String {
+    match agent {
+        HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => pretty(&settings(agent, program), "  ") + "\n",
+        HookAgent::Opencode => opencode_plugin(program),
+        HookAgent::Git => {
+            let blocks = GIT_HOOKS.map(|hook| format!("# {hook}\n{}", git_block(program, hook)));
+            blocks.join("\n")
+        }
+    }
+}
+
+/// Does it; a dry run only says what would become of which file.
+pub fn carry_out(
+    context: &Context,
+    task: Task,
+    agent: HookAgent,
+    place: Place,
+    program: &str,
+) -> Result<Vec<FileChange>> {
+    let mut plans = Vec::new();
+    if agent == HookAgent::Git {
+        if place != Place::Project {
+            return Err(Error::new(ErrorKind::Usage, "git's hooks are those of this repository"));
+        }
+        let folder = hooks_folder(context)?;
+        for hook in GIT_HOOKS {
+            plans.push(of_script(&folder.join(hook), task, hook, program)?);
+        }
+    } else {
+        let path = settings_path(context, agent, place)?;
+        plans.push(match agent {
+            HookAgent::Opencode => of_plugin(path, task, program)?,
+            _ => of_settings(path, task, agent, place, program)?,
+        });
+    }
+    if !context.dry_run() {
+        plans.iter().try_for_each(Plan::write)?;
+    }
+    Ok(plans.into_iter().map(|plan| FileChange { change: plan.change(), path: plan.path }).collect())
+}
+
+fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<PathBuf> {
+    let Some(file) = settings_file(agent, place) else {
+        let message = format!("{} has no settings of a user in a project", agent.as_str());
+        return Err(Error::new(ErrorKind::Usage, message).hint("leave --local out, or say --user"));
+    };
+    let root = match place {
+        Place::User => context.home().ok_or_else(|| Error::new(ErrorKind::Usage, "$HOME is not set"))?,
+        Place::Project | Place::Local => context.worktree(),
+    };
+    let path = root.join(file);
+    // Who keeps settings elsewhere has a link here, which stays one.
+    Ok(fs::canonicalize(&path).unwrap_or(path))
+}
+
+/// Where git looks for hooks.
+fn hooks_folder(context: &Context) -> Result<PathBuf> {
+    if !context.has_git() {
+        let message = format!("{} is in no git repository", context.worktree().display());
+        return Err(Error::new(ErrorKind::NoRepository, message).hint("git init"));
+    }
+    let repo = context.repo()?;
+    let folder = repo.hooks_dir()?;
+    let own = [repo.workdir(), repo.common_dir()];
+    if !own.iter().any(|own| fs::canonicalize(own).is_ok_and(|own| folder.starts_with(own))) {
+        let message = format!("core.hooksPath is {}, outside of this repository", folder.display());
+        return Err(Error::new(ErrorKind::UnsafePath, message)
+            .hint("add the lines to the scripts there yourself: recover hook print git"));
+    }
+    Ok(folder)
+}
+
+/// What a file is to hold.
+#[derive(Debug)]
+struct Plan {
+    path: PathBuf,
+    before: Option<String>,
+    /// `None`: the file goes.
+    after: Option<String>,
+    executable: bool,
+}
+
+impl Plan {
+    fn change(&self) -> &'static str {
+        match (&self.before, &self.after) {
+            (None, Some(_)) => "created",
+            (Some(_), None) => "deleted",
+            (Some(before), Some(after)) if before != after => "modified",
+            _ => "unchanged",
+        }
+    }
+
+    fn write(&self) -> Result<()> {
+        let failed = |error| Error::io(format!("cannot write {}", self.path.display()), error);
+        match &self.after {
+            _ if self.change() == "unchanged" => Ok(()),
+            None => fs::remove_file(&self.path).map_err(failed),
+            Some(text) => {
+                if let Some(folder) = self.path.parent() {
+                    fs::create_dir_all(folder).map_err(failed)?;
+                }
+                let mode = fs::metadata(&self.path).ok().map(|there| there.permissions().mode() & 0o7777);
+                let written = match mode.or(self.executable.then_some(0o755)) {
+                    Some(mode) => write_atomic_mode(&self.path, text.as_bytes(), mode),
+                    None => write_atomic(&self.path, text.as_bytes()),
+                };
+                written.map_err(failed)
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(refused(path, "it is no text")),
+        },
+        Err(error) if error.kind() == IoErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(format!("cannot read {}", path.display()), error)),
+    }
+}
+
+fn refused(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::Config, format!("{} is left as it is: {why}", path.display()))
+        .hint("mend it, or add what this prints yourself: recover hook print --help")
+}
+
+fn of_settings(path: PathBuf, task: Task, agent: HookAgent, place: Place, program: &str) -> Result<Plan> {
+    let before = read(&path)?;
+    let text = before.as_deref().unwrap_or_default();
+    if task == Task::Uninstall && before.is_none() {
+        return Ok(Plan { path, before: None, after: None, executable: false });
+    }
+    let existing: Value = if text.trim().is_empty() {
+        Value::Object(Map::new())
+    } else {
+        serde_json::from_str(text).map_err(|error| refused(&path, &format!("it is no JSON ({error})")))?
+    };
+    let changed = match task {
+        Task::Install => with_ours(existing.clone(), agent, program),
+        Task::Uninstall => without_ours(existing.clone(), agent),
+    };
+    let changed = changed.map_err(|error| refused(&path, &error.to_string()))?;
+    // A file of the project that held nothing but ours was made for it.
+    let was_ours = task == Task::Uninstall && changed != existing && changed.as_object().is_some_and(Map::is_empty);
+    let after = if changed == existing && before.is_some() {
+        before.clone()
+    } else if was_ours && place != Place::User {
+        None
+    } else {
+        let end = if text.ends_with('\n') || text.is_empty() { "\n" } else { "" };
+        Some(pretty(&changed, indent_of(text)) + end)
+    };
+    Ok(Plan { path, before, after, executable: false })
+}
+
+fn pretty(value: &Value, indent: &str) -> String {
+    let mut out = Vec::new();
+    let mut writer = Serializer::with_formatter(&mut out, PrettyFormatter::with_indent(indent.as_bytes()));
+    // A value that was read or made here has nothing that cannot be written, and memory takes it.
+    if value.serialize(&mut writer).is_err() {
+        return value.to_string();
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn of_plugin(path: PathBuf, task: Task, program: &str) -> Result<Plan> {
+    let before = read(&path)?;
+    if before.as_deref().is_some_and(|text| !text.starts_with(PLUGIN_MARK)) {
+        return match task {
+            Task::Install => {
+                Err(Error::new(ErrorKind::AlreadyExists, format!("{} is somebody else's", path.display()))
+                    .hint("move it, or copy the plugin to another name: recover hook print opencode"))
+            }
+            Task::Uninstall => Ok(Plan { path, after: before.clone(), before, executable: false }),
+        };
+    }
+    let after = (task == Task::Install).then(|| opencode_plugin(program));
+    Ok(Plan { path, before, after, executable: false })
+}
+
+fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let before = match read(&path) {
+        Err(error) if error.kind == ErrorKind::Config => return Err(foreign(&path, hook)),
+        before => before?,
+    };
+    let after = match (task, before.as_deref()) {
+        (Task::Install, script) => Some(with_block(script, program, hook).ok_or_else(|| foreign(&path, hook))?),
+        (Task::Uninstall, None) => None,
+        (Task::Uninstall, Some(script)) => {
+            let left = without_block(script);
+            let ours = left != script && is_bare(&left);
+            (!ours).then_some(left)
+        }
+    };
+    Ok(Plan { path, before, after, executable: true })
+}
+
+fn foreign(path: &Path, hook: &str) -> Error {
+    let message = format!("{} is no shell script: nothing can be added to it", path.display());
+    Error::new(ErrorKind::AlreadyExists, message).hint(format!("let it call: recover hook run git {hook}"))
+}

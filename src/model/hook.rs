@@ -1,0 +1,84 @@
+//! What an agent's hook (or git's) tells: one moment of a session, in the same words for every agent.
+
+/// Who calls the hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HookAgent {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
+    /// git itself.
+    Git,
+}
+
+impl HookAgent {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Git];
+
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Git => "git",
+        }
+    }
+}
+
+/// A tool that the agent is about to use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Its name, in the agent's words.
+    pub name: String,
+    /// The shell command, where it runs one.
+    pub command: Option<String>,
+    /// The file, where it is about one.
+    pub path: Option<String>,
+}
+
+/// An agent's turn ended by an error of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnFailure {
+    /// The program's word for it (`rate_limit`, `server_error`, …).
+    pub error: Option<String>,
+    /// What it says of it.
+    pub details: Option<String>,
+    /// The last thing the agent said.
+    pub last_message: Option<String>,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A tool is about to be used.
+    BeforeTool(ToolCall),
+    /// The agent has finished its turn. True where it was made to go on by a hook before.
+    TurnEnded(bool),
+    /// The turn ended by an error.
+    TurnFailed(TurnFailure),
+    /// The conversation is about to be shortened.
+    Compacting,
+    /// The session is over.
+    SessionEnded,
+    /// git is about to do this (`pre-rebase`, `pre-push`).
+    Git(String),
+    /// Something else, of this name: nothing is done about it.
+    Other(String),
+}
+
+/// One call of the hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookEvent {
+    /// The agent's session.
+    pub session_id: Option<String>,
+    /// The folder that the agent works in.
+    pub cwd: Option<String>,
+    /// What happens.
+    pub moment: Moment,
+}
