@@ -37,6 +37,9 @@ _recover() {
             recover,hook)
                 cmd="recover__subcmd__hook"
                 ;;
+            recover,import)
+                cmd="recover__subcmd__import"
+                ;;
             recover,init)
                 cmd="recover__subcmd__init"
                 ;;
@@ -72,6 +75,9 @@ _recover() {
                 ;;
             recover,step)
                 cmd="recover__subcmd__step"
+                ;;
+            recover,sync)
+                cmd="recover__subcmd__sync"
                 ;;
             recover,undo)
                 cmd="recover__subcmd__undo"
@@ -155,7 +161,7 @@ _recover() {
 
     case "${cmd}" in
         recover)
-            opts="-C -y -q -v -h -V --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --resume --rollback --help --version run resume rollback undo redo checkpoint manual-fix retry-status attempt classify step status log report init config doctor hook completions man"
+            opts="-C -y -q -v -h -V --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --resume --rollback --help --version run resume rollback undo redo checkpoint manual-fix retry-status attempt classify step status log report import sync init config doctor hook completions man"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -751,7 +757,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__checkpoint__subcmd__export)
-            opts="-C -y -q -v -h --patch --bundle --force --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            opts="-o -C -y -q -v -h --patch --bundle --format --output --force --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -773,6 +779,40 @@ _recover() {
                     return 0
                     ;;
                 --bundle)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "seed-json" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                -o)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then
                         oldifs="$IFS"
@@ -1723,6 +1763,62 @@ _recover() {
                 return 0
             fi
             case "${prev}" in
+                -C)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --run)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lane)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --task)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        recover__subcmd__import)
+            opts="-C -y -q -v -h --kind --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --kind)
+                    COMPREPLY=($(compgen -W "battle attempt_history lanes session recovery" -- "${cur}"))
+                    return 0
+                    ;;
                 -C)
                     COMPREPLY=()
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
@@ -2814,7 +2910,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__step)
-            opts="-C -y -q -v -h --stage --atomic --intent --path --compensate --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            opts="-C -y -q -v -h --stage --target-branch --atomic --intent --path --compensate --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2822,6 +2918,10 @@ _recover() {
             case "${prev}" in
                 --stage)
                     COMPREPLY=($(compgen -W "before_lane_start after_lane_start after_lane_tests pre_pr retry_attempt" -- "${cur}"))
+                    return 0
+                    ;;
+                --target-branch)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --intent)
@@ -2834,6 +2934,65 @@ _recover() {
                     ;;
                 --compensate)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -C)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --run)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --phase)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --lane)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --task)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --state-dir)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                --lock-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        recover__subcmd__sync)
+            opts="-C -y -q -v -h --to --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --to)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
                     return 0
                     ;;
                 -C)

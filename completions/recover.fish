@@ -58,6 +58,8 @@ complete -c recover -n "__fish_recover_needs_command" -f -a "step" -d 'Run CMD o
 complete -c recover -n "__fish_recover_needs_command" -f -a "status" -d 'Where the run stands and how to go on'
 complete -c recover -n "__fish_recover_needs_command" -f -a "log" -d 'What has happened'
 complete -c recover -n "__fish_recover_needs_command" -f -a "report" -d 'Tell what went wrong, what was tried and what to do now, with the run\'s whole story'
+complete -c recover -n "__fish_recover_needs_command" -f -a "import" -d 'Take over files of other systems: battles, attempt histories, lane records, session checkpoints, a loop\'s cooldown'
+complete -c recover -n "__fish_recover_needs_command" -f -a "sync" -d 'Write every view anew from the ledger, and tell which held something else'
 complete -c recover -n "__fish_recover_needs_command" -f -a "init" -d 'Write a commented `.ultraplan/recover.toml` with every key and its default'
 complete -c recover -n "__fish_recover_needs_command" -f -a "config" -d 'Show the configuration'
 complete -c recover -n "__fish_recover_needs_command" -f -a "doctor" -d 'Find problems of the state directory and of cut-off operations, and mend them'
@@ -235,7 +237,7 @@ complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fi
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "pin" -d 'Keep a checkpoint whatever the limits say'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "unpin" -d 'Let the limits apply to a checkpoint again'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "verify" -d 'Check that checkpoints can be restored in full; exit 12 names what is missing'
-complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "export" -d 'Write a checkpoint to a file that works elsewhere: a patch against its base commit, or a bundle with its commit'
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and not __fish_seen_subcommand_from create list show diff restore prune pin unpin verify export" -f -a "export" -d 'Write a checkpoint to a file that works elsewhere: a patch against its base commit, a bundle with its commit, or a document with the state of every file'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -s m -l message -d 'The headline' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l iteration -d 'The iteration it is taken after' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from create" -l type -d 'What kind of moment it marks' -r -f -a "phase\t'A milestone'
@@ -446,6 +448,8 @@ complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_s
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l patch -d 'As a patch that `git apply` takes on a clean checkout of the base commit; - for standard output' -r -F
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l bundle -d 'As a git bundle from which `git fetch` takes the checkpoint in any repository; - for standard output' -r -F
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l format -d 'As a document: seed-json is a session\'s checkpoint with the state of every file' -r -f -a "seed-json\t''"
+complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s o -l output -d 'Where the document goes; - for standard output [default: the session\'s folder below the state directory]' -r -F
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from export" -l phase -d 'The run\'s phase' -r
@@ -771,11 +775,12 @@ complete -c recover -n "__fish_recover_using_subcommand classify" -l dry-run -d 
 complete -c recover -n "__fish_recover_using_subcommand classify" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand classify" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand classify" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c recover -n "__fish_recover_using_subcommand step" -l stage -d 'Take the checkpoint of this stage of the lane once CMD has succeeded' -r -f -a "before_lane_start\t''
+complete -c recover -n "__fish_recover_using_subcommand step" -l stage -d 'Take the checkpoint of this stage of the lane once CMD has ended: complete if it succeeded, else failed' -r -f -a "before_lane_start\t''
 after_lane_start\t''
 after_lane_tests\t''
 pre_pr\t''
 retry_attempt\t''"
+complete -c recover -n "__fish_recover_using_subcommand step" -l target-branch -d 'Where the lane is to be merged; recorded with its stage [default: the lane\'s base branch]' -r
 complete -c recover -n "__fish_recover_using_subcommand step" -l intent -d 'What CMD is about to do; recorded before it runs' -r
 complete -c recover -n "__fish_recover_using_subcommand step" -l path -d 'The files that --atomic covers (globs) [default: the whole work tree]' -r
 complete -c recover -n "__fish_recover_using_subcommand step" -l compensate -d 'The shell command that takes the step\'s effect outside the work tree back: a rollback to before the step runs it' -r
@@ -856,6 +861,46 @@ complete -c recover -n "__fish_recover_using_subcommand report" -l dry-run -d 'S
 complete -c recover -n "__fish_recover_using_subcommand report" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand report" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand import" -l kind -d 'What they are, rather than what they look like' -r -f -a "battle\t'A battle\'s JSON'
+attempt_history\t'attempt_history.json'
+lanes\t'checkpoints.json of the lane contract'
+session\t'A session\'s checkpoint, or active_checkpoint.json'
+recovery\t'recovery.json'"
+complete -c recover -n "__fish_recover_using_subcommand import" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand import" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand import" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand import" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand import" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand import" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand import" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand import" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand import" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand import" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand import" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand import" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand import" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand import" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand sync" -l to -d 'Into this folder, as the systems they are for have them, session checkpoints included' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand sync" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand sync" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand sync" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand sync" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand sync" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand sync" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand sync" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand sync" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand sync" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand sync" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand sync" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand sync" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand sync" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand sync" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand init" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand init" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand init" -l phase -d 'The run\'s phase' -r

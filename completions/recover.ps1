@@ -58,6 +58,8 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Where the run stands and how to go on')
             [CompletionResult]::new('log', 'log', [CompletionResultType]::ParameterValue, 'What has happened')
             [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Tell what went wrong, what was tried and what to do now, with the run''s whole story')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Take over files of other systems: battles, attempt histories, lane records, session checkpoints, a loop''s cooldown')
+            [CompletionResult]::new('sync', 'sync', [CompletionResultType]::ParameterValue, 'Write every view anew from the ledger, and tell which held something else')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a commented `.ultraplan/recover.toml` with every key and its default')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the configuration')
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Find problems of the state directory and of cut-off operations, and mend them')
@@ -238,7 +240,7 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('pin', 'pin', [CompletionResultType]::ParameterValue, 'Keep a checkpoint whatever the limits say')
             [CompletionResult]::new('unpin', 'unpin', [CompletionResultType]::ParameterValue, 'Let the limits apply to a checkpoint again')
             [CompletionResult]::new('verify', 'verify', [CompletionResultType]::ParameterValue, 'Check that checkpoints can be restored in full; exit 12 names what is missing')
-            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write a checkpoint to a file that works elsewhere: a patch against its base commit, or a bundle with its commit')
+            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Write a checkpoint to a file that works elsewhere: a patch against its base commit, a bundle with its commit, or a document with the state of every file')
             break
         }
         'recover;checkpoint;create' {
@@ -479,6 +481,9 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
         'recover;checkpoint;export' {
             [CompletionResult]::new('--patch', '--patch', [CompletionResultType]::ParameterName, 'As a patch that `git apply` takes on a clean checkout of the base commit; - for standard output')
             [CompletionResult]::new('--bundle', '--bundle', [CompletionResultType]::ParameterName, 'As a git bundle from which `git fetch` takes the checkpoint in any repository; - for standard output')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'As a document: seed-json is a session''s checkpoint with the state of every file')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Where the document goes; - for standard output [default: the session''s folder below the state directory]')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Where the document goes; - for standard output [default: the session''s folder below the state directory]')
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
             [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
             [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')
@@ -860,7 +865,8 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             break
         }
         'recover;step' {
-            [CompletionResult]::new('--stage', '--stage', [CompletionResultType]::ParameterName, 'Take the checkpoint of this stage of the lane once CMD has succeeded')
+            [CompletionResult]::new('--stage', '--stage', [CompletionResultType]::ParameterName, 'Take the checkpoint of this stage of the lane once CMD has ended: complete if it succeeded, else failed')
+            [CompletionResult]::new('--target-branch', '--target-branch', [CompletionResultType]::ParameterName, 'Where the lane is to be merged; recorded with its stage [default: the lane''s base branch]')
             [CompletionResult]::new('--intent', '--intent', [CompletionResultType]::ParameterName, 'What CMD is about to do; recorded before it runs')
             [CompletionResult]::new('--path', '--path', [CompletionResultType]::ParameterName, 'The files that --atomic covers (globs) [default: the whole work tree]')
             [CompletionResult]::new('--compensate', '--compensate', [CompletionResultType]::ParameterName, 'The shell command that takes the step''s effect outside the work tree back: a rollback to before the step runs it')
@@ -938,6 +944,52 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('--subtask', '--subtask', [CompletionResultType]::ParameterName, 'Only the attempts of this subtask')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write it to this file, whole or not at all; - for standard output')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write it to this file, whole or not at all; - for standard output')
+            [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
+            [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
+            [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')
+            [CompletionResult]::new('--lane', '--lane', [CompletionResultType]::ParameterName, 'The run''s lane')
+            [CompletionResult]::new('--task', '--task', [CompletionResultType]::ParameterName, 'The task that the run works on')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour (also `NO_COLOR`)')
+            [CompletionResult]::new('--state-dir', '--state-dir', [CompletionResultType]::ParameterName, 'The state directory; default `.ultraplan/state` of the project root')
+            [CompletionResult]::new('--lock-timeout', '--lock-timeout', [CompletionResultType]::ParameterName, 'How long to wait for another process''s lock before giving up with exit 11')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON document on stdout and nothing else there')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--no-input', '--no-input', [CompletionResultType]::ParameterName, 'Never ask; what would need an answer is refused (13)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be done and change nothing')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'recover;import' {
+            [CompletionResult]::new('--kind', '--kind', [CompletionResultType]::ParameterName, 'What they are, rather than what they look like')
+            [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
+            [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
+            [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')
+            [CompletionResult]::new('--lane', '--lane', [CompletionResultType]::ParameterName, 'The run''s lane')
+            [CompletionResult]::new('--task', '--task', [CompletionResultType]::ParameterName, 'The task that the run works on')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour (also `NO_COLOR`)')
+            [CompletionResult]::new('--state-dir', '--state-dir', [CompletionResultType]::ParameterName, 'The state directory; default `.ultraplan/state` of the project root')
+            [CompletionResult]::new('--lock-timeout', '--lock-timeout', [CompletionResultType]::ParameterName, 'How long to wait for another process''s lock before giving up with exit 11')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON document on stdout and nothing else there')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--no-input', '--no-input', [CompletionResultType]::ParameterName, 'Never ask; what would need an answer is refused (13)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be done and change nothing')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'recover;sync' {
+            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'Into this folder, as the systems they are for have them, session checkpoints included')
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
             [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
             [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')

@@ -11,13 +11,14 @@ mod ui;
 mod usage;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode as ProcessExitCode;
 
 use clap::Parser;
 use serde_json::json;
 
 use crate::engine::context::{Naming, Setup};
+use crate::engine::salvage::{self, Salvaged};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::process::Interrupts;
 
@@ -116,11 +117,19 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     let start = std::env::current_dir().map_err(failed)?;
     let cwd = match &global.directory {
         Some(directory) => start.join(directory),
-        None => start,
+        None => start.clone(),
     };
-    let cwd = std::fs::canonicalize(&cwd)
-        .map_err(|error| Error::new(ErrorKind::Usage, format!("-C {}: {error}", cwd.display())))?;
-    if !cwd.is_dir() {
+    let named = cwd.clone();
+    let found = std::fs::canonicalize(&cwd);
+    let is_gone = found.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let failed = |error| Error::new(ErrorKind::Usage, format!("-C {}: {error}", named.display()));
+    let cwd = match found {
+        // A lane that is taken up or taken back gets its work tree again.
+        Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => cwd,
+        found => found.map_err(failed)?,
+    };
+    let is_gone = is_gone && !cwd.exists();
+    if !is_gone && !cwd.is_dir() {
         return Err(Error::new(ErrorKind::Usage, format!("-C {}: not a folder", cwd.display())));
     }
     let setup = setup(global, command, cwd);
@@ -129,7 +138,33 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     } else {
         Interrupts::disconnected()
     };
-    Context::new(setup, interrupts)
+    if !is_gone {
+        return Context::new(setup, interrupts);
+    }
+    let salvaged = salvage_worktree(&setup, &start)?.ok_or_else(|| {
+        let message = format!("-C {}: no such folder, and no run had its work tree there", named.display());
+        Error::new(ErrorKind::Usage, message)
+    })?;
+    let context = Context::new(Setup { cwd: salvaged.path.clone(), ..setup }, interrupts)?;
+    salvage::refill(&context, &salvaged)?;
+    let held =
+        if salvaged.refill { "what its latest checkpoint holds" } else { "what the branch holds, which is newer" };
+    let (path, branch) = (salvaged.path.display(), &salvaged.branch);
+    tracing::warn!("the work tree {path} was gone: it is there again on {branch}, with {held}");
+    Ok(context)
+}
+
+/// Makes a work tree again whose folder is gone, by what the state directory, else the current project knows of it.
+fn salvage_worktree(setup: &Setup, start: &Path) -> Result<Option<Salvaged>> {
+    let named = setup.state_dir.as_ref().map(|dir| start.join(dir)).filter(|dir| dir.is_dir());
+    let folders = named.into_iter().chain([start.to_owned()]);
+    for cwd in folders {
+        let project = Context::new(Setup { cwd, ..setup.clone() }, Interrupts::disconnected());
+        if let Some(salvaged) = salvage::recreate(&project?, &setup.cwd)? {
+            return Ok(Some(salvaged));
+        }
+    }
+    Ok(None)
 }
 
 /// What the flags and the environment say.

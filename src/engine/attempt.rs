@@ -177,7 +177,7 @@ pub fn run_of(state: &State, key: &RunKey) -> Result<Run> {
 }
 
 /// HEAD, where there is one: commits are the attempt's own if they came after it.
-fn head_of(context: &Context) -> Option<ObjectId> {
+pub(super) fn head_of(context: &Context) -> Option<ObjectId> {
     let repo = context.repo().ok().filter(|_| context.has_git())?;
     repo.head().ok().and_then(|head| head.commit)
 }

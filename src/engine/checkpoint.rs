@@ -29,7 +29,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
-use super::{memory, select, settle, step, storage};
+use super::{lane, memory, select, settle, step, storage};
 
 /// What a checkpoint says beside what it captures.
 #[derive(Clone, Debug, Default)]
@@ -349,6 +349,8 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     let now = context.clock.now();
     // The run first: the checkpoint's own events then begin with it.
     ledger.append(now, std::mem::take(&mut events))?;
+    let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
+    let request = Request { lane_fields, ..request };
     let checkpoint = record(context, &ledger, &key, &prepared, request)?;
     ledger.append(now, vec![event(&checkpoint)])?;
     write_views(&ledger, Some(&key))?;

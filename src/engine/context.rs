@@ -291,7 +291,12 @@ impl Context {
 
     /// A command that can be copied and works from any folder.
     pub fn hint_command(&self, key: Option<&RunKey>, words: &[&str]) -> String {
-        let mut all = vec!["recover".to_owned(), "-C".to_owned(), self.worktree_name()];
+        self.hint_command_at(&self.worktree_name(), key, words)
+    }
+
+    /// The same for a folder of its own.
+    pub fn hint_command_at(&self, folder: &str, key: Option<&RunKey>, words: &[&str]) -> String {
+        let mut all = vec!["recover".to_owned(), "-C".to_owned(), folder.to_owned()];
         if self.setup.state_dir.is_some() {
             all.push("--state-dir".to_owned());
             all.push(self.store.dir().to_string_lossy().into_owned());
@@ -316,7 +321,7 @@ fn project_root(cwd: &Path, home: Option<&Path>) -> PathBuf {
 }
 
 /// The path without symlinks and `..`, as far as it is there: one state directory has one name.
-fn plain_path(path: &Path) -> PathBuf {
+pub(super) fn plain_path(path: &Path) -> PathBuf {
     if let Ok(real) = std::fs::canonicalize(path) {
         return real;
     }

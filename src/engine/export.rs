@@ -14,6 +14,7 @@ use crate::model::checkpoint::Checkpoint;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::seed_json;
 use super::storage::patch_of;
 
 /// What kind of file.
@@ -23,6 +24,8 @@ pub enum Format {
     Patch,
     /// The checkpoint's commit with all it needs, for `git fetch`.
     Bundle,
+    /// The record with the state of every file, in the state recovery's own format (S11).
+    SeedJson,
 }
 
 impl Format {
@@ -31,6 +34,7 @@ impl Format {
         match self {
             Self::Patch => "patch",
             Self::Bundle => "bundle",
+            Self::SeedJson => "seed-json",
         }
     }
 }
@@ -65,7 +69,7 @@ pub fn to_file(
     builder.prefix(&prefix).permissions(Permissions::from_mode(0o644));
     let temporary = builder.tempfile_in(folder).map_err(failed)?;
     let mut out = BufWriter::new(temporary);
-    write(repo, checkpoint, format, &mut out)?;
+    write(context, repo, checkpoint, format, &mut out)?;
     let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
     temporary.as_file().sync_all().map_err(failed)?;
     let moved = if force { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
@@ -87,7 +91,7 @@ fn plain(path: &Path) -> Result<PathBuf> {
 
 /// Writes it to a stream, a standard output say.
 pub fn to_stream(context: &Context, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
-    write(checked(context, checkpoint)?, checkpoint, format, out)?;
+    write(context, checked(context, checkpoint)?, checkpoint, format, out)?;
     out.flush().map_err(|error| Error::io("cannot write the export", error))
 }
 
@@ -102,8 +106,26 @@ fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo
     }
 }
 
-fn write(repo: &Repo, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
+/// Where a session's checkpoint is written that goes nowhere else: its folder is made unless it is a dry run.
+pub fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
+    let state = context.load()?.state;
+    let session = state.run(&checkpoint.run).map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
+    let session: String =
+        session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let folder = context.store().private_dir().join("checkpoints").join(format!("session_{session}"));
+    if !context.dry_run() {
+        fs::create_dir_all(&folder).map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    }
+    Ok(folder.join(format!("{}.json", checkpoint.id)))
+}
+
+fn write(context: &Context, repo: &Repo, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
     match format {
+        Format::SeedJson => {
+            let document = seed_json::document(context, &context.load()?.state, checkpoint)?;
+            let written = serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from);
+            written.and_then(|()| out.write_all(b"\n")).map_err(|error| Error::io("cannot write the export", error))
+        }
         Format::Patch => patch_of(repo, checkpoint, out),
         Format::Bundle => {
             let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);

@@ -6,6 +6,9 @@
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
 //! - [`step`] runs a named command once; [`hook`] is what agents and git call.
+//! - [`step`] runs a named command once; [`lane`] keeps the lane contract's records, [`salvage`] makes a lane's work tree
+//!   again.
+//! - [`import`] takes the source systems' files over, [`sync`] and [`seed_json`] write them.
 //! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
 //!   ledger again.
 
@@ -18,7 +21,9 @@ pub mod error;
 pub mod export;
 pub mod follow;
 pub mod hook;
+pub mod import;
 pub mod inspect;
+pub mod lane;
 mod lost;
 pub mod manual_fix;
 mod memory;
@@ -31,12 +36,15 @@ pub mod resume;
 pub mod retry;
 pub mod rollback;
 pub mod run;
+pub mod salvage;
+pub mod seed_json;
 pub mod select;
 pub mod settle;
 mod state_rollback;
 pub mod status;
 pub mod step;
 pub mod storage;
+pub mod sync;
 pub mod undo;
 pub mod verify;
 

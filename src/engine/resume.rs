@@ -17,7 +17,7 @@ use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::retry_status;
 use crate::store::NewEvent;
-use crate::store::views::write_views;
+use crate::store::views::{resume_hint, write_views};
 
 use super::attempt::run_of;
 use super::context::Context;
@@ -84,13 +84,15 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     let key = chosen(context, &state, request)?;
     let run = run_of(&state, &key)?;
     if run.status == RunStatus::Complete && !request.restart {
-        return Ok(untouched(context, &state, run));
+        let validation = if is_lane(&state, &key) { validate(context, &state, &run, request) } else { Vec::new() };
+        return Ok(Resumed { validation, ..untouched(context, &state, run) });
     }
     let driving = if context.dry_run() { None } else { Some(Driving::take(context, &key)?) };
     match refuse(context, &run, request) {
         // A lane is told where it stands whatever its state (C4, C6).
         Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
-            return Ok(untouched(context, &state, run));
+            let validation = validate(context, &state, &run, request);
+            return Ok(Resumed { validation, ..untouched(context, &state, run) });
         }
         refused => refused?,
     }
@@ -105,7 +107,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     let standing = standing_of(context, &state, &run);
     let granted = request.strategy.is_some() && matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
     let strategy = effective_strategy(&run, request);
-    let validation = validate(context, &run, request);
+    let validation = validate(context, &state, &run, request);
 
     if strategy == Some(Strategy::ManualThenContinue) {
         if !context.dry_run() {
@@ -160,7 +162,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
 }
 
 fn is_lane(state: &State, key: &RunKey) -> bool {
-    state.checkpoints_of(key).any(|checkpoint| checkpoint.lane_fields.stage.is_some())
+    state.lane_stands(key).is_some()
 }
 
 fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<RunKey> {
@@ -205,13 +207,9 @@ fn refuse(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
     if run.worktree != context.worktree_name() {
         let there = Path::new(&run.worktree);
         let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
-        let hint = if there.exists() {
-            let words = ["recover", "-C", run.worktree.as_str(), "resume", "--run", run.key.run_id.as_str()];
-            shlex::try_join(words).unwrap_or_else(|_| words.join(" "))
-        } else {
-            "that folder is gone; its checkpoints are under refs/recover/".to_owned()
-        };
-        return Err(Error::new(ErrorKind::RunNotFound, message).hint(hint));
+        let message = if there.exists() { message } else { format!("{message}, which is gone") };
+        // A work tree that is gone is made again by it.
+        return Err(Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store())));
     }
     let open = run.manual_fix.as_ref().is_some_and(|fix| fix.status == ManualFixStatus::Active);
     if open && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {

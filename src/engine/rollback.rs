@@ -1,5 +1,6 @@
 //! Rollback (B10): one iteration, to a checkpoint, or full; the run's bookkeeping follows.
 
+use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{OperationKind, Reposition, Scope};
 use crate::model::run::{Run, RunStatus};
 use crate::model::selector::Selector;
@@ -20,6 +21,8 @@ pub enum Target {
     Checkpoint(Selector),
     /// To before the run.
     Full,
+    /// To the safest prior stage of a lane (C5).
+    Safest,
 }
 
 /// How.
@@ -60,6 +63,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         Target::Iteration(number) => before_iteration(state, run, *number)?,
         Target::Checkpoint(selector) => select::checkpoint(context, state, selector)?,
         Target::Full => select::checkpoint(context, state, &Selector::Initial)?,
+        Target::Safest => safest(state, run)?,
     };
     // A checkpoint of another run may be put back; only the run it belongs to moves along.
     let run = state.run(&checkpoint.run).filter(|_| run.is_none_or(|run| run.key == checkpoint.run)).or(run);
@@ -87,7 +91,7 @@ fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
         Target::Iteration(number) => {
             Reposition { current_iteration: *number, status: RunStatus::Paused, clear_failure: false }
         }
-        Target::Checkpoint(_) => Reposition {
+        Target::Checkpoint(_) | Target::Safest => Reposition {
             current_iteration: after_iteration.saturating_add(1).min(run.current_iteration.max(1)).max(1),
             status: RunStatus::Paused,
             clear_failure: false,
@@ -95,13 +99,22 @@ fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
     }
 }
 
+/// The safest prior stage of a lane; any other run has to say where to.
+fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
+    let lane = run.filter(|run| !state.lane_records(&run.key).is_empty());
+    let Some(run) = lane else {
+        return Err(Error::new(ErrorKind::Usage, "where to? --to SELECTOR, --iteration N or --full")
+            .hint("recover rollback --to good --dry-run shows what would happen"));
+    };
+    state.lane_safest(&run.key).ok_or_else(|| {
+        let message = format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
+        Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint list --all-runs")
+    })
+}
+
 /// The checkpoint before iteration `number`: after the iteration before it (the latest that did not fail, else the
 /// latest), or the initial one.
-fn before_iteration<'a>(
-    state: &'a State,
-    run: Option<&Run>,
-    number: u32,
-) -> Result<&'a crate::model::checkpoint::Checkpoint> {
+fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Result<&'a Checkpoint> {
     let none = || {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available before iteration {number}"))
             .hint("recover checkpoint list, or start fresh: recover resume --restart")

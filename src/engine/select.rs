@@ -4,12 +4,13 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey, RunSpec};
 use crate::model::selector::Selector;
-use crate::model::state::State;
+use crate::model::state::{SelectionError, State};
 use crate::model::time::Timestamp;
 use crate::store::NewEvent;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::import::{self, KnownCheckpoint};
 
 /// The run that is named, else the only open one of this work tree; the latest one where none is open.
 pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
@@ -24,7 +25,9 @@ pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> 
             && naming.task.as_ref().is_none_or(|task| run.task_id.as_ref() == Some(task))
     };
     let here: Vec<&Run> = state.runs_of(&worktree).filter(fits).collect();
-    let open: Vec<&Run> = here.iter().copied().filter(|run| !run.status.has_ended()).collect();
+    // What was imported for its history alone is nobody's work under way.
+    let is_open = |run: &&Run| !run.status.has_ended() && !run.is_history();
+    let open: Vec<&Run> = here.iter().copied().filter(is_open).collect();
     match open.as_slice() {
         [] => Ok(here.last().copied()),
         [run] => Ok(Some(run)),
@@ -74,7 +77,30 @@ fn ambiguous(runs: &[&Run]) -> Error {
 pub fn checkpoint<'a>(context: &Context, state: &'a State, selector: &Selector) -> Result<&'a Checkpoint> {
     let by_itself = matches!(selector, Selector::Id(_) | Selector::Seq(_));
     let run = if by_itself { None } else { Some(require_for_checkpoint(context, state)?) };
-    Ok(state.select(selector, run.map(|run| &run.key))?)
+    let found = state.select(selector, run.map(|run| &run.key));
+    if let (Err(SelectionError::NotFound { .. }), Selector::Id(id)) = (&found, selector)
+        && let Some(foreign) = import::foreign(context, state, None).into_iter().find(|one| one.checkpoint.id == *id)
+    {
+        return Err(is_foreign(&foreign));
+    }
+    Ok(found?)
+}
+
+/// A checkpoint of another system is a record: what it holds, if anything, is git's to bring back.
+fn is_foreign(known: &KnownCheckpoint) -> Error {
+    let id = &known.checkpoint.id;
+    let (why, hint) = match (&known.checkpoint.commit, known.in_repository) {
+        (Some(commit), Some(true)) => (
+            format!("its commit {commit} is in this repository"),
+            format!("take a checkpoint first: recover checkpoint create; then git restore --source {commit} -- ."),
+        ),
+        (Some(commit), _) => {
+            (format!("its commit {commit} is not in this repository"), format!("git fetch the commit {commit} first"))
+        }
+        (None, _) => ("it names no commit".to_owned(), "recover checkpoint list --all-runs".to_owned()),
+    };
+    let message = format!("No checkpoint available: {id} was imported as a record, and {why}");
+    Error::new(ErrorKind::NoCheckpoint, message).hint(hint)
 }
 
 fn require_for_checkpoint<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
@@ -87,7 +113,7 @@ fn require_for_checkpoint<'a>(context: &Context, state: &'a State) -> Result<&'a
 pub fn find_or_create(context: &Context, state: &State, prefix: &str) -> Result<(RunKey, Vec<NewEvent>)> {
     let naming = context.naming();
     match find(context, state) {
-        Ok(Some(run)) if naming.run_id.is_some() || !run.status.has_ended() => {
+        Ok(Some(run)) if naming.run_id.is_some() || (!run.status.has_ended() && !run.is_history()) => {
             return Ok((run.key.clone(), Vec::new()));
         }
         Ok(_) => {}

@@ -12,10 +12,13 @@ mod turn;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
+use crate::git::head::commits_between;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
+use crate::model::lane::AFTER_TESTS;
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
 use crate::policy::selection::Selection;
@@ -23,12 +26,12 @@ use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::attempt::run_of;
+use super::attempt::{head_of, run_of};
 use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::run::{identity, millis};
-use super::{select, settle};
+use super::{lane, select, settle};
 
 use lost::put_back;
 use turn::Turn;
@@ -46,6 +49,8 @@ pub struct StepRequest {
     pub command: Vec<String>,
     /// The lane's stage whose checkpoint follows.
     pub stage: Option<String>,
+    /// Where the lane is to be merged.
+    pub target_branch: Option<String>,
     /// Put the covered files back unless it succeeds.
     pub atomic: bool,
     /// What it is about to do.
@@ -86,6 +91,8 @@ pub enum Notice {
     Skipped(Box<Step>),
     /// An earlier execution was cut off.
     CutOff(Box<Step>),
+    /// It was done, and its lane was gone back past it.
+    RolledBack(Box<Step>),
 }
 
 /// Refuses what cannot be a step.
@@ -120,13 +127,15 @@ pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) 
     settle::settle(context)?;
     let run = run_of(&context.load()?.state, &key)?;
     let report = match run.step(&request.name) {
-        Some(step) if step.status == StepStatus::Done => {
+        Some(step) if step.status == StepStatus::Done && !step.runs_again(&key) => {
             notice(&Notice::Skipped(Box::new(step.clone())));
             skipped(context, &key, request)?
         }
         earlier => {
-            if let Some(step) = earlier.filter(|step| step.status == StepStatus::CutOff) {
-                notice(&Notice::CutOff(Box::new(step.clone())));
+            match earlier {
+                Some(step) if step.status == StepStatus::CutOff => notice(&Notice::CutOff(Box::new(step.clone()))),
+                Some(step) if step.runs_again(&key) => notice(&Notice::RolledBack(Box::new(step.clone()))),
+                _ => {}
             }
             execute(context, &key, request, &turn)?
         }
@@ -153,7 +162,7 @@ fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<Ste
     let step = run_of(&state, key)?.step(&request.name).cloned();
     if let Some(step) = step.filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
     {
-        report.checkpoint_id = Some(take_stage(context, key, &step.start)?.id);
+        report.checkpoint_id = Some(take_stage(context, key, &step.start, 0)?.id);
     }
     Ok(report)
 }
@@ -203,6 +212,8 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         cwd: context.cwd().to_string_lossy().into_owned(),
         worktree: context.worktree_name(),
         stage: request.stage.clone(),
+        target_branch: request.target_branch.clone(),
+        head: head_of(context),
         atomic: None,
         compensate: request.compensate.clone(),
         supervisor: own_id(),
@@ -285,9 +296,12 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
         exit_code: Some(code),
         duration_ms: millis(exit.duration),
         rolled_back: rolled_back.is_some(),
+        commits: commits_since(context, start.head.as_ref()),
     };
     record(context, key, Payload::StepEnded(end))?;
-    let stage = if succeeded && start.stage.is_some() { Some(take_stage(context, key, start)) } else { None };
+    // A stage that failed is told as well (C9); one that was interrupted has not come to its end.
+    let has_stage = start.stage.is_some() && exit.cancelled.is_none();
+    let stage = if has_stage { Some(take_stage(context, key, start, code)) } else { None };
     let mut report = report_of(&context.load()?.state, key, &start.name, Some(code))?;
     report.rolled_back = rolled_back;
     report.stage_error = stage.and_then(Result::err).map(|error| error.to_string());
@@ -296,15 +310,23 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
 }
 
 /// The checkpoint of the lane's stage that the step completes.
-fn take_stage(context: &Context, key: &RunKey, start: &StepStart) -> Result<Checkpoint> {
+fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> Result<Checkpoint> {
+    let tests = start.stage.as_deref() == Some(AFTER_TESTS);
+    let line = shlex::try_join(start.command.iter().map(String::as_str)).unwrap_or_else(|_| start.command.join(" "));
+    let (status, headline) = if code == 0 { ("complete", "After step") } else { ("failed", "Failed: step") };
+    let fields = LaneFields {
+        stage: start.stage.clone(),
+        status: Some(status.to_owned()),
+        notes: (code != 0).then(|| format!("last command: {line} (exit code {code})")),
+        test_command: tests.then(|| line.clone()),
+        exit_code: tests.then_some(code),
+        target_branch: start.target_branch.clone(),
+        ..LaneFields::default()
+    };
     let request = Request {
-        description: format!("After step {}", start.name),
+        description: format!("{headline} {}", start.name),
         trigger: trigger::STEP.to_owned(),
-        lane_fields: LaneFields {
-            stage: start.stage.clone(),
-            status: Some("complete".to_owned()),
-            ..LaneFields::default()
-        },
+        lane_fields: lane::fill(context, &context.load()?.state, key, fields),
         ..Request::default()
     };
     // Much may have happened while the command ran.
@@ -317,12 +339,25 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart) -> Result<Chec
     Ok(taken)
 }
 
+/// Commits that came since HEAD was `head`: the step's own.
+fn commits_since(context: &Context, head: Option<&ObjectId>) -> Vec<ObjectId> {
+    let Some(now) = head_of(context).filter(|now| Some(now) != head) else { return Vec::new() };
+    let between = context.repo().and_then(|repo| commits_between(repo, head, &now).map_err(Error::from));
+    between.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the step's commits are not known; a rollback will ask about them");
+        Vec::new()
+    })
+}
+
 /// The stage's checkpoint that came after the step.
 fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<String> {
     let of_stage =
         |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage == step.start.stage && !step.is_after(checkpoint.seq);
     let ended = step.start.stage.is_some() && step.status == StepStatus::Done;
-    state.checkpoints_of(key).rfind(of_stage).filter(|_| ended).map(|checkpoint| checkpoint.id.clone())
+    // One that was gone back past says nothing of where the lane stands now.
+    let stands = |seq: &u64| state.run(key).is_none_or(|run| !run.rolled_back.contains(seq));
+    let found = state.checkpoints_of(key).rfind(of_stage).filter(|found| ended && stands(&found.seq));
+    found.map(|checkpoint| checkpoint.id.clone())
 }
 
 /// What there is to tell of it; `exit_code` where its command was run.

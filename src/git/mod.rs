@@ -39,6 +39,7 @@ pub mod ignore_rules;
 pub mod index;
 mod index_file;
 pub mod journal;
+pub mod linked;
 pub mod lock;
 mod marked_lock;
 mod names;

@@ -149,6 +149,18 @@ pub struct LaneFields {
     /// Where it is to be merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_branch: Option<String>,
+    /// The failed attempt's number, at most `max_retries` (C8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_attempt: Option<u32>,
+    /// How many retries the lane has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// Errors of the attempts so far, each with the end of its log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_context: Vec<String>,
+    /// `retrying` or `failed`: what the record `retry_attempt` says beside that of the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_status: Option<String>,
 }
 
 /// One capture of work tree, index, HEAD and state.

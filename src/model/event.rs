@@ -6,6 +6,7 @@ use super::checkpoint::{Checkpoint, Verdict};
 use super::decision::{Decision, Strategy};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
+use super::import::Imported;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
 use super::run::{AttemptOutcome, IterationStatus, ProcessId, RunKey, RunSpec, RunStatus};
@@ -250,6 +251,8 @@ pub enum Payload {
         /// What it ended with; `None` if that is not known.
         exit_code: Option<i32>,
     },
+    /// A source system's file was taken over.
+    Imported(Box<Imported>),
 }
 
 /// How an attempt ended.

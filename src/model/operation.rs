@@ -1,6 +1,6 @@
 //! Restore-like operations and how they are taken back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +112,9 @@ pub struct RunPosition {
     pub failure: Option<Failure>,
     /// What was decided about it.
     pub decision: Option<Decision>,
+    /// Checkpoints of a lane's stages that were gone back past, by sequence.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub rolled_back: BTreeSet<u64>,
 }
 
 /// A restore as the ledger records it.

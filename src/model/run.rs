@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::{Decision, Strategy};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
+use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
 use super::manual_fix::ManualFixSession;
 use super::snapshot::ObjectId;
@@ -340,6 +341,12 @@ pub struct Run {
     /// Its named steps, in the order in which they were last begun.
     #[serde(default)]
     pub steps: Vec<Step>,
+    /// What was taken over from other systems, the latest last.
+    #[serde(default)]
+    pub imported: Vec<ImportedDocument>,
+    /// Checkpoints of a lane's stages that a rollback went back past, by sequence (C5).
+    #[serde(default)]
+    pub rolled_back: BTreeSet<u64>,
 }
 
 impl Run {
@@ -379,6 +386,24 @@ impl Run {
     /// Whether a feedback loop failed before the first attempt already.
     pub fn failed_at_baseline(&self, name: &str) -> bool {
         self.baseline.as_ref().and_then(|results| results.get(name)).is_some_and(|result| !result.passed)
+    }
+
+    /// Whether it is there for its history only: it was imported, and nothing has happened to it since. A loop's cooldown
+    /// is no history: it holds.
+    pub fn is_history(&self) -> bool {
+        self.last_import_untouched().is_some_and(|kind| kind != ImportKind::Recovery)
+    }
+
+    /// What it was imported from last, while nothing has happened to it since.
+    pub fn last_import_untouched(&self) -> Option<ImportKind> {
+        let last = self.imported.last().filter(|last| last.seq == self.last_seq);
+        last.map(|last| last.imported.kind)
+    }
+
+    /// The document that was taken over, while nothing has happened to the run since.
+    pub fn untouched_import(&self, kind: ImportKind) -> Option<&serde_json::Value> {
+        let last = self.imported.iter().rfind(|one| one.imported.kind == kind)?;
+        (last.seq == self.last_seq).then_some(&last.imported.document)
     }
 
     /// The step of this name.

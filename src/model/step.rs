@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run::{ProcessId, RunKey};
+use super::run::{NONE, ProcessId, RunKey};
+use super::snapshot::ObjectId;
 use super::time::Timestamp;
 
 /// The longest name that a step may have, in bytes.
@@ -61,6 +62,12 @@ pub struct StepStart {
     pub worktree: String,
     /// The lane's stage that it completes.
     pub stage: Option<String>,
+    /// Where the lane is to be merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_branch: Option<String>,
+    /// HEAD when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<ObjectId>,
     /// What is put back unless it succeeds.
     pub atomic: Option<Atomic>,
     /// The shell command that takes its effect outside the work tree back.
@@ -82,6 +89,9 @@ pub struct StepEnd {
     pub duration_ms: u64,
     /// Whether the covered files were put back.
     pub rolled_back: bool,
+    /// Commits that it made: the run's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<ObjectId>,
 }
 
 /// A step as the state keeps it: its latest execution.
@@ -120,6 +130,12 @@ impl Step {
     /// Whether a restore of the checkpoint numbered `seq` goes back to before it.
     pub fn is_after(&self, seq: u64) -> bool {
         seq <= self.after_checkpoint
+    }
+
+    /// Whether it was done and has to be done again: its lane was gone back past it (C4, C5). Elsewhere a step stays done
+    /// whose effect outside the work tree stayed.
+    pub fn runs_again(&self, run: &RunKey) -> bool {
+        self.status == StepStatus::Done && self.crossed && (run.lane != NONE || self.start.stage.is_some())
     }
 
     /// The checkpoint that a step under way is put back to if it fails.

@@ -15,6 +15,7 @@ pub mod decide;
 pub mod excerpt;
 pub mod hints;
 pub mod hook_settings;
+pub mod import;
 pub mod occasion;
 pub mod options;
 pub mod places;

@@ -217,6 +217,7 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
                 exit_code: None,
                 duration_ms: 0,
                 rolled_back: false,
+                commits: Vec::new(),
             });
             let (run, source) = (Some(run.key.clone()), EventSource::Recover);
             events.push(Event { seq: 0, at: now, schema: EVENT_SCHEMA, run, source, payload });

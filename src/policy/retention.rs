@@ -7,6 +7,7 @@ use chrono::{Datelike, Timelike};
 use serde::Serialize;
 
 use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict};
+use crate::model::lane::LaneRecord;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::step::Step;
@@ -162,6 +163,8 @@ struct Protections<'a> {
     failed_max_age: Option<Duration>,
     /// Steps that are under way are put back to these if they fail.
     steps: BTreeSet<&'a str>,
+    /// The latest checkpoint of each stage of an open lane.
+    stages: BTreeSet<&'a str>,
     now: Timestamp,
 }
 
@@ -181,6 +184,7 @@ impl<'a> Protections<'a> {
             run_failed: settings.on_failure == OnRunFailure::KeepAll && run.is_some_and(|run| failed(run.status)),
             failed_max_age: settings.scheduled_max_age,
             steps: state.runs.iter().flat_map(|run| &run.steps).filter_map(Step::way_back).collect(),
+            stages: open.map(|run| stages_of(state, &run.key)).unwrap_or_default(),
             now,
         }
     }
@@ -198,11 +202,16 @@ impl<'a> Protections<'a> {
         protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
         protect(self.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
         protect(self.steps.contains(checkpoint.id.as_str()), "needed by a step under way");
+        protect(self.stages.contains(checkpoint.id.as_str()), "stage of an open lane");
         let age = self.now.since(checkpoint.created_at);
         protect(self.run_failed && self.failed_max_age.is_none_or(|max| age <= max), "the run failed");
         protect(checkpoint.created_at > self.now, "dated in the future");
         reasons
     }
+}
+
+fn stages_of<'a>(state: &'a State, key: &RunKey) -> BTreeSet<&'a str> {
+    state.lane_records(key).iter().filter_map(LaneRecord::checkpoint).map(|one| one.id.as_str()).collect()
 }
 
 /// Where each checkpoint stands among those of its session, by sequence, the newest first: lanes of a run share one (S14).

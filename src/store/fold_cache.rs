@@ -11,7 +11,7 @@ use crate::durable::write_atomic_unsynced;
 use crate::model::state::State;
 
 /// Changes whenever [`State`] or the fold changes.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
 
 /// The fold of the ledger's first `offset` bytes.
 #[derive(Serialize, Deserialize)]

@@ -43,10 +43,6 @@ impl Ran {
     /// The document on stdout, which must be all there is.
     #[track_caller]
     pub fn json(&self) -> Value {
-            let name = format!("{}-{:?}", std::process::id(), std::time::Instant::now())
-                .replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-            let _ = std::fs::write(Path::new(&folder).join(name), &self.stdout);
-        }
         let document: Value = serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}\nstdout:\n{}\nstderr:\n{}", self.stdout, self.stderr));
         assert_eq!(document["schema_version"], 1, "{document}");

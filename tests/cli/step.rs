@@ -147,13 +147,15 @@ fn a_dry_run_changes_nothing() {
 
 // C2: the stage's checkpoint comes after the step; a kill between the two is made up for.
 #[test]
-fn a_stage_is_recorded_after_success() {
+fn a_stage_is_recorded_at_its_end() {
     let env = TestEnv::repo();
     let args = |line| {
         vec!["--run", "r", "--lane", "l", "step", "tests", "--stage", "after_lane_tests", "--", "sh", "-c", line]
     };
     env.json(1, &args("echo 1 > out; exit 1"));
-    assert!(!env.exists(".ultraplan/state/checkpoints.json"));
+    // C9: that it failed is a record as well, and none to go on from.
+    let failed = env.state_json("checkpoints.json")[0].clone();
+    assert_eq!((&failed["status"], &failed["exit_code"]), (&"failed".into(), &1.into()));
     let document = env.json(0, &args("echo 2 > out"));
     let id = document["checkpoint_id"].clone();
     let records = env.state_json("checkpoints.json");

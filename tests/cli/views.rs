@@ -168,7 +168,7 @@ fn lane_records_are_replaced_by_stage() {
     assert_eq!(env.read("a.txt"), "one\n");
     for part in [
         "Stage:",
-        "after_lane_tests (complete)",
+        "before_lane_start (ready)",
         ".ultraplan/state/checkpoints.json",
         "Resume:",
         "stage:before_lane_start",

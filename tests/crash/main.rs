@@ -110,7 +110,8 @@ fn start(git: bool) -> TestEnv {
 
 /// Everything that a restore may change: the work tree, the working memory, HEAD and the index.
 fn everything(env: &TestEnv) -> (Seen, Seen, String) {
-    let own = ["events.jsonl", "recovery.json", "attempt_history.json", "recover", ".gitignore"];
+    let own =
+        ["events.jsonl", "recovery.json", "attempt_history.json", "active_checkpoint.json", "recover", ".gitignore"];
     let mut memory = seen(&env.work().join(".ultraplan/state"));
     memory.retain(|path, _| {
         let path = String::from_utf8_lossy(path).into_owned();

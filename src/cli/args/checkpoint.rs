@@ -290,9 +290,10 @@ pub struct VerifyArgs {
     pub selectors: Vec<Selector>,
 }
 
-/// Write a checkpoint to a file that works elsewhere: a patch against its base commit, or a bundle with its commit.
+/// Write a checkpoint to a file that works elsewhere: a patch against its base commit, a bundle with its commit, or a
+/// document with the state of every file.
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("format").required(true).args(["patch", "bundle"]))]
+#[command(group = clap::ArgGroup::new("how").required(true).args(["patch", "bundle", "format"]))]
 pub struct ExportArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
     #[arg(value_name = "SEL")]
@@ -305,6 +306,14 @@ pub struct ExportArgs {
     /// As a git bundle from which `git fetch` takes the checkpoint in any repository; - for standard output
     #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub bundle: Option<PathBuf>,
+
+    /// As a document: seed-json is a session's checkpoint with the state of every file
+    #[arg(long, value_name = "FORMAT", value_parser = ["seed-json"])]
+    pub format: Option<String>,
+
+    /// Where the document goes; - for standard output [default: the session's folder below the state directory]
+    #[arg(short, long, value_name = "F", requires = "format", value_hint = clap::ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 
     /// Replace the file that is there
     #[arg(long)]

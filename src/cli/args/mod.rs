@@ -6,6 +6,7 @@
 
 mod attempt;
 mod checkpoint;
+mod exchange;
 mod hook;
 mod inspect;
 mod manual_fix;
@@ -25,6 +26,7 @@ pub use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs,
     ShowArgs, UnpinArgs, VerifyArgs,
 };
+pub use exchange::{ImportArgs, KindArg, SyncArgs};
 pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs};
 pub use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
@@ -170,6 +172,8 @@ pub enum Command {
     /// What has happened
     Log(LogArgs),
     Report(ReportArgs),
+    Import(ImportArgs),
+    Sync(SyncArgs),
     Init(InitArgs),
     /// Show the configuration
     Config(ConfigArgs),

@@ -7,7 +7,8 @@ use crate::model::selector::Selector;
 
 /// Put the work tree back to a checkpoint. A verified safety checkpoint comes first: `recover undo` takes it back.
 ///
-/// Only paths that differ between now and the checkpoint are touched; what is ignored or was not captured is kept.
+/// Only paths that differ between now and the checkpoint are touched; what is ignored or was not captured is kept. A lane
+/// that is not told where to goes back to its safest prior stage.
 #[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("target").args(["iteration", "to", "full"]))]
 pub struct RollbackArgs {
@@ -32,11 +33,11 @@ pub struct RollbackArgs {
     pub path: Vec<String>,
 
     /// What to do about commits made since
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, overrides_with = "commits")]
     pub commits: Option<CommitsArg>,
 
     /// What to do about paths that a person edited since the run last wrote
-    #[arg(long, value_enum, default_value_t = EditsArg::Refuse)]
+    #[arg(long, value_enum, default_value_t = EditsArg::Refuse, overrides_with = "edits")]
     pub edits: EditsArg,
 
     /// Put the captured index back too

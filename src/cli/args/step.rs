@@ -14,9 +14,13 @@ pub struct StepArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Take the checkpoint of this stage of the lane once CMD has succeeded
+    /// Take the checkpoint of this stage of the lane once CMD has ended: complete if it succeeded, else failed
     #[arg(long, value_name = "S", value_parser = super::values::STAGES)]
     pub stage: Option<String>,
+
+    /// Where the lane is to be merged; recorded with its stage [default: the lane's base branch]
+    #[arg(long, value_name = "B", requires = "stage")]
+    pub target_branch: Option<String>,
 
     /// All or nothing: unless CMD succeeds, the covered files are put back as they were, whoever changed them meanwhile;
     /// what is ignored, over the size limit or in a repository of its own is not covered

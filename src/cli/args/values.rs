@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::model::time::parse_duration;
 
-/// The stages of the lane contract (C2).
-pub const STAGES: [&str; 5] = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr", "retry_attempt"];
+pub use crate::model::lane::STAGES;
 
 /// Reads `90`, `90s`, `10m`, `2h`, `7d`, `500ms`.
 pub fn duration(text: &str) -> Result<Duration, String> {

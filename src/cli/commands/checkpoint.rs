@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::engine::checkpoint::{Request, Unless, create as take, not_due, pin as set_pin, preview};
-use crate::engine::export::{Format, to_file, to_stream};
+use crate::engine::export::{Format, session_file, to_file, to_stream};
+use crate::engine::import::foreign;
 use crate::engine::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
 use crate::engine::prune::prune as remove;
 use crate::engine::restore::{Commits, RestoreRequest, restore_with as put_back};
@@ -21,6 +22,7 @@ use super::super::args::{
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::ui::{Reply, Ui, escape};
+use super::exchange::foreign_line;
 use super::restore::{commits, edits, reply};
 
 /// Dispatches.
@@ -66,6 +68,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             head_sha: args.head_sha.clone(),
             commit_shas: args.commit_sha.clone(),
             target_branch: args.target_branch.clone(),
+            ..LaneFields::default()
         },
         pinned: args.pin,
         storage: args.storage.map(Into::into),
@@ -103,8 +106,10 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     if let Some(limit) = args.limit {
         all.drain(..all.len().saturating_sub(limit));
     }
-    let text = render::checkpoints_table(ui, &all, context.clock.now());
-    Ok(Reply::new(json!({"checkpoints": all}), text))
+    let imported = foreign(context, &state, run.filter(|_| !args.all_runs).map(|run| &run.key));
+    let mut text = render::checkpoints_table(ui, &all, context.clock.now());
+    text.extend(imported.iter().map(|one| format!("{}\n", foreign_line(one))));
+    Ok(Reply::new(json!({"checkpoints": all, "imported": imported}), text))
 }
 
 fn show(context: &Context, args: &ShowArgs) -> Result<Reply> {
@@ -151,7 +156,10 @@ fn diff(context: &Context, args: &DiffArgs) -> Result<Reply> {
         };
         text.push_str(&format!("{:<9} {}{lines}\n", change.kind.as_str(), escape(&change.path.to_lossy())));
     }
-    if difference.changes.is_empty() {
+    for change in &difference.memory_updates {
+        text.push_str(&format!("{:<9} {} (memory)\n", change.kind.as_str(), escape(&change.path.to_lossy())));
+    }
+    if difference.changes.is_empty() && difference.memory_updates.is_empty() {
         text.push_str("No differences.\n");
     }
     Ok(Reply::new(document, text))
@@ -220,10 +228,12 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let state = settle::load_settled(context)?;
     let checkpoint = select::checkpoint(context, &state, &args.selector)?;
-    let (format, path) = match (&args.patch, &args.bundle) {
-        (Some(path), _) => (Format::Patch, path),
-        (None, Some(path)) => (Format::Bundle, path),
-        (None, None) => return Err(Error::new(ErrorKind::Usage, "as what? --patch F or --bundle F")),
+    let own = args.format.is_some() && args.output.is_none();
+    let (format, path) = match (&args.patch, &args.bundle, &args.output) {
+        (Some(path), ..) => (Format::Patch, path.clone()),
+        (None, Some(path), _) => (Format::Bundle, path.clone()),
+        (None, None, Some(path)) => (Format::SeedJson, path.clone()),
+        (None, None, None) => (Format::SeedJson, session_file(context, checkpoint)?),
     };
     let fields =
         json!({"checkpoint_id": checkpoint.id, "format": format.as_str(), "base_commit": checkpoint.base_commit});
@@ -242,7 +252,12 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         }
         return Ok(Reply::new(document(Value::Null), ""));
     }
-    let path = to_file(context, checkpoint, format, path, args.force || context.says_yes())?;
+    // What is written in a place of our own is a view: it is written anew.
+    let path = if own && context.dry_run() {
+        path
+    } else {
+        to_file(context, checkpoint, format, &path, own || args.force || context.says_yes())?
+    };
     let verb = if context.dry_run() { "Would write" } else { "Wrote" };
     let text = format!("{verb} {}\n", escape(&path.to_string_lossy()));
     Ok(Reply::new(document(json!(path.to_string_lossy())), text))

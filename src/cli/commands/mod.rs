@@ -2,6 +2,7 @@
 
 mod attempt;
 mod checkpoint;
+mod exchange;
 mod hook;
 mod inspect;
 mod log;
@@ -61,6 +62,8 @@ pub fn name(command: &Command) -> &'static str {
         Command::Status(_) => "status",
         Command::Log(_) => "log",
         Command::Report(_) => "report",
+        Command::Import(_) => "import",
+        Command::Sync(_) => "sync",
         Command::Init(_) => "init",
         Command::Config(_) => "config",
         Command::Doctor(_) => "doctor",
@@ -124,6 +127,8 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
         Command::Status(args) => status::status(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => report::report(context, args, ui),
+        Command::Import(args) => exchange::import(context, args),
+        Command::Sync(args) => exchange::sync(context, args),
         Command::Init(args) => inspect::init(context, args),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::engine::restore::{Commits, Restore};
 use crate::engine::rollback::{Options, Target, rollback as roll_back};
 use crate::engine::undo::{redo as do_again, undo as take_back};
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Result};
 use crate::policy::restore_plan::Edits;
 
 use super::super::args::{CommitsArg, EditsArg, RollbackArgs, UndoArgs};
@@ -36,13 +36,12 @@ pub fn edits(arg: EditsArg) -> Edits {
 /// The answer of anything that puts files back.
 pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
     let key = restore.run.as_ref().map(|run| &run.key);
-    let lane = render::lane(context, key, &[context.hint_command(key, &["resume"])])?;
+    let lane = render::lane(context, key)?;
     let text = render::restore_text(restore, context.dry_run())
         + &render::crossed_text(&restore.result, context.dry_run())
         + &lane.prompt;
     let mut document = render::restore(context, restore);
-    document.insert("current_stage".to_owned(), lane.stage.into());
-    document.insert("checkpoint_path".to_owned(), lane.path.into());
+    lane.tell(&mut document);
     // What was to be taken back outside the work tree and was not.
     let exit = if restore.result.success { ExitCode::Done } else { ExitCode::Partial };
     Ok(Reply::new(Value::Object(document), text).exit(exit))
@@ -55,10 +54,7 @@ pub fn rollback(context: &Context, args: &RollbackArgs) -> Result<Reply> {
         (Some(number), _, _) => Target::Iteration(number),
         (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
         (None, None, true) => Target::Full,
-        (None, None, false) => {
-            return Err(Error::new(ErrorKind::Usage, "where to? --to SELECTOR, --iteration N or --full")
-                .hint("recover rollback --to good --dry-run shows what would happen"));
-        }
+        (None, None, false) => Target::Safest,
     };
     let options = Options {
         scope: args.scope.into(),

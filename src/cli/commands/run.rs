@@ -21,7 +21,7 @@ use super::super::args::{ResumeArgs, RunArgs, Wait};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::resume_screen::{self, Choice};
-use super::super::ui::{Reply, Ui};
+use super::super::ui::{Reply, Ui, escape};
 
 /// `recover run`.
 pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
@@ -43,8 +43,13 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         None => ExitCode::of_driven(&driven),
     };
     told(&driven, ui);
-    let text = if args.passthrough { String::new() } else { driven_text(context, &driven, ui) };
-    Ok(Reply::new(driven_document(context, &driven), text).exit(exit))
+    let lane = render::lane(context, Some(&driven.run.key))?;
+    let text = if args.passthrough { String::new() } else { driven_text(context, &driven, ui) + &lane.prompt };
+    let mut reply = Reply::new(driven_document(context, &driven), text).exit(exit);
+    if lane.standing.is_some() {
+        lane.tell(&mut reply.document);
+    }
+    Ok(reply)
 }
 
 /// Where a child's output goes: our stdout belongs to the document with `--json`.
@@ -197,10 +202,11 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     if let Some(driven) = &resumed.driven {
         told(driven, ui);
     }
-    let next = [context.hint_command(Some(&resumed.run.key), &["resume"])];
-    let lane = render::lane(context, Some(&resumed.run.key), &next)?;
-    let text = resumed_text(context, &resumed, ui) + &lane.prompt;
-    Ok(Reply::new(document(context, &resumed, &lane), text).exit(exit))
+    let lane = render::lane(context, Some(&resumed.run.key))?;
+    let text = resumed_text(context, &resumed, ui) + &doubts(&resumed) + &lane.prompt;
+    let mut reply = Reply::new(document(context, &resumed), text).exit(exit);
+    lane.tell(&mut reply.document);
+    Ok(reply)
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
@@ -236,7 +242,16 @@ fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
     }
 }
 
-fn document(context: &Context, resumed: &Resumed, lane: &render::Lane) -> Value {
+/// What was not as it should be.
+fn doubts(resumed: &Resumed) -> String {
+    let mut text = String::new();
+    for check in resumed.validation.iter().filter(|check| !check.ok) {
+        text.push_str(&format!("Not as it was:   {}: {}\n", check.check, escape(&check.message)));
+    }
+    text
+}
+
+fn document(context: &Context, resumed: &Resumed) -> Value {
     let (retry_after, wait_ms) = render::wait_fields(resumed.standing, context.clock.now());
     let key = Some(&resumed.run.key);
     json!({
@@ -254,8 +269,6 @@ fn document(context: &Context, resumed: &Resumed, lane: &render::Lane) -> Value 
         "wait_ms": wait_ms,
         "report_path": resumed.driven.as_ref().and_then(|driven| driven.report.as_ref()),
         "next_actions": next_actions(context, resumed),
-        "current_stage": lane.stage,
-        "checkpoint_path": lane.path,
         "resume_hint": context.hint_command(key, &["resume"]),
         "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
     })

@@ -9,6 +9,7 @@ use crate::process::Show;
 
 use super::super::args::StepArgs;
 use super::super::exit::ExitCode;
+use super::super::render;
 use super::super::ui::{Reply, Ui};
 
 /// `recover step`.
@@ -17,6 +18,7 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
         name: args.name.clone(),
         command: args.command.clone(),
         stage: args.stage.clone(),
+        target_branch: args.target_branch.clone(),
         atomic: args.atomic,
         intent: args.intent.clone(),
         paths: args.path.clone(),
@@ -34,7 +36,17 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
         _ if report.stage_error.is_some() => ExitCode::Partial,
         _ => ExitCode::Done,
     };
-    Ok(Reply::new(document(&report), "").exit(exit))
+    let mut reply = Reply::new(document(&report), "").exit(exit);
+    let key = report.step.as_ref().filter(|step| step.stage.is_some()).map(|step| &step.run);
+    let lane = render::lane(context, key)?;
+    if lane.standing.is_some() {
+        lane.tell(&mut reply.document);
+    }
+    if exit != ExitCode::Done && !ui.quiet {
+        // The ways on and back, beside the command's own output (C9).
+        lane.prompt.lines().for_each(|line| ui.note(line));
+    }
+    Ok(reply)
 }
 
 fn document(report: &StepReport) -> serde_json::Value {
@@ -61,6 +73,12 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
             if step.crossed {
                 ui.note("  a restore went back to before it, and its effect outside the work tree stayed");
             }
+        }
+        Notice::RolledBack(step) => {
+            ui.note(&format!(
+                "step '{name}' was done since {}, and its lane was gone back past it: it runs again",
+                at(step)
+            ));
         }
         Notice::CutOff(step) => {
             let put_back = if step.rolled_back { " The files it covers were put back as they were." } else { "" };

@@ -1,40 +1,64 @@
-//! What a resume and a rollback tell of a lane (C6).
+//! What a resume, a rollback, a run and a step tell of a lane (C6).
 
 use std::fmt::Write;
 
+use serde_json::{Map, Value, json};
+
+use crate::engine::lane::{LaneStanding, standing};
 use crate::engine::{Context, Result};
+use crate::model::lane::BEFORE_START;
 use crate::model::run::RunKey;
 
 use super::super::ui::escape;
 
-/// Where a lane stands.
+/// Where a lane stands; of a run that is none there is nothing to tell.
 #[derive(Debug, Default)]
 pub struct Lane {
-    /// The stage of its latest checkpoint that has one; without one it is no lane.
-    pub stage: Option<String>,
-    /// The file of its records.
-    pub path: Option<String>,
-    /// Both, and the ways on and back, for people.
+    /// What there is to tell.
+    pub standing: Option<LaneStanding>,
+    /// The same for people: its stage, its records, the ways on and back.
     pub prompt: String,
 }
 
-/// The lane of a run. `next` are commands that go on with it.
-pub fn lane(context: &Context, key: Option<&RunKey>, next: &[String]) -> Result<Lane> {
+/// The lane of a run.
+pub fn lane(context: &Context, key: Option<&RunKey>) -> Result<Lane> {
     let Some(key) = key else { return Ok(Lane::default()) };
-    let state = context.load()?.state;
-    let latest = state.checkpoints_of(key).rfind(|checkpoint| checkpoint.lane_fields.stage.is_some());
-    let Some(fields) = latest.map(|checkpoint| &checkpoint.lane_fields) else { return Ok(Lane::default()) };
-    let path = context.store().lane_file().to_string_lossy().into_owned();
-    let current = fields.stage.clone();
-    let mut prompt = String::new();
+    let standing = standing(context, &context.load()?.state, key);
+    let prompt = standing.as_ref().map(prompt).unwrap_or_default();
+    Ok(Lane { standing, prompt })
+}
+
+fn prompt(lane: &LaneStanding) -> String {
+    let mut text = String::new();
+    let status = lane.status.as_deref().unwrap_or("-");
     // Writing to a String cannot fail.
-    let status = fields.status.as_deref().unwrap_or("-");
-    let _ = writeln!(prompt, "Stage:           {} ({})", escape(current.as_deref().unwrap_or("-")), escape(status));
-    let _ = writeln!(prompt, "Checkpoints:     {}", escape(&path));
-    for command in next {
-        let _ = writeln!(prompt, "Resume:          {}", escape(command));
+    let _ = writeln!(text, "Stage:           {} ({})", escape(&lane.stage), escape(status));
+    let _ = writeln!(text, "Checkpoints:     {}", escape(&lane.path));
+    if !lane.done.is_empty() {
+        let _ = writeln!(text, "Done, skipped:   {}", escape(&lane.done.join(", ")));
     }
-    let back = context.hint_command(Some(key), &["rollback", "--to", "stage:before_lane_start"]);
-    let _ = writeln!(prompt, "Back to before_lane_start: {}", escape(&back));
-    Ok(Lane { stage: current, path: Some(path), prompt })
+    for command in &lane.next_actions {
+        let label = if *command == lane.resume_hint { "Resume:" } else { "Next:" };
+        let _ = writeln!(text, "{label:<16} {}", escape(command));
+    }
+    if !lane.next_actions.contains(&lane.resume_hint) {
+        let _ = writeln!(text, "Resume:          {}", escape(&lane.resume_hint));
+    }
+    let _ = writeln!(text, "Back to {BEFORE_START}: {}", escape(&lane.rollback_hint));
+    text
+}
+
+impl Lane {
+    /// Adds what there is to tell to a document; the ways on and back only where they are the lane's.
+    pub fn tell(&self, document: &mut Map<String, Value>) {
+        let lane = self.standing.as_ref();
+        document.insert("current_stage".to_owned(), json!(lane.map(|lane| &lane.stage)));
+        document.insert("checkpoint_path".to_owned(), json!(lane.map(|lane| &lane.path)));
+        let Some(lane) = lane else { return };
+        document.insert("stage_status".to_owned(), json!(lane.status));
+        document.insert("next_actions".to_owned(), json!(lane.next_actions));
+        document.insert("skipped_steps".to_owned(), json!(lane.done));
+        document.insert("resume_hint".to_owned(), json!(lane.resume_hint));
+        document.insert("rollback_hint".to_owned(), json!(lane.rollback_hint));
+    }
 }

@@ -6,7 +6,7 @@ mod steps;
 mod tables;
 
 pub use documents::{iterations, restore, retry, run, wait_fields};
-pub use lane::{Lane, lane};
+pub use lane::lane;
 pub use steps::crossed_text;
 pub use tables::{
     actions, attempts_text, checkpoint_text, checkpoints_table, conditions_text, iterations_text, prune_text,

@@ -18,7 +18,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::super::checkpoint::{self, Prepared, Request};
 use super::super::context::Context;
 use super::super::error::{Error, Result};
-use super::super::{report, retry, state_rollback};
+use super::super::{lane, report, retry, state_rollback};
 use super::signs::{self, Signs};
 use super::{Ended, Ending, RecoveryResult, Started, head_of, run_of, session_of};
 
@@ -126,8 +126,18 @@ impl Judged {
     }
 }
 
-fn request_of(started: &Started, ending: &Ending, judged: &Judged) -> Request {
+fn request_of(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    started: &Started,
+    ending: &Ending,
+    judged: &Judged,
+) -> Request {
+    let (failure, decision) = (judged.failure.as_ref(), judged.decision.as_ref());
+    let about = lane::EndedAttempt { run, started, ending, failure, decision, outcome: judged.outcome };
     Request {
+        lane_fields: lane::of_attempt(context, state, &about),
         description: ending.headline.clone().unwrap_or_default(),
         trigger: ending.trigger.unwrap_or(trigger::ATTEMPT).to_owned(),
         after_iteration: Some(started.iteration),
@@ -163,7 +173,7 @@ pub(super) fn end_locked(
         let end = AttemptEnd { checkpoint_id: checkpoint_id.map(str::to_owned), ..end.clone() };
         judged.events(key, &end, plan)
     };
-    let request = request_of(started, &ending, &judged);
+    let request = request_of(context, ledger.state(), &run, started, &ending, &judged);
     let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
         let recorded = checkpoint::record_with(context, ledger, key, prepared, request, |id| following(Some(id)));
         recorded.map_err(|error| error.to_string())

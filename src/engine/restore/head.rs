@@ -1,7 +1,7 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
 use crate::git::Repo;
-use crate::git::head::{commits_between, on_remote_tracking, tree_of};
+use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::model::manifest::{Head, Manifest};
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
@@ -47,8 +47,29 @@ pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
 }
 
 /// Decides what happens to HEAD.
-pub fn plan(repo: &Repo, run: Option<&Run>, now: &Head, target: &Head, request: &RestoreRequest) -> Result<HeadPlan> {
+///
+/// A checkpoint that was taken in another work tree (`elsewhere`) names that one's branch. Where this branch began at its
+/// commit, as a lane's does that was begun in the main work tree, it is this branch that goes back to it.
+pub fn plan(
+    repo: &Repo,
+    run: Option<&Run>,
+    now: &Head,
+    target: &Head,
+    request: &RestoreRequest,
+    elsewhere: bool,
+) -> Result<HeadPlan> {
     let commits = request.commits;
+    let begun_there = match (&target.commit, &now.commit) {
+        (Some(base), Some(current)) if elsewhere && now.branch.is_some() => is_ancestor(repo, base, current)?,
+        _ => false,
+    };
+    let own;
+    let target = if begun_there {
+        own = Head { branch: now.branch.clone(), ..target.clone() };
+        &own
+    } else {
+        target
+    };
     if commits == Commits::Revert {
         return Ok(HeadPlan::Revert);
     }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::git::WorktreeLock;
 use crate::model::checkpoint::StorageType;
+use crate::model::lane::stages_after;
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
@@ -143,7 +144,8 @@ fn restore_chosen(
     let planned = plan::plan(context, lock, &state, &request)?;
     let crossing = Crossing::of(context, &state, &request);
     let run = || request.run.as_ref().and_then(|key| state.run(key)).cloned();
-    let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)));
+    let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)))
+        || goes_past_stages(&state, &request);
     let changes = !planned.is_empty() || moves || crossing.compensates();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
@@ -154,6 +156,14 @@ fn restore_chosen(
     let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
     restore.result.tell(&crossing, compensated);
     Ok(restore)
+}
+
+/// Whether stages of a lane come to stand as rolled back (C5).
+fn goes_past_stages(state: &State, request: &RestoreRequest) -> bool {
+    let run = request.reposition.as_ref().and(request.run.as_ref()).and_then(|key| state.run(key));
+    let target = state.checkpoint(&request.checkpoint_id);
+    let (Some(run), Some(target)) = (run, target) else { return false };
+    stages_after(state, run, target.seq).iter().any(|seq| !run.rolled_back.contains(seq))
 }
 
 /// Puts back what a step has changed that was to be all or nothing: that is part of the step, whoever else is at work.

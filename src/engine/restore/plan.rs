@@ -121,8 +121,9 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     };
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let run = request.run.as_ref().and_then(|key| state.run(key));
+    let elsewhere = target.worktree != context.worktree_name();
     let head = if moves_head {
-        head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request)?
+        head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request, elsewhere)?
     } else {
         HeadPlan::Stay
     };

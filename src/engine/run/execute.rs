@@ -16,6 +16,7 @@ use crate::store::NewEvent;
 use super::super::attempt::{Begin, Ending, Started};
 use super::super::context::Context;
 use super::super::error::{Error, Result};
+use super::super::lane;
 use super::super::step::settle_lost;
 use super::between::with_checkpoints;
 use super::feedback::{LoopSetting, evidence_of, identity, loops_of, run_loops};
@@ -194,7 +195,8 @@ fn supervised(
         }
         None => remove.push("RECOVER_PROMPT_FILE"),
     }
-    match failure_context(before, &started.subtask) {
+    let entries = lane::context_for_runner(&context.load()?.state, &before.key);
+    match failure_context(before, &started.subtask, &entries) {
         Some(json) => {
             let path = folder.join("failure-context.json");
             write(&path, json.to_string().as_bytes())?;
@@ -221,7 +223,7 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// What the child can read about earlier attempts; absent at a first one.
-fn failure_context(before: &Run, subtask: &str) -> Option<serde_json::Value> {
+fn failure_context(before: &Run, subtask: &str, entries: &[String]) -> Option<serde_json::Value> {
     let earlier: Vec<_> = before
         .attempts()
         .filter(|(_, attempt)| attempt.subtask == subtask && attempt.failure.is_some())
@@ -246,5 +248,6 @@ fn failure_context(before: &Run, subtask: &str) -> Option<serde_json::Value> {
         "failure": before.failure,
         "decision": before.decision,
         "attempts": earlier,
+        "failure_context": entries,
     }))
 }

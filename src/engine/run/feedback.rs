@@ -122,6 +122,11 @@ fn may_be_flaky(context: &Context, exit: &Exit) -> bool {
     context.settings().checks.flaky && !has_passed(exit) && !ended_by_us
 }
 
+/// The name of a loop's log, without `.log`.
+pub fn log_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
 fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
     feedback.timeout_ms.map(Duration::from_millis)
 }
@@ -129,7 +134,7 @@ fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
 fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
     let shell = context.settings().runner.shell.clone();
     let program = Program::Argv(vec![shell.into(), "-c".into(), feedback.command.clone().into()]);
-    let name: String = feedback.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let name = log_name(&feedback.name);
     let supervised = Supervised {
         deadline: deadline_of(feedback),
         grace: context.settings().runner.grace,

@@ -24,11 +24,11 @@ use crate::store::views::write_views;
 use super::checkpoint::{self, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{select, settle};
+use super::{lane, select, settle};
 
 pub use drive::drive;
 pub use execute::{micros, prompt_of};
-pub use feedback::{LoopReport, LoopSetting, identity, loops_of, no_loops, run_loops};
+pub use feedback::{LoopReport, LoopSetting, identity, log_name, loops_of, no_loops, run_loops};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -121,7 +121,12 @@ pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<D
     let now = context.clock.now();
     ledger.append(now, events)?;
     let driving = Driving::take(context, &key)?;
-    let request = Request { trigger: trigger::INITIAL.to_owned(), after_iteration: Some(0), ..Request::default() };
+    let request = Request {
+        trigger: trigger::INITIAL.to_owned(),
+        after_iteration: Some(0),
+        lane_fields: lane::fill(context, ledger.state(), &key, lane::of_beginning(ledger.state(), &key)),
+        ..Request::default()
+    };
     let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
     ledger.append(now, vec![checkpoint::event(&initial)])?;
     write_views(&ledger, Some(&key))?;

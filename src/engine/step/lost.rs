@@ -83,6 +83,7 @@ fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
         exit_code: None,
         duration_ms: millis(context.clock.now().since(step.started_at)),
         rolled_back,
+        commits: super::commits_since(context, step.start.head.as_ref()),
     })
 }
 

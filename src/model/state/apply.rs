@@ -5,10 +5,13 @@ mod steps;
 
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::{Event, Payload};
+use crate::model::import::ImportedDocument;
 use crate::model::iterations::Iterations;
+use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
 use crate::model::run::{Iteration, IterationStatus, Run, RunKey, RunSpec, RunStatus};
+use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 use super::State;
@@ -45,14 +48,20 @@ impl State {
             (Payload::Restored { operation }, _) => self.restored(event, operation),
             _ => {}
         }
+        let after_checkpoint = self.last_checkpoint_seq;
         if let Some(run) = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key)) {
             apply_to_run(run, event);
-            steps::apply(run, event, self.last_checkpoint_seq);
+            steps::apply(run, event, after_checkpoint);
             count_operations(run, event);
             if let (Payload::AttemptStarted { .. }, Some(live)) = (&event.payload, &mut run.live) {
-                live.after_checkpoint = self.last_checkpoint_seq;
+                live.after_checkpoint = after_checkpoint;
                 let known = self.worktrees.get(&run.worktree).and_then(|worktree| worktree.baseline.first());
                 live.baseline = known.map(|layer| layer.checkpoint_id.clone());
+            }
+            if let Payload::Imported(imported) = &event.payload {
+                let imported = (**imported).clone();
+                run.imported.retain(|known| (known.imported.kind, &known.imported.id) != (imported.kind, &imported.id));
+                run.imported.push(ImportedDocument { imported, seq: event.seq, at: event.at, after_checkpoint });
             }
             run.last_seq = event.seq;
         }
@@ -69,6 +78,9 @@ impl State {
     }
 
     fn restored(&mut self, event: &Event, operation: &Operation) {
+        let target = self.checkpoint(&operation.checkpoint_id).map_or(u64::MAX, |checkpoint| checkpoint.seq);
+        let passed = event.run.as_ref().and_then(|key| self.run(key));
+        let passed = passed.map(|run| stages_after(self, run, target)).unwrap_or_default();
         let run = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key));
         let worktree = self.worktrees.entry(operation.worktree.clone()).or_default();
 
@@ -91,6 +103,7 @@ impl State {
         if let Some(run) = run {
             if let Some(to) = &operation.reposition {
                 reposition(run, to);
+                run.rolled_back.extend(passed);
             } else if let Some(position) = taken_back.as_ref().and_then(|entry| entry.position.as_ref()) {
                 put_back(run, position);
             }
@@ -166,6 +179,8 @@ fn new_run(
         baseline_supervisor: None,
         operations: 0,
         steps: Vec::new(),
+        imported: Vec::new(),
+        rolled_back: std::collections::BTreeSet::new(),
     }
 }
 
@@ -223,16 +238,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 leave_failure_of(run, *iteration);
             }
         }
-        Payload::CheckpointCreated { checkpoint, .. } => {
-            run.checkpoint_event_seq = event.seq;
-            run.own_commits.extend(checkpoint.branch_commit.clone());
-            if checkpoint.trigger == trigger::INITIAL && run.initial_checkpoint.is_none() {
-                run.initial_checkpoint = Some(checkpoint.id.clone());
-            }
-            if checkpoint.verdict == Verdict::Passed {
-                run.good_checkpoint = Some(checkpoint.id.clone());
-            }
-        }
+        Payload::CheckpointCreated { checkpoint, .. } => checkpoint_created(run, checkpoint, event.seq),
         Payload::RetryReset {} => {
             forgive(run, event.seq);
             run.reset_seq = event.seq;
@@ -277,6 +283,24 @@ fn count_operations(run: &mut Run, event: &Event) {
         Payload::OperationRecorded { .. } | Payload::StepEnded(_) => run.operations = run.operations.saturating_add(1),
         Payload::CheckpointCreated { checkpoint, .. } if !checkpoint.is_safety() => run.operations = 0,
         _ => {}
+    }
+}
+
+fn checkpoint_created(run: &mut Run, checkpoint: &Checkpoint, seq: u64) {
+    run.checkpoint_event_seq = seq;
+    run.own_commits.extend(checkpoint.branch_commit.clone());
+    let fields = &checkpoint.lane_fields;
+    run.own_commits.extend(fields.commit_shas.iter().cloned().map(ObjectId));
+    // A lane begins in the work tree of the project, where its own is made, and goes on in that: there is no way back.
+    let is_project = std::path::Path::new(&checkpoint.state_dir).starts_with(&checkpoint.worktree);
+    if fields.stage.is_some() && !is_project {
+        run.worktree.clone_from(&checkpoint.worktree);
+    }
+    if checkpoint.trigger == trigger::INITIAL && run.initial_checkpoint.is_none() {
+        run.initial_checkpoint = Some(checkpoint.id.clone());
+    }
+    if checkpoint.verdict == Verdict::Passed {
+        run.good_checkpoint = Some(checkpoint.id.clone());
     }
 }
 
@@ -328,6 +352,7 @@ fn position_of(run: &Run) -> RunPosition {
         iterations: run.iterations.iter().map(|(number, iteration)| (*number, iteration.status)).collect(),
         failure: run.failure.clone(),
         decision: run.decision.clone(),
+        rolled_back: run.rolled_back.clone(),
     }
 }
 
@@ -336,6 +361,7 @@ fn put_back(run: &mut Run, position: &RunPosition) {
     run.current_iteration = position.current_iteration;
     run.failure.clone_from(&position.failure);
     run.decision.clone_from(&position.decision);
+    run.rolled_back.clone_from(&position.rolled_back);
     for (number, status) in &position.iterations {
         if let Some(iteration) = run.iterations.get_mut(number) {
             iteration.status = *status;

@@ -225,6 +225,10 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             let found = if *succeeded { "taken back" } else { "not taken back" };
             new(MomentKind::Step, format!("Effect of step {} {found}", words::line(name)), None)
         }
+        Payload::Imported(imported) => {
+            let title = format!("Imported: {}", words::line(imported.kind.as_str()));
+            new(MomentKind::Run, title, Some(words::line(&imported.source)))
+        }
         Payload::AttemptStarted { .. }
         | Payload::StepStarted(_)
         | Payload::StepChildStarted { .. }

@@ -41,9 +41,14 @@ impl Exclusive {
     /// Appends events as one write and one fsync: after it returns they survive anything. On an error (no space,
     /// say) nothing of them stays.
     pub fn append(&mut self, at: Timestamp, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        self.append_dated(events.into_iter().map(|event| (at, event)).collect())
+    }
+
+    /// The same for events that happened at times of their own, before they were recorded here.
+    pub fn append_dated(&mut self, events: Vec<(Timestamp, NewEvent)>) -> Result<(), StoreError> {
         let mut text = String::new();
         let mut made = Vec::with_capacity(events.len());
-        for new in events {
+        for (at, new) in events {
             let seq = self.loaded.lines + made.len() as u64 + 1;
             let NewEvent { run, source, payload } = new;
             let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };

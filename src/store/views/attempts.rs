@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::model::decision::Action;
+use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, IterationStatus, Run};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -61,7 +63,7 @@ const ENDED_IN_VIEW: usize = 20;
 
 /// What the view holds: the runs that go on, and the latest of those that are over. It is written at every attempt, and
 /// must not grow for ever.
-pub fn recent_history(state: &State) -> AttemptHistory {
+fn recent_history(state: &State) -> AttemptHistory {
     let mut ended: Vec<&Run> = state.runs.iter().filter(|run| run.status.has_ended()).collect();
     ended.sort_by_key(|run| Reverse(run.last_seq));
     let oldest = ended.get(ENDED_IN_VIEW).map_or(0, |run| run.last_seq + 1);
@@ -78,7 +80,9 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
     let mut sessions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut given_up: BTreeMap<String, String> = BTreeMap::new();
 
-    let mut attempts: Vec<_> = runs.flat_map(Run::attempts).collect();
+    // What another of their files tells is not in this one, until its run goes on.
+    let told_here = |run: &&Run| run.last_import_untouched().is_none_or(|kind| kind == ImportKind::AttemptHistory);
+    let mut attempts: Vec<_> = runs.filter(told_here).flat_map(Run::attempts).collect();
     attempts.sort_by_key(|(_, attempt)| attempt.started_at);
 
     for (iteration, attempt) in attempts {
@@ -102,7 +106,9 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
             (_, IterationStatus::Completed) if speaks => "completed",
             (_, IterationStatus::Skipped) if speaks => "stuck",
             (_, IterationStatus::InProgress) if speaks => "in_progress",
-            (_, IterationStatus::Superseded | IterationStatus::Cancelled) if speaks => "pending",
+            (_, IterationStatus::Superseded | IterationStatus::Cancelled | IterationStatus::Pending) if speaks => {
+                "pending"
+            }
             // An interrupted attempt tells nothing new.
             (Some(AttemptOutcome::Cancelled), _) if subtask.attempts.len() > 1 => continue,
             (Some(AttemptOutcome::Cancelled), _) => "pending",
@@ -129,4 +135,49 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
         });
     }
     history
+}
+
+/// The history as its file has it: what was imported stands as it was written there, until there is an attempt more.
+pub fn attempt_view(state: &State) -> Value {
+    as_imported(state, attempt_history(state))
+}
+
+/// The same of [`recent_history`].
+pub fn recent_view(state: &State) -> Value {
+    as_imported(state, recent_history(state))
+}
+
+fn as_imported(state: &State, history: AttemptHistory) -> Value {
+    let mut subtasks: Map<String, Value> =
+        history.subtasks.iter().map(|(id, subtask)| (id.clone(), json!(subtask))).collect();
+    let mut stuck: Vec<Value> = Vec::new();
+    let mut untouched = imported_subtasks(state);
+    untouched.retain(|id, (document, _)| {
+        let told = document["attempts"].as_array().map_or(0, Vec::len);
+        history.subtasks.get(id).map_or(0, |subtask| subtask.attempts.len()) == told
+    });
+    let own = history.stuck_subtasks.iter().filter(|entry| !untouched.contains_key(&entry.subtask_id));
+    stuck.extend(own.map(|entry| json!(entry)));
+    for (id, (subtask, entries)) in untouched {
+        subtasks.insert(id, subtask);
+        stuck.extend(entries);
+    }
+    json!({"subtasks": subtasks, "stuck_subtasks": stuck})
+}
+
+/// Subtasks as they were imported, each with its entry among the stuck ones.
+fn imported_subtasks(state: &State) -> BTreeMap<String, (Value, Vec<Value>)> {
+    let mut all: Vec<_> = state.runs.iter().flat_map(|run| &run.imported).collect();
+    all.retain(|one| one.imported.kind == ImportKind::AttemptHistory);
+    all.sort_by_key(|one| one.seq);
+    let mut subtasks = BTreeMap::new();
+    for document in all.iter().map(|one| &one.imported.document) {
+        let stuck = document["stuck_subtasks"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for (id, subtask) in document["subtasks"].as_object().into_iter().flatten() {
+            let names = |entry: &&Value| entry.as_str().or_else(|| entry["subtask_id"].as_str()) == Some(id.as_str());
+            let entries = stuck.iter().filter(names).cloned().collect();
+            subtasks.insert(id.clone(), (subtask.clone(), entries));
+        }
+    }
+    subtasks
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::checkpoint::Checkpoint;
 use crate::model::failure::{Failure, FailureType};
+use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
 use crate::model::state::State;
 
@@ -19,7 +20,16 @@ pub fn battle_status(status: RunStatus) -> &'static str {
 }
 
 /// A run as `battles/<task>/<run>.json`.
+///
+/// One that was imported says what it said there, until the run moves on; its checkpoints of then stay listed.
 pub fn battle(state: &State, run: &Run) -> Value {
+    if let Some(untouched) = run.untouched_import(ImportKind::Battle) {
+        return untouched.clone();
+    }
+    let imported = run.imported.iter().filter(|one| one.imported.kind == ImportKind::Battle);
+    let before = imported.filter_map(|one| one.imported.document["checkpoints"].as_array()).flatten().cloned();
+    let own = state.checkpoints_of(&run.key).filter(|c| !c.is_safety()).map(checkpoint);
+    let checkpoints: Vec<Value> = before.chain(own).collect();
     json!({
         "id": run.key.run_id,
         "taskId": run.task_id,
@@ -28,7 +38,7 @@ pub fn battle(state: &State, run: &Run) -> Value {
         "basePrompt": run.spec.prompt,
         "currentIteration": run.current_iteration,
         "iterations": run.iterations.values().map(iteration).collect::<Vec<_>>(),
-        "checkpoints": state.checkpoints_of(&run.key).filter(|c| !c.is_safety()).map(checkpoint).collect::<Vec<_>>(),
+        "checkpoints": checkpoints,
         "failure": run.failure.as_ref().map(failure),
     })
 }

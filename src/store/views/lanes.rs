@@ -1,56 +1,67 @@
 //! `checkpoints.json` (C1): the lane contract's records, the latest of each `(run_id, phase, lane, stage)`.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::model::checkpoint::Checkpoint;
-use crate::model::run::NONE;
+use crate::model::import::ImportKind;
+use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
+use crate::model::run::{NONE, Run};
 use crate::model::state::State;
 
 use super::super::Store;
 
-/// Whether any checkpoint belongs to a stage of a lane: without one there is no file.
+/// Whether anything belongs to a stage of a lane: without one there is no file.
 pub fn has_lane_records(state: &State) -> bool {
     state.checkpoints.values().any(|checkpoint| checkpoint.lane_fields.stage.is_some())
+        || state.runs.iter().any(|run| run.imported.iter().any(|one| one.imported.kind == ImportKind::Lanes))
 }
 
-/// The records, in the order of their checkpoints.
+/// The records, lane by lane, in the order in which they were made.
 pub fn lane_records(state: &State, store: &Store) -> Vec<Value> {
-    let mut latest: BTreeMap<(&str, &str, &str, &str), &Checkpoint> = BTreeMap::new();
-    for checkpoint in state.checkpoints.values() {
-        if let Some(stage) = checkpoint.lane_fields.stage.as_deref() {
-            let run = &checkpoint.run;
-            latest.insert((&run.run_id, &run.phase, &run.lane, stage), checkpoint);
-        }
+    let mut all = Vec::new();
+    for run in &state.runs {
+        let records = state.lane_records(&run.key);
+        let begun = records.iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some());
+        let back = rollback_hint(run, store, begun.then_some(BEFORE_START));
+        all.extend(records.iter().map(|one| (one.order(), record(run, one, store, &back))));
     }
-    let mut records: Vec<&Checkpoint> = latest.into_values().collect();
-    records.sort_by_key(|checkpoint| checkpoint.seq);
-    records.into_iter().map(|checkpoint| record(checkpoint, store)).collect()
+    all.sort_by_key(|(order, _)| *order);
+    all.into_iter().map(|(_, record)| record).collect()
 }
 
-fn record(checkpoint: &Checkpoint, store: &Store) -> Value {
+/// One record.
+fn record(run: &Run, record: &LaneRecord<'_>, store: &Store, back: &str) -> Value {
+    match record.origin {
+        Origin::Imported(document) => document.imported.document.clone(),
+        Origin::Own(checkpoint) | Origin::Retry(checkpoint) => own(run, record, checkpoint, store, back),
+    }
+}
+
+fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store, back: &str) -> Value {
     let fields = &checkpoint.lane_fields;
     let mut record = json!({
-        "run_id": checkpoint.run.run_id,
-        "phase": checkpoint.run.phase,
-        "lane": checkpoint.run.lane,
-        "stage": fields.stage,
-        "status": fields.status,
+        "run_id": run.key.run_id,
+        "phase": run.key.phase,
+        "lane": run.key.lane,
+        "stage": lane.stage,
+        "status": lane.status,
         "base_branch": fields.base_branch,
-        "worktree_path": checkpoint.worktree,
+        "worktree_path": run.worktree,
         "log_path": store.ledger_path().to_string_lossy(),
         "timestamp": checkpoint.created_at,
         "notes": fields.notes,
         "checkpoint_id": checkpoint.id,
-        "resume_hint": hint(checkpoint, &["--resume"]),
-        "rollback_hint": hint(checkpoint, &["--rollback", "--to", "stage:before_lane_start"]),
+        "resume_hint": resume_hint(run, store),
+        "rollback_hint": back,
     });
+    let is_retry = fields.retry_status.is_some() && (lane.stage == crate::model::lane::RETRY);
     let optional = [
         ("test_command", json!(fields.test_command)),
         ("exit_code", json!(fields.exit_code)),
         ("head_sha", json!(fields.head_sha)),
         ("target_branch", json!(fields.target_branch)),
+        ("retry_attempt", json!(fields.retry_attempt.filter(|_| is_retry))),
+        ("max_retries", json!(fields.max_retries.filter(|_| is_retry))),
     ];
     for (name, value) in optional.into_iter().filter(|(_, value)| !value.is_null()) {
         record[name] = value;
@@ -58,16 +69,35 @@ fn record(checkpoint: &Checkpoint, store: &Store) -> Value {
     if !fields.commit_shas.is_empty() {
         record["commit_shas"] = json!(fields.commit_shas);
     }
+    if is_retry && !fields.failure_context.is_empty() {
+        record["failure_context"] = json!(fields.failure_context);
+    }
     record
 }
 
-/// A command that works from any folder (C7).
-fn hint(checkpoint: &Checkpoint, words: &[&str]) -> String {
-    let run = &checkpoint.run;
-    let mut all = vec!["recover", "-C", checkpoint.worktree.as_str(), "--state-dir", checkpoint.state_dir.as_str()];
+/// How a lane is taken up, from any folder (C7); also where its work tree is gone.
+pub fn resume_hint(run: &Run, store: &Store) -> String {
+    hint(run, store, &["--resume"])
+}
+
+/// How a lane goes back: to a stage, else to the safest prior one. What was edited since its last checkpoint goes too,
+/// into the safety checkpoint: a lane's work tree is the lane's.
+pub fn rollback_hint(run: &Run, store: &Store, stage: Option<&str>) -> String {
+    let to = stage.map(|stage| format!("stage:{stage}"));
+    let mut words = vec!["--rollback"];
+    if let Some(to) = &to {
+        words.extend(["--to", to.as_str()]);
+    }
+    words.extend(["--edits", "discard"]);
+    hint(run, store, &words)
+}
+
+fn hint(run: &Run, store: &Store, words: &[&str]) -> String {
+    let state_dir = store.dir().to_string_lossy();
+    let mut all = vec!["recover", "-C", run.worktree.as_str(), "--state-dir", &state_dir];
     all.extend(words);
-    all.extend(["--run", run.run_id.as_str()]);
-    for (flag, value) in [("--phase", run.phase.as_str()), ("--lane", run.lane.as_str())] {
+    all.extend(["--run", run.key.run_id.as_str()]);
+    for (flag, value) in [("--phase", run.key.phase.as_str()), ("--lane", run.key.lane.as_str())] {
         if value != NONE {
             all.extend([flag, value]);
         }

@@ -1,5 +1,6 @@
 //! Files derived from the ledger, each in a seed's own format. Written, never read back as truth.
 
+mod active;
 mod attempts;
 mod battle;
 mod lanes;
@@ -14,10 +15,11 @@ use crate::model::run::{Run, RunKey};
 use super::error::StoreError;
 use super::ledger::{Exclusive, file_name_of};
 
-use attempts::recent_history;
-pub use attempts::{AttemptHistory, attempt_history};
+pub use active::{active_checkpoint, session_checkpoint};
+use attempts::recent_view;
+pub use attempts::{AttemptHistory, attempt_history, attempt_view};
 pub use battle::{battle, battle_status};
-pub use lanes::{has_lane_records, lane_records};
+pub use lanes::{has_lane_records, lane_records, resume_hint, rollback_hint};
 pub use recovery::recovery_state;
 
 /// Writes every view that events about `run` may have changed.
@@ -36,7 +38,10 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
         Ok::<(), StoreError>(())
     };
     view("recovery.json".into(), encode(&recovery_state(state)))?;
-    view("attempt_history.json".into(), encode(&recent_history(state)))?;
+    view("attempt_history.json".into(), encode(&recent_view(state)))?;
+    if let Some(active) = active_checkpoint(state) {
+        view("active_checkpoint.json".into(), encode(&active))?;
+    }
     if has_lane_records(state) {
         view(ledger.store().lane_file().to_owned(), encode(&lane_records(state, ledger.store())))?;
     }
@@ -46,7 +51,8 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
     Ok(written)
 }
 
-fn battle_path(run: &Run) -> PathBuf {
+/// Where a run's battle view is, below the state directory.
+pub fn battle_path(run: &Run) -> PathBuf {
     let task: String = run.task_id.as_deref().unwrap_or("-").chars().map(plain).collect();
     let task = if task.starts_with('.') { format!("_{task}") } else { task };
     Path::new("recover/battles").join(task).join(format!("{}.json", file_name_of(&run.key)))
@@ -56,7 +62,8 @@ fn plain(c: char) -> char {
     if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }
 }
 
-fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+/// A view's bytes: JSON for people, with a newline at its end.
+pub fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let failed = |error: serde_json::Error| StoreError::Io {
         action: "encode",
         path: PathBuf::from("a view"),

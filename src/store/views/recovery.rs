@@ -1,7 +1,9 @@
 //! `recovery.json` (L1): exactly the loop seed's keys.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::model::import::ImportKind;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -35,7 +37,9 @@ impl RecoveryState {
     }
 }
 
-/// The view of the run that was heard of last.
-pub fn recovery_state(state: &State) -> RecoveryState {
-    state.runs.iter().max_by_key(|run| run.last_seq).map(RecoveryState::of).unwrap_or_default()
+/// The view of the run that was heard of last: as it was imported, until the run moves on.
+pub fn recovery_state(state: &State) -> Value {
+    let run = state.runs.iter().max_by_key(|run| run.last_seq);
+    let untouched = run.and_then(|run| run.untouched_import(ImportKind::Recovery));
+    untouched.cloned().unwrap_or_else(|| json!(run.map(RecoveryState::of).unwrap_or_default()))
 }

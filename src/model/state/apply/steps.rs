@@ -59,6 +59,7 @@ fn started(run: &mut Run, start: &StepStart, event: &Event) {
 }
 
 fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
+    run.own_commits.extend(end.commits.iter().cloned());
     let Some(step) = step_mut(run, &end.name) else { return };
     step.status = end.status;
     step.ended_at = Some(event.at);

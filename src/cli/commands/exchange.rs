@@ -1,0 +1,81 @@
+//! `import`, `sync`.
+
+use serde_json::json;
+
+use crate::engine::import::{ImportRequest, ImportedFile, KnownCheckpoint, import as take_over};
+use crate::engine::sync::sync as write_views;
+use crate::engine::{Context, Result};
+
+use super::super::args::{ImportArgs, SyncArgs};
+use super::super::ui::{Reply, escape};
+
+/// `recover import`.
+pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
+    let request = ImportRequest { files: args.files.clone(), kind: args.kind.map(Into::into) };
+    let imported = take_over(context, &request)?;
+    let mut text = String::new();
+    for file in &imported.files {
+        text.push_str(&told(file, context.dry_run()));
+    }
+    let changed = imported.changed && !context.dry_run();
+    let mut document = json!({"changed": changed, "files": imported.files});
+    if context.dry_run() {
+        document = json!({"changed": false, "plan": {"changed": imported.changed, "files": imported.files}});
+    }
+    Ok(Reply::new(document, text))
+}
+
+fn told(file: &ImportedFile, dry_run: bool) -> String {
+    let name = escape(&file.path);
+    let kind = file.kind.as_str();
+    let mut text = if file.changed {
+        let verb = if dry_run { "Would import" } else { "Imported" };
+        let runs: Vec<String> = file.runs.iter().map(|run| escape(&run.to_string())).collect();
+        let mut parts = vec![format!("runs: {}", runs.join(", "))];
+        for (count, what) in [(file.attempts, "attempts"), (file.records, "records")] {
+            if count > 0 {
+                parts.push(format!("{count} {what}"));
+            }
+        }
+        if !file.checkpoints.is_empty() {
+            parts.push(format!("{} checkpoint records", file.checkpoints.len()));
+        }
+        format!("{verb} {name} ({kind}; {})\n", parts.join("; "))
+    } else {
+        format!("Nothing new in {name} ({kind})\n")
+    };
+    for left in &file.left_out {
+        text.push_str(&format!("  left out: {} ({})\n", escape(&left.place), escape(&left.message)));
+    }
+    for checkpoint in file.changed.then_some(&file.checkpoints).into_iter().flatten() {
+        text.push_str(&format!("  {}\n", foreign_line(checkpoint)));
+    }
+    text
+}
+
+/// A line about another system's checkpoint.
+pub fn foreign_line(known: &KnownCheckpoint) -> String {
+    let checkpoint = &known.checkpoint;
+    let there = match (&checkpoint.commit, known.in_repository) {
+        (Some(commit), Some(true)) => format!("commit {} is here: git restore --source {commit} -- .", escape(commit)),
+        (Some(commit), _) => format!("commit {} is not in this repository", escape(commit)),
+        (None, _) => "a record without content".to_owned(),
+    };
+    format!("{} (imported, {}): {there}", escape(&checkpoint.id), escape(&checkpoint.run.to_string()))
+}
+
+/// `recover sync`.
+pub fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
+    context.require_something()?;
+    let synced = write_views(context, args.to.as_deref())?;
+    let verb = if context.dry_run() { "Would write" } else { "Wrote" };
+    let mut text = String::new();
+    for path in &synced.written {
+        text.push_str(&format!("{verb} {}\n", escape(path)));
+    }
+    if synced.written.is_empty() {
+        text.push_str(&format!("{} views are as the ledger has them.\n", synced.unchanged.len()));
+    }
+    let changed = synced.changed && !context.dry_run();
+    Ok(Reply::new(json!({"changed": changed, "written": synced.written, "unchanged": synced.unchanged}), text))
+}

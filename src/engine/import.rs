@@ -1,0 +1,280 @@
+//! `recover import`: the source systems' own files into the ledger. All files are read and judged before anything is
+//! recorded, and all of it is recorded at once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::git::head::commit_exists;
+use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::import::{ForeignCheckpoint, ImportKind};
+use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::import::{Circumstances, Problem, read, recognise};
+use crate::store::views::{attempt_view, battle, recovery_state, write_views};
+use crate::store::{NewEvent, Store};
+
+use super::context::Context;
+use super::error::{Error, ErrorKind, Result};
+use super::settle;
+
+/// More than any of these files has.
+const MAX_FILE: u64 = 4 << 20;
+
+/// What is to be taken over.
+#[derive(Clone, Debug, Default)]
+pub struct ImportRequest {
+    /// The files; a folder stands for the JSON files in it.
+    pub files: Vec<PathBuf>,
+    /// What they are; recognised by their content where it is not said.
+    pub kind: Option<ImportKind>,
+}
+
+/// What came of one file.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImportedFile {
+    /// The file, absolute.
+    pub path: String,
+    /// Which system's.
+    pub kind: ImportKind,
+    /// Whether anything of it was new.
+    pub changed: bool,
+    /// The runs that it is about.
+    pub runs: Vec<RunKey>,
+    /// Runs that were made for it.
+    pub runs_created: usize,
+    /// Attempts that were recorded.
+    pub attempts: usize,
+    /// Records of lanes that were taken over.
+    pub records: usize,
+    /// Events that were recorded.
+    pub events: usize,
+    /// What of it was left out, and why.
+    pub left_out: Vec<Problem>,
+    /// The checkpoints that it tells of.
+    pub checkpoints: Vec<KnownCheckpoint>,
+}
+
+/// Another system's checkpoint, and what of it is there.
+#[derive(Clone, Debug, Serialize)]
+pub struct KnownCheckpoint {
+    /// Its record.
+    #[serde(flatten)]
+    pub checkpoint: ForeignCheckpoint,
+    /// Whether its commit is in this repository; `None` where it names none.
+    pub in_repository: Option<bool>,
+}
+
+/// What an import did, or would do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Imported {
+    /// Whether anything was (or would be) recorded.
+    pub changed: bool,
+    /// File by file.
+    pub files: Vec<ImportedFile>,
+}
+
+/// A file that was read.
+struct Document {
+    path: PathBuf,
+    kind: ImportKind,
+    content: Value,
+}
+
+/// Takes the files over; in a dry run only says what would be recorded.
+pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
+    let mut documents = Vec::new();
+    for path in expand(context, &request.files)? {
+        documents.push(load(&path, request.kind)?);
+    }
+    documents.sort_by_key(|document| document.kind);
+    if context.dry_run() {
+        let mut state = settle::load_settled(context)?;
+        return Ok(take_over(context, Arc::make_mut(&mut state), &documents)?.0);
+    }
+    context.check_safe_mode("recording what was imported")?;
+    settle::settle(context)?;
+    let mut ledger = context.store().lock()?;
+    let mut state = ledger.state().clone();
+    let (imported, events) = take_over(context, &mut state, &documents)?;
+    if imported.changed {
+        let keys: BTreeSet<RunKey> = events.iter().filter_map(|(_, event)| event.run.clone()).collect();
+        ledger.append_dated(events)?;
+        for key in &keys {
+            write_views(&ledger, Some(key))?;
+        }
+    }
+    Ok(imported)
+}
+
+/// What all documents together add; each sees what those before it have added.
+fn take_over(
+    context: &Context,
+    state: &mut State,
+    documents: &[Document],
+) -> Result<(Imported, Vec<(Timestamp, NewEvent)>)> {
+    let naming = context.naming();
+    let named = naming.run_id.as_ref().map(|id| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref()));
+    let (mut files, mut all) = (Vec::new(), Vec::new());
+    for document in documents {
+        let source = document.path.to_string_lossy().into_owned();
+        let worktree = context.worktree_name();
+        let at = Circumstances {
+            state,
+            source: &source,
+            worktree: &worktree,
+            run: named.as_ref(),
+            now: context.clock.now(),
+        };
+        let parts = read(document.kind, &document.content, &at).map_err(|problem| damaged(&document.path, &problem))?;
+        let parts = if is_own_view(document, state) { Vec::new() } else { parts };
+        let mut file = ImportedFile {
+            path: source.clone(),
+            kind: document.kind,
+            changed: false,
+            runs: Vec::new(),
+            runs_created: 0,
+            attempts: 0,
+            records: 0,
+            events: 0,
+            left_out: Vec::new(),
+            checkpoints: Vec::new(),
+        };
+        for part in parts {
+            file.left_out.extend(part.left_out);
+            for (at, payload) in part.events {
+                count(&mut file, &payload);
+                let event = NewEvent { run: Some(part.key.clone()), source: EventSource::Recover, payload };
+                let NewEvent { run, source, payload } = event.clone();
+                state.apply(&Event { seq: state.last_seq + 1, at, schema: EVENT_SCHEMA, run, source, payload });
+                all.push((at, event));
+            }
+            let run = state.run(&part.key);
+            let about = run.map(|run| run.imported.as_slice()).unwrap_or_default();
+            let about = about.iter().filter(|one| one.imported.source == source && one.imported.kind == document.kind);
+            file.checkpoints.extend(about.flat_map(|one| one.checkpoints(&part.key)).map(|one| known(context, one)));
+            file.runs.push(part.key);
+        }
+        file.changed = file.events > 0;
+        files.push(file);
+    }
+    let changed = files.iter().any(|file| file.changed);
+    Ok((Imported { changed, files }, all))
+}
+
+/// Whether the document is what its view says anyway: no news, however it came to be.
+fn is_own_view(document: &Document, state: &State) -> bool {
+    let view = match document.kind {
+        ImportKind::Recovery => Some(recovery_state(state)),
+        ImportKind::AttemptHistory => Some(attempt_view(state)),
+        ImportKind::Battle => {
+            let id = document.content["id"].as_str().unwrap_or_default();
+            state
+                .runs
+                .iter()
+                .filter(|run| run.key.run_id == id)
+                .map(|run| battle(state, run))
+                .find(|one| *one == document.content)
+        }
+        // Records know the checkpoints that they are about.
+        ImportKind::Lanes | ImportKind::Session => None,
+    };
+    !state.runs.is_empty() && view.is_some_and(|view| view == document.content)
+}
+
+fn count(file: &mut ImportedFile, payload: &Payload) {
+    file.events += 1;
+    match payload {
+        Payload::RunCreated { .. } => file.runs_created += 1,
+        Payload::AttemptEnded(_) => file.attempts += 1,
+        Payload::Imported(imported) if imported.kind == ImportKind::Lanes => file.records += 1,
+        _ => {}
+    }
+}
+
+/// What of another system's checkpoint is there.
+pub fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoint {
+    let there = |commit: &String| {
+        let repo = context.repo().ok().filter(|_| context.has_git());
+        repo.is_some_and(|repo| commit_exists(repo, &ObjectId(commit.clone())))
+    };
+    let in_repository = checkpoint.commit.as_ref().map(there);
+    KnownCheckpoint { checkpoint, in_repository }
+}
+
+/// Other systems' checkpoints that the ledger knows of.
+pub fn foreign(context: &Context, state: &State, run: Option<&RunKey>) -> Vec<KnownCheckpoint> {
+    let runs = state.runs.iter().filter(|one| run.is_none_or(|key| one.key == *key));
+    let all = runs.flat_map(|run| run.imported.iter().flat_map(|one| one.checkpoints(&run.key)));
+    all.map(|one| known(context, one)).collect()
+}
+
+/// The files; folders with their JSON files, below them too. Our own private files are none.
+fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in given {
+        let path = context.cwd().join(path);
+        let path = fs::canonicalize(&path)
+            .map_err(|error| Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display())))?;
+        if path.is_dir() {
+            let before = all.len();
+            walk(context.store(), &path, &mut all)?;
+            if all.len() == before {
+                let message = format!("there is no JSON file in {}", path.display());
+                return Err(Error::new(ErrorKind::Usage, message));
+            }
+        } else {
+            all.push(path);
+        }
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot read {}", folder.display()), error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
+        if kind.is_dir() {
+            if path != store.private_dir() {
+                walk(store, &path, all)?;
+            }
+        } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "json") {
+            all.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn load(path: &Path, kind: Option<ImportKind>) -> Result<Document> {
+    let failed = |error| Error::io(format!("cannot read {}", path.display()), error);
+    let size = fs::metadata(path).map_err(failed)?.len();
+    if size > MAX_FILE {
+        let message = format!("{} has {size} bytes, more than {MAX_FILE} are not taken over", path.display());
+        return Err(Error::new(ErrorKind::NoSpace, message));
+    }
+    let bytes = fs::read(path).map_err(failed)?;
+    let content: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        let message = format!("{} is no JSON: {error}", path.display());
+        Error::new(ErrorKind::Corrupt, message).hint("nothing was imported; mend the file, or leave it out")
+    })?;
+    let Some(kind) = kind.or_else(|| recognise(&content)) else {
+        let message = format!("{} is none of the files that can be imported", path.display());
+        let hint = "say which it is: --kind battle, attempt_history, lanes, session or recovery";
+        return Err(Error::new(ErrorKind::Usage, message).hint(hint));
+    };
+    Ok(Document { path: path.to_owned(), kind, content })
+}
+
+fn damaged(path: &Path, problem: &Problem) -> Error {
+    let message = format!("{}: at {}: {}", path.display(), problem.place, problem.message);
+    Error::new(ErrorKind::Corrupt, message).hint("nothing was imported; mend the file, or leave it out")
+}

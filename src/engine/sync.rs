@@ -1,0 +1,146 @@
+//! `recover sync`: every view anew from the ledger, in its own place or, for the source systems, in a folder.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::durable::{reap, write_atomic};
+use crate::model::import::ImportKind;
+use crate::model::run::NONE;
+use crate::store::views::{
+    active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records, recovery_state,
+    rewrite_views,
+};
+
+use super::context::Context;
+use super::error::{Error, Result};
+use super::{seed_json, settle};
+
+/// What was written, or would be.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Synced {
+    /// Whether any file held something else.
+    pub changed: bool,
+    /// Files that were written, absolute.
+    pub written: Vec<String>,
+    /// Files that held just that already.
+    pub unchanged: Vec<String>,
+}
+
+/// Writes the views again; with `to` into that folder, in the layout of the source systems, session checkpoints included.
+pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
+    let views = views(context, to)?;
+    let mut synced = Synced::default();
+    if context.dry_run() {
+        for (path, content) in &views {
+            let same = fs::read(path).is_ok_and(|present| present == *content);
+            tell(&mut synced, path, !same);
+        }
+        return Ok(synced);
+    }
+    context.check_safe_mode("writing the views again")?;
+    if to.is_some() {
+        for (path, content) in &views {
+            let same = fs::read(path).is_ok_and(|present| present == *content);
+            if !same {
+                write(path, content)?;
+            }
+            tell(&mut synced, path, !same);
+        }
+        return Ok(synced);
+    }
+    settle::settle(context)?;
+    let mut written = BTreeSet::new();
+    let ledger = context.store().lock()?;
+    let keys: Vec<_> = ledger.state().runs.iter().map(|run| run.key.clone()).collect();
+    for key in &keys {
+        written.extend(rewrite_views(&ledger, Some(key))?);
+    }
+    drop(ledger);
+    let written: BTreeSet<PathBuf> = written.iter().map(|view| context.store().dir().join(view)).collect();
+    for (path, _) in &views {
+        tell(&mut synced, path, written.contains(path));
+    }
+    Ok(synced)
+}
+
+fn tell(synced: &mut Synced, path: &Path, written: bool) {
+    let list = if written { &mut synced.written } else { &mut synced.unchanged };
+    list.push(path.to_string_lossy().into_owned());
+    synced.changed |= written;
+}
+
+/// Every view with its place.
+fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let state = settle::load_settled(context)?;
+    let store = context.store();
+    if state.runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let root = to.map_or_else(|| store.dir().to_owned(), |to| context.cwd().join(to));
+    let lanes = to.map_or_else(|| store.lane_file().to_owned(), |_| root.join("checkpoints.json"));
+    let mut all = vec![
+        (root.join("recovery.json"), encode(&recovery_state(&state))?),
+        (root.join("attempt_history.json"), encode(&attempt_view(&state))?),
+    ];
+    if has_lane_records(&state) {
+        all.push((lanes, encode(&lane_records(&state, store))?));
+    }
+    if let Some(active) = active_checkpoint(&state) {
+        let place = if to.is_some() { "checkpoints/active_checkpoint.json" } else { "active_checkpoint.json" };
+        all.push((root.join(place), encode(&active)?));
+    }
+    for run in &state.runs {
+        let is_battle =
+            run.imported.is_empty() || run.imported.iter().any(|one| one.imported.kind == ImportKind::Battle);
+        if to.is_some() && !is_battle {
+            continue;
+        }
+        let place = battle_path(run);
+        let place = if to.is_some() { place.strip_prefix("recover").unwrap_or(&place).to_owned() } else { place };
+        all.push((root.join(place), encode(&battle(&state, run))?));
+    }
+    if to.is_some() {
+        all.extend(sessions(context, &state, &root)?);
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// `checkpoints/session_<id>/<checkpoint>.json` (S11): what was imported word for word, ours with the state of every file.
+fn sessions(context: &Context, state: &crate::model::state::State, root: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let place = |session: &str, id: &str| {
+        let folder = root.join("checkpoints").join(format!("session_{}", plain(session)));
+        folder.join(format!("{}.json", plain(id)))
+    };
+    let mut all = Vec::new();
+    for run in &state.runs {
+        for one in run.imported.iter().filter(|one| one.imported.kind == ImportKind::Session) {
+            all.push((place(&run.key.run_id, &one.imported.id), encode(&one.imported.document)?));
+        }
+    }
+    for checkpoint in state.checkpoints.values().filter(|checkpoint| !checkpoint.is_safety()) {
+        let session = state.run(&checkpoint.run).map_or(NONE, |run| run.session.as_str());
+        let document = seed_json::document(context, state, checkpoint)?;
+        all.push((place(session, &checkpoint.id), encode(&document)?));
+    }
+    Ok(all)
+}
+
+/// A name for a file.
+fn plain(name: &str) -> String {
+    let name: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect();
+    if name.starts_with('.') { format!("_{name}") } else { name }
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+        reap(folder);
+    }
+    write_atomic(path, content).map_err(failed)
+}

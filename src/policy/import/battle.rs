@@ -1,0 +1,225 @@
+//! A battle (B1, B2, B13): its iterations with their attempts, why it failed, its checkpoints' records.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::model::event::Payload;
+use crate::model::failure::{Failure, FailureType, SuggestedAction};
+use crate::model::feedback::{FeedbackResult, FeedbackResults};
+use crate::model::import::ImportKind;
+use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
+use crate::model::time::Timestamp;
+
+use super::read::{Place, Problem};
+use super::{Circumstances, Part, PastAttempt, failure_of, imported, known};
+
+/// More tries of one iteration than any battle has.
+const MAX_RETRIES: u32 = 1000;
+
+pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Problem> {
+    let root = Place::root(document);
+    let key = RunKey::new(root.required("id")?.name()?, None, None);
+    let run = at.state.run(&key);
+    let task = root.field("taskId").map(|field| field.name()).transpose()?;
+    let status = root.field("status").map(|field| run_status(&field)).transpose()?;
+    let current = root.number_of("currentIteration")?;
+    let failure = root.field("failure").map(|field| failure(&field, at)).transpose()?;
+    check_checkpoints(&root)?;
+    let mut part = Part { key: key.clone(), events: Vec::new(), left_out: Vec::new() };
+    let iterations = root.required("iterations")?.items()?;
+    if run.is_none() {
+        let spec = RunSpec { prompt: root.text_of("basePrompt")?.map(str::to_owned), ..RunSpec::default() };
+        let made = Payload::RunCreated {
+            task_id: task.map(str::to_owned),
+            session: key.run_id.clone(),
+            worktree: root.text_of("workingDir")?.unwrap_or(at.worktree).to_owned(),
+            spec: Box::new(spec),
+        };
+        part.events.push((began(&iterations)?.unwrap_or(at.now), made));
+    }
+    for (index, iteration) in iterations.iter().enumerate() {
+        let position = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+        let number = iteration.number_of("number")?.unwrap_or(position);
+        if number == 0 {
+            return Err(iteration.problem("iterations are counted from 1"));
+        }
+        let status = iteration.field("status").map(|field| iteration_status(&field)).transpose()?;
+        let known = run.and_then(|run| run.iterations.get(&number));
+        let before = known.map_or(0, |known| known.attempts.len());
+        let own = failure.as_ref().filter(|failure| failure.iteration == Some(number));
+        let subtask = format!("{}/iteration-{number}", task.unwrap_or(&key.run_id));
+        let all = attempts(iteration, &key, number, &subtask, status, own, at)?;
+        let fresh = all.len() > before;
+        for attempt in all.into_iter().skip(before) {
+            part.events.extend(attempt.events());
+        }
+        if let Some(status) = status.filter(|status| fresh || known.map(|known| known.status) != Some(*status)) {
+            let reason = None;
+            part.events.push((at.now, Payload::IterationChanged { iteration: number, status, reason }));
+        }
+    }
+    if self::known(at, &key, ImportKind::Battle, "") == Some(document) {
+        part.events.clear();
+        return Ok(part);
+    }
+    if let Some(current) = current.filter(|current| *current > 0) {
+        let resumed = Payload::RunResumed {
+            strategy: None,
+            iteration: current,
+            supersede: false,
+            instructions: None,
+            error_context: true,
+            granted: false,
+            restart: false,
+        };
+        part.events.push((at.now, resumed));
+    }
+    let reason = "the battle was imported".to_owned();
+    let status = status.unwrap_or(RunStatus::Paused);
+    part.events.push((at.now, Payload::RunStatusChanged { status, reason }));
+    part.events.push((at.now, imported(at, ImportKind::Battle, "", document)));
+    Ok(part)
+}
+
+fn began(iterations: &[Place<'_>]) -> Result<Option<Timestamp>, Problem> {
+    iterations.first().map_or(Ok(None), |first| first.time_of("startedAt"))
+}
+
+fn run_status(field: &Place<'_>) -> Result<RunStatus, Problem> {
+    match field.text()? {
+        "pending" => Ok(RunStatus::Pending),
+        // Whoever ran it does so no more, as far as the ledger knows.
+        "running" | "in_progress" | "paused" => Ok(RunStatus::Paused),
+        "completed" | "complete" => Ok(RunStatus::Complete),
+        "failed" => Ok(RunStatus::Failed),
+        "cancelled" => Ok(RunStatus::Cancelled),
+        "escalated" => Ok(RunStatus::Escalated),
+        other => Err(field.problem(format!("'{other}' is no status of a battle"))),
+    }
+}
+
+fn iteration_status(field: &Place<'_>) -> Result<IterationStatus, Problem> {
+    match field.text()? {
+        "pending" => Ok(IterationStatus::Pending),
+        "running" | "in_progress" => Ok(IterationStatus::InProgress),
+        "completed" | "complete" | "success" | "passed" => Ok(IterationStatus::Completed),
+        "failed" => Ok(IterationStatus::Failed),
+        "cancelled" => Ok(IterationStatus::Cancelled),
+        "skipped" => Ok(IterationStatus::Skipped),
+        "superseded" | "rolled_back" => Ok(IterationStatus::Superseded),
+        other => Err(field.problem(format!("'{other}' is no status of an iteration"))),
+    }
+}
+
+/// The tries of an iteration: those before the last failed, of which no more is known.
+fn attempts(
+    iteration: &Place<'_>,
+    key: &RunKey,
+    number: u32,
+    subtask: &str,
+    status: Option<IterationStatus>,
+    failure: Option<&Failure>,
+    at: &Circumstances<'_>,
+) -> Result<Vec<PastAttempt>, Problem> {
+    let retries = iteration.number_of("retryCount")?.unwrap_or(0);
+    if retries > MAX_RETRIES {
+        return Err(iteration.problem(format!("more than {MAX_RETRIES} retries")));
+    }
+    let feedback_results = iteration.field("feedbackResults").map(|field| feedback(&field)).transpose()?;
+    let (started, ended) = (iteration.time_of("startedAt")?, iteration.time_of("completedAt")?);
+    let Some(started) = started else {
+        // Nothing of it has begun: what was tried before was reset.
+        return Ok(Vec::new());
+    };
+    let ended = ended.unwrap_or(started);
+    let past = |attempt: u32, outcome: AttemptOutcome, failure: Option<Failure>| PastAttempt {
+        iteration: number,
+        number: attempt,
+        subtask: subtask.to_owned(),
+        session: key.run_id.clone(),
+        approach: None,
+        started,
+        ended,
+        outcome,
+        failure,
+        feedback_results: FeedbackResults::new(),
+    };
+    let mut all: Vec<PastAttempt> =
+        (1..=retries).map(|attempt| past(attempt, AttemptOutcome::Failed, Some(failure_of(None, at)))).collect();
+    let last = retries.saturating_add(1);
+    let outcome = match status {
+        Some(IterationStatus::Completed) => AttemptOutcome::Passed,
+        Some(IterationStatus::Failed) => AttemptOutcome::Failed,
+        _ if failure.is_some() => AttemptOutcome::Failed,
+        _ => AttemptOutcome::Cancelled,
+    };
+    let why = (outcome == AttemptOutcome::Failed).then(|| failure.cloned().unwrap_or_else(|| failure_of(None, at)));
+    all.push(PastAttempt { feedback_results: feedback_results.unwrap_or_default(), ..past(last, outcome, why) });
+    Ok(all)
+}
+
+/// Why the battle failed; the cause is found from what it says.
+fn failure(field: &Place<'_>, at: &Circumstances<'_>) -> Result<Failure, Problem> {
+    let kind = field.required("type")?;
+    let found: FailureType = serde_json::from_value(kind.value.clone())
+        .map_err(|_| kind.problem(format!("{} is no type of failure", kind.value)))?;
+    let message = field.required("message")?.text()?;
+    let details = field.text_of("details")?;
+    let suggested = match field.field("suggestedAction") {
+        Some(action) => Some(
+            serde_json::from_value::<SuggestedAction>(action.value.clone())
+                .map_err(|_| action.problem(format!("{} is no recovery action", action.value)))?,
+        ),
+        None => None,
+    };
+    let text = details.map_or_else(|| message.to_owned(), |details| format!("{message}\n{details}"));
+    let classified = failure_of(Some(&text), at);
+    Ok(Failure {
+        kind: found,
+        severity: found.severity(),
+        recoverable: field.flag_of("recoverable")?.unwrap_or(classified.recoverable),
+        suggested_action: suggested.unwrap_or(classified.suggested_action),
+        message: message.to_owned(),
+        details: details.map(str::to_owned),
+        iteration: field.number_of("iteration")?,
+        at: field.time_of("timestamp")?,
+        ..classified
+    })
+}
+
+/// Results by name, whatever more they say.
+fn feedback(field: &Place<'_>) -> Result<FeedbackResults, Problem> {
+    let mut results = BTreeMap::new();
+    for name in field.object()?.keys() {
+        let Some(result) = field.field(name) else { continue };
+        let passed = result.flag_of("passed")?.ok_or_else(|| result.problem("it has no 'passed'"))?;
+        let output = result.value["summary"].as_str().or_else(|| result.value["output"].as_str()).unwrap_or_default();
+        let millis = ["duration_ms", "durationMs", "duration"].iter().find_map(|key| result.value[*key].as_u64());
+        let code = result.value["exit_code"].as_i64().or_else(|| result.value["exitCode"].as_i64());
+        let result = FeedbackResult {
+            passed,
+            exit_code: code.and_then(|code| i32::try_from(code).ok()),
+            duration: Duration::from_millis(millis.unwrap_or(0)),
+            summary: output.lines().next().unwrap_or_default().chars().take(200).collect(),
+            passed_count: result.value["passed_count"].as_u64(),
+            failed_count: result.value["failed_count"].as_u64(),
+            flaky: false,
+        };
+        results.insert(name.clone(), result);
+    }
+    Ok(results)
+}
+
+fn check_checkpoints(root: &Place<'_>) -> Result<(), Problem> {
+    for checkpoint in root.list("checkpoints")? {
+        checkpoint.required("id")?.name()?;
+        checkpoint.number_of("afterIteration")?;
+        checkpoint.time_of("timestamp")?;
+        for text in ["storageType", "commitHash", "patch", "baseCommitHash", "description"] {
+            checkpoint.text_of(text)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Reading documents that somebody else wrote: every complaint names its place.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::time::Timestamp;
+
+/// What is wrong with a document, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct Problem {
+    /// A JSON pointer (`/iterations/2/number`; `/` is the document).
+    pub place: String,
+    /// What.
+    pub message: String,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'a> {
+    pub value: &'a Value,
+    path: String,
+}
+
+impl<'a> Place<'a> {
+    /// The whole document.
+    pub fn root(value: &'a Value) -> Self {
+        Self { value, path: String::new() }
+    }
+
+    /// What is wrong here.
+    pub fn problem(&self, message: impl Into<String>) -> Problem {
+        let place = if self.path.is_empty() { "/".to_owned() } else { self.path.clone() };
+        Problem { place, message: message.into() }
+    }
+
+    fn is_not(&self, what: &str) -> Problem {
+        let found = match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "a number",
+            Value::String(_) => "text",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        self.problem(format!("{what} belongs here, not {found}"))
+    }
+
+    /// The fields of an object.
+    pub fn object(&self) -> Result<&'a Map<String, Value>, Problem> {
+        self.value.as_object().ok_or_else(|| self.is_not("an object"))
+    }
+
+    /// A field; `None` where it is missing or null.
+    pub fn field(&self, name: &str) -> Option<Self> {
+        let escaped = name.replace('~', "~0").replace('/', "~1");
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        Some(Self { value, path: format!("{}/{escaped}", self.path) })
+    }
+
+    /// A field that must be there.
+    pub fn required(&self, name: &str) -> Result<Self, Problem> {
+        self.field(name).ok_or_else(|| self.problem(format!("it has no '{name}'")))
+    }
+
+    /// The items of a list.
+    pub fn items(&self) -> Result<Vec<Self>, Problem> {
+        let list = self.value.as_array().ok_or_else(|| self.is_not("a list"))?;
+        let item = |(at, value)| Self { value, path: format!("{}/{at}", self.path) };
+        Ok(list.iter().enumerate().map(item).collect())
+    }
+
+    /// The items of a field's list; none where it is missing.
+    pub fn list(&self, name: &str) -> Result<Vec<Self>, Problem> {
+        self.field(name).map_or(Ok(Vec::new()), |list| list.items())
+    }
+
+    /// Text.
+    pub fn text(&self) -> Result<&'a str, Problem> {
+        self.value.as_str().ok_or_else(|| self.is_not("text"))
+    }
+
+    /// A name of something: text that is not empty and has nothing unprintable in it.
+    pub fn name(&self) -> Result<&'a str, Problem> {
+        let text = self.text()?;
+        if text.trim().is_empty() || text.chars().any(char::is_control) || text.len() > 500 {
+            return Err(self.problem("it is empty, too long or not printable"));
+        }
+        Ok(text)
+    }
+
+    /// A field's text.
+    pub fn text_of(&self, name: &str) -> Result<Option<&'a str>, Problem> {
+        self.field(name).map(|field| field.text()).transpose()
+    }
+
+    /// A whole number that is not negative.
+    pub fn number(&self) -> Result<u32, Problem> {
+        let number = self.value.as_u64().and_then(|number| u32::try_from(number).ok());
+        number.ok_or_else(|| self.is_not("a whole number from 0"))
+    }
+
+    /// A field's number.
+    pub fn number_of(&self, name: &str) -> Result<Option<u32>, Problem> {
+        self.field(name).map(|field| field.number()).transpose()
+    }
+
+    /// A field's yes or no.
+    pub fn flag_of(&self, name: &str) -> Result<Option<bool>, Problem> {
+        let flag = |field: Self| field.value.as_bool().ok_or_else(|| field.is_not("true or false"));
+        self.field(name).map(flag).transpose()
+    }
+
+    /// A time in ISO 8601.
+    pub fn time(&self) -> Result<Timestamp, Problem> {
+        let text = self.text()?;
+        text.parse().map_err(|error| self.problem(format!("'{text}' is not a time: {error}")))
+    }
+
+    /// A field's time.
+    pub fn time_of(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
+        self.field(name).map(|field| field.time()).transpose()
+    }
+}

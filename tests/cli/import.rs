@@ -1,0 +1,286 @@
+//! The source systems' files in and out: `import`, `sync`, `checkpoint export --format seed-json`.
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::seen::{checkpoint, text};
+
+/// The documents of the five specifications.
+fn battle(commit: &str) -> Value {
+    json!({
+        "id": "battle-7", "taskId": "002-auth-system", "status": "failed", "currentIteration": 2,
+        "basePrompt": "Build the auth system.", "config": {"autoCommit": true},
+        "iterations": [
+            {"number": 1, "status": "completed", "startedAt": "2024-01-15T14:00:00Z", "completedAt": "2024-01-15T14:12:00Z",
+             "output": "done", "retryCount": 0, "summary": {"headline": "Set up JWT middleware"},
+             "feedbackResults": {"test": {"passed": true, "output": "8 passed", "duration": 2100}}},
+            {"number": 2, "status": "failed", "startedAt": "2024-01-15T14:20:00Z", "completedAt": "2024-01-15T14:32:15Z",
+             "output": null, "retryCount": 1, "feedbackResults": {"typecheck": {"passed": false, "output": "2 errors"}}}
+        ],
+        "checkpoints": [
+            {"id": "cp-1", "battleId": "battle-7", "afterIteration": 0, "storageType": "commit", "commitHash": commit,
+             "timestamp": "2024-01-15T14:00:00Z", "description": "Before battle", "files": [], "feedbackResults": {}},
+            {"id": "cp-2", "battleId": "battle-7", "afterIteration": 1, "storageType": "commit",
+             "commitHash": "def5678def5678def5678def5678def5678def56", "timestamp": "2024-01-15T14:12:00Z",
+             "description": "Set up JWT middleware", "files": ["src/auth.ts"],
+             "feedbackResults": {"test": {"passed": true}}}
+        ],
+        "failure": {"type": "feedback_failure", "timestamp": "2024-01-15T14:32:15Z", "iteration": 2,
+            "message": "typecheck failed with 2 errors", "details": "src/auth.ts:23 - Type 'string | undefined' not assignable",
+            "recoverable": true, "suggestedAction": "retry_iteration"}
+    })
+}
+
+fn history() -> Value {
+    json!({
+        "subtasks": {"subtask-001": {"attempts": [
+            {"session": 1, "timestamp": "2026-01-24T10:00:00Z", "approach": "Using async/await pattern", "success": false,
+             "error": "Test failed: expected 200 got 404"},
+            {"session": 1, "timestamp": "2026-01-24T10:15:00Z", "approach": "Using callback pattern", "success": false,
+             "error": "Test failed: expected 200 got 500"}], "status": "failed"},
+            "subtask-002": {"attempts": [], "status": "pending"}},
+        "stuck_subtasks": []
+    })
+}
+
+fn lanes() -> Value {
+    json!([
+        {"run_id": "P1-SL-AUTH-20251227", "phase": "P1", "lane": "SL-AUTH", "stage": "after_lane_start", "status": "complete",
+         "base_branch": "main", "worktree_path": "/lanes/auth", "log_path": "/logs/run.jsonl",
+         "timestamp": "2025-12-27T10:00:00Z", "notes": "n", "resume_hint": "x --resume", "rollback_hint": "x --rollback"},
+        {"run_id": "P1-SL-AUTH-20251227", "phase": "P1", "lane": "SL-AUTH", "stage": "retry_attempt", "status": "retrying",
+         "retry_attempt": 2, "max_retries": 3,
+         "failure_context": ["Attempt 1: TypeError: undefined is not a function", "Test failed: AuthService.register"],
+         "timestamp": "2025-12-27T10:30:00Z"}
+    ])
+}
+
+fn session() -> Value {
+    json!({
+        "checkpoint_id": "ckpt_20240115_103000", "session_id": "ses_abc123", "timestamp": "2024-01-15T10:30:00Z",
+        "phase": "EXECUTE", "task_id": "task_005",
+        "state": {"working_memory": {"current_task": "Implementing authentication", "decisions_made": ["Using JWT"]},
+            "file_states": {"src/auth.ts": {"checksum": "abc123", "last_modified": "2024-01-15T10:29:00Z", "size_bytes": 4500}}},
+        "previous_checkpoint": "ckpt_20240115_102500"
+    })
+}
+
+fn recovery() -> Value {
+    json!({"isRecovering": true, "lastErrorAt": "2026-03-01T11:59:58.000Z", "errorCount": 2, "lastError": "boom",
+           "cooldownUntil": "2026-03-01T12:00:03.000Z"})
+}
+
+/// An environment with a still clock and the five files beside the work tree.
+fn sources() -> TestEnv {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", crate::live::NOW);
+    let head = env.git(&["rev-parse", "HEAD"]);
+    for (name, document) in [
+        ("battle", battle(head.trim())),
+        ("attempt_history", history()),
+        ("checkpoints", lanes()),
+        ("session", session()),
+        ("recovery", recovery()),
+    ] {
+        env.write(&format!("../src/{name}.json"), document.to_string());
+    }
+    env
+}
+
+fn events(env: &TestEnv) -> String {
+    env.read(".ultraplan/state/events.jsonl")
+}
+
+// B13, A3, C1, S11, L1: every file comes back from its view with the same content; the same again changes nothing.
+#[test]
+fn every_source_file_comes_back_from_its_view() {
+    let env = sources();
+    let imported = env.json(0, &["import", "../src"]);
+    assert_eq!((&imported["changed"], imported["files"].as_array().unwrap().len()), (&true.into(), 5));
+    let head = env.git(&["rev-parse", "HEAD"]);
+    assert_eq!(env.state_json("recover/battles/002-auth-system/battle-7.json"), battle(head.trim()));
+    assert_eq!(env.state_json("attempt_history.json"), history());
+    assert_eq!(env.state_json("checkpoints.json"), lanes());
+    assert_eq!(env.state_json("active_checkpoint.json"), session());
+    assert_eq!(env.state_json("recovery.json"), recovery());
+
+    let before = events(&env);
+    let again = env.json(0, &["import", "../src"]);
+    assert_eq!(again["changed"], false);
+    assert_eq!(again["files"].as_array().unwrap().iter().filter(|file| file["changed"] == true).count(), 0);
+    assert_eq!(events(&env), before);
+    assert_eq!(env.json(0, &["sync"])["changed"], false);
+    env.json(0, &["doctor"]);
+}
+
+// B1, L1, L2, L4: what was imported holds: the battle's failure, the loop's count and cooldown.
+#[test]
+fn what_was_imported_holds() {
+    let env = sources();
+    env.json(0, &["import", "../src"]);
+    let status = env.json(0, &["status", "--run", "battle-7"]);
+    assert_eq!((&status["failure"]["type"], &status["failure"]["iteration"]), (&"feedback_failure".into(), &2.into()));
+    assert_eq!(
+        (&status["run"]["current_iteration"], &status["run"]["task_id"]),
+        (&2.into(), &"002-auth-system".into())
+    );
+    assert_eq!(status["iterations"][1]["attempts"].as_array().unwrap().len(), 2);
+    let retry = env.json(6, &["retry-status", "--check"]);
+    assert_eq!((&retry["error_count"], &retry["wait_ms"]), (&2.into(), &3000.into()));
+    assert_eq!(retry["cooldown_until"], "2026-03-01T12:00:03.000Z");
+    // The loop goes on counting where it stood.
+    env.json(0, &["attempt", "fail", "--message", "boom", "--exit-code", "1"]);
+    assert_eq!(env.state_json("recovery.json")["errorCount"], 3);
+    // The battle is taken up as any failed run, and its view goes on.
+    env.json(0, &["resume", "battle-7", "--strategy", "retry_same", "--", "true"]);
+    let view = env.state_json("recover/battles/002-auth-system/battle-7.json");
+    assert_eq!(view["iterations"][1]["status"], "completed");
+    assert_eq!(view["checkpoints"][0]["id"], "cp-1", "its checkpoints of then stay listed");
+}
+
+// B13: another system's checkpoint is a record; whether its commit is here is said, and nothing is made up.
+#[test]
+fn checkpoints_of_other_systems_are_listed_as_what_they_are() {
+    let env = sources();
+    let imported = env.json(0, &["import", "../src/battle.json"]);
+    let told = imported["files"][0]["checkpoints"].as_array().unwrap();
+    assert_eq!((told[0]["in_repository"].clone(), told[1]["in_repository"].clone()), (true.into(), false.into()));
+    let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
+    assert_eq!(list["checkpoints"], json!([]));
+    assert_eq!(list["imported"].as_array().unwrap().len(), 2);
+    for (id, word) in [("cp-1", "is in this repository"), ("cp-2", "is not in this repository")] {
+        let error = env.json(4, &["rollback", "--to", id]);
+        assert!(text(&error["error"]["message"]).contains(word), "{error}");
+    }
+    assert!(env.recover(&["checkpoint", "list", "--all-runs"]).stdout.contains("def5678"));
+}
+
+// A plan says what would be recorded, and nothing is; a file that has grown adds what is new.
+#[test]
+fn a_dry_run_plans_and_a_file_that_grew_adds_what_is_new() {
+    let env = sources();
+    let plan = env.json(0, &["--dry-run", "import", "../src/attempt_history.json"]);
+    assert_eq!((&plan["changed"], &plan["plan"]["files"][0]["attempts"]), (&false.into(), &2.into()));
+    assert!(!env.exists(".ultraplan/state/events.jsonl"));
+    env.json(0, &["import", "../src/attempt_history.json"]);
+    let mut grown = history();
+    let third = json!({"session": 2, "timestamp": "2026-01-25T10:00:00Z", "approach": "A third way", "success": true});
+    grown["subtasks"]["subtask-001"]["attempts"].as_array_mut().unwrap().push(third);
+    grown["subtasks"]["subtask-001"]["status"] = "completed".into();
+    env.write("../src/attempt_history.json", grown.to_string());
+    let added = env.json(0, &["import", "../src/attempt_history.json"]);
+    assert_eq!(added["files"][0]["attempts"], 1);
+    assert_eq!(env.state_json("attempt_history.json"), grown);
+    assert_eq!(env.json(0, &["attempt", "list"])["subtasks"], grown["subtasks"]);
+}
+
+// Our own views are no news.
+#[test]
+fn our_own_views_add_nothing() {
+    let env = TestEnv::repo();
+    env.json(
+        0,
+        &["checkpoint", "create", "--run", "R", "--lane", "L", "--stage", "before_lane_start", "--status", "ready"],
+    );
+    let before = events(&env);
+    let views = [".ultraplan/state/checkpoints.json", ".ultraplan/state/active_checkpoint.json"];
+    for view in views {
+        assert_eq!(env.json(0, &["import", view])["changed"], false, "{view}");
+    }
+    assert_eq!(events(&env), before);
+}
+
+// Rubbish is refused with its place, and nothing of anything is recorded.
+#[test]
+fn rubbish_is_refused_with_its_place() {
+    let env = sources();
+    let refused = |code: i32, content: &str, part: &str| {
+        env.write("../src/zzz.json", content);
+        let error = env.json(code, &["import", "../src"]);
+        let message = text(&error["error"]["message"]);
+        assert!(message.contains("zzz.json") && message.contains(part), "{message}");
+        assert!(!env.exists(".ultraplan/state/events.jsonl"), "{part}");
+    };
+    refused(12, "{\"subtasks\": {", "line 1 column");
+    refused(12, "", "line 1 column");
+    refused(2, "{}", "none of the files");
+    refused(2, "[1, 2]", "none of the files");
+    refused(12, r#"[{"run_id": "r", "stage": "somewhere"}]"#, "/0/stage");
+    refused(12, r#"{"errorCount": "many"}"#, "/errorCount");
+    refused(12, r#"{"id": "b", "iterations": [{"startedAt": "yesterday"}]}"#, "/iterations/0/startedAt");
+    refused(12, r#"{"subtasks": {"s": {"attempts": [{"success": 1}]}}}"#, "/subtasks/s/attempts/0/success");
+    let error = env.json(12, &["import", "../src/recovery.json", "--kind", "battle"]);
+    assert!(text(&error["error"]["message"]).contains("no 'id'"), "{error}");
+    env.json(2, &["import", "../src/nowhere.json"]);
+    env.json(2, &["import", "../src/recovery.json", "--kind", "nothing"]);
+}
+
+// Views are written again from the ledger, and it is told which; into a folder as the other systems have them.
+#[test]
+fn views_are_synced() {
+    let env = sources();
+    env.json(0, &["import", "../src"]);
+    env.json(0, &["checkpoint", "create", "--run", "own"]);
+    env.write(".ultraplan/state/recovery.json", "{");
+    std::fs::remove_file(env.work().join(".ultraplan/state/active_checkpoint.json")).unwrap();
+    let planned = env.json(0, &["--dry-run", "sync"]);
+    assert_eq!((&planned["changed"], planned["written"].as_array().unwrap().len()), (&false.into(), 2));
+    let synced = env.json(0, &["sync"]);
+    assert_eq!((&synced["changed"], &synced["written"]), (&true.into(), &planned["written"]));
+    assert_eq!(env.json(0, &["sync"])["changed"], false);
+
+    let to = env.json(0, &["sync", "--to", "../out"]);
+    assert_eq!(to["changed"], true);
+    let read = |path: &str| serde_json::from_str::<Value>(&env.read(&format!("../out/{path}"))).unwrap();
+    assert_eq!(read("checkpoints/session_ses_abc123/ckpt_20240115_103000.json"), session());
+    assert_eq!(read("attempt_history.json"), history());
+    let head = env.git(&["rev-parse", "HEAD"]);
+    assert_eq!(read("battles/002-auth-system/battle-7.json"), battle(head.trim()));
+    assert_eq!(env.json(0, &["sync", "--to", "../out"])["changed"], false);
+    // All of it comes in again elsewhere.
+    let other = TestEnv::repo();
+    let out = env.root().join("out");
+    other.json(0, &["import", &out.to_string_lossy()]);
+    assert_eq!(other.state_json("attempt_history.json"), history());
+}
+
+// S2, S11: a session's checkpoint with the state of every file and the working memory.
+#[test]
+fn a_checkpoint_is_exported_in_the_sessions_format() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/state/plan.json", "{\"step\": 3}");
+    let first = checkpoint(&env);
+    env.write("b.txt", "two\n");
+    let id = checkpoint(&env);
+    let active = env.state_json("active_checkpoint.json");
+    let keys: Vec<&str> = active.as_object().unwrap().keys().map(String::as_str).collect();
+    let fields = ["checkpoint_id", "session_id", "timestamp", "phase", "task_id", "state", "previous_checkpoint"];
+    assert_eq!(keys, fields);
+    assert_eq!((&active["checkpoint_id"], &active["previous_checkpoint"]), (&id.clone().into(), &first.into()));
+
+    let exported = env.json(0, &["checkpoint", "export", &id, "--format", "seed-json"]);
+    let path = text(&exported["path"]);
+    assert!(path.contains("/session_") && path.ends_with(&format!("{id}.json")), "{path}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let keys: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, fields);
+    let file = &document["state"]["file_states"]["b.txt"];
+    assert_eq!(file["checksum"], env.git(&["hash-object", "b.txt"]).trim());
+    assert_eq!(file["size_bytes"], 4);
+    assert_eq!(document["state"]["working_memory"]["plan.json"]["step"], 3);
+    let out = env.recover(&["checkpoint", "export", &id, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["checkpoint_id"], id);
+    // It is no other system's when it comes back.
+    assert_eq!(env.json(0, &["import", &path])["changed"], false);
+}
+
+// A folder of our own views, of runs of our own, is no news either.
+#[test]
+fn views_of_our_own_runs_add_nothing() {
+    let env = TestEnv::repo();
+    env.recover(&["run", "--run", "own", "--task", "t", "--no-wait", "--", "false"]);
+    env.json(0, &["sync", "--to", "../views"]);
+    let before = events(&env);
+    assert_eq!(env.json(0, &["import", "../views"])["changed"], false);
+    assert_eq!(events(&env), before);
+}

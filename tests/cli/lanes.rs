@@ -1,0 +1,376 @@
+//! The lane contract through the program (C1–C9): stages, hints, resume, rollback, retries, failures, lost work trees.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::env::{Ran, TestEnv};
+use crate::seen::text;
+
+const LANE: [&str; 6] = ["--run", "P1-X", "--phase", "P1", "--lane", "SL-1"];
+
+/// A lane in a work tree of its own: before in the main one, after in the lane's. `env.set` has no say in hints, so
+/// `recover` is on the path.
+struct Lane {
+    env: TestEnv,
+    place: PathBuf,
+}
+
+impl Lane {
+    fn begun() -> Self {
+        let mut env = TestEnv::repo();
+        let folder = PathBuf::from(env!("CARGO_BIN_EXE_recover")).parent().expect("a folder").to_owned();
+        let path = std::env::var("PATH").unwrap_or_default();
+        env.set("PATH", &format!("{}:{path}", folder.display()));
+        let place = env.root().join("lane 1");
+        let lane = Self { env, place };
+        lane.stage(lane.env.work(), "before_lane_start", "ready", &["--base-branch", "main"]);
+        lane.env.git(&["worktree", "add", "-q", "-b", "lane-1", "../lane 1"]);
+        lane.stage(&lane.place.clone(), "after_lane_start", "complete", &[]);
+        lane
+    }
+
+    fn stage(&self, place: &Path, stage: &str, status: &str, more: &[&str]) -> Value {
+        let create = ["checkpoint", "create", "--stage", stage, "--status", status];
+        self.at(place, 0, &[&create[..], more].concat())
+    }
+
+    /// Runs a command of the lane in a folder.
+    fn at(&self, place: &Path, code: i32, args: &[&str]) -> Value {
+        let mut all = vec!["--json", "-C", place.to_str().expect("UTF-8")];
+        let at = args.iter().position(|arg| *arg == "--").unwrap_or(args.len());
+        all.extend(&args[..at]);
+        all.extend(LANE);
+        all.extend(&args[at..]);
+        self.env.recover(&all).expect(code).json()
+    }
+
+    fn here(&self, code: i32, args: &[&str]) -> Value {
+        self.at(&self.place.clone(), code, args)
+    }
+
+    /// Pastes a command into a shell in another folder.
+    fn paste(&self, hint: &Value) -> Ran {
+        self.env.sh(&format!("cd / && {}", text(hint)))
+    }
+
+    fn records(&self) -> Vec<Value> {
+        self.env.state_json("checkpoints.json").as_array().expect("a JSON array").clone()
+    }
+
+    fn record(&self, stage: &str) -> Value {
+        let all = self.records();
+        let found: Vec<_> = all.iter().filter(|record| record["stage"] == stage).collect();
+        assert_eq!(found.len(), 1, "{stage}: {all:?}");
+        found[0].clone()
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.place.join(name), content).expect("written");
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.place.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let place = self.place.to_string_lossy().into_owned();
+        self.env.git(&[&["-C", &place], args].concat())
+    }
+}
+
+// C3, C6, C7: the hints of every record work as they stand, from any folder; --resume says where the lane stands.
+#[test]
+fn hints_work_as_they_stand() {
+    let lane = Lane::begun();
+    lane.write("work.txt", "done\n");
+    lane.stage(
+        &lane.place.clone(),
+        "after_lane_tests",
+        "complete",
+        &["--test-command", "make test", "--exit-code", "0"],
+    );
+    for record in lane.records() {
+        assert_eq!(record["worktree_path"], lane.place.to_str().unwrap(), "{record}");
+        let told = lane.paste(&record["resume_hint"]).expect(0).stdout;
+        for part in ["after_lane_tests (complete)", "checkpoints.json", "--resume", "stage:before_lane_start"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+    lane.write("work.txt", "broken\n");
+    let told = lane.paste(&lane.record("after_lane_tests")["rollback_hint"]).expect(0).stdout;
+    assert!(told.contains("before_lane_start (ready)"), "{told}");
+    assert!(!lane.place.join("work.txt").exists());
+    assert_eq!(lane.record("after_lane_tests")["status"], "rolled_back");
+}
+
+// C4, S15: --resume rehydrates from the latest record, lists the steps that are done, and looks at what it depends on.
+#[test]
+fn resume_lists_what_is_done_and_revalidates() {
+    let lane = Lane::begun();
+    lane.here(0, &["step", "build", "--", "sh", "-c", "echo built > built.txt"]);
+    lane.here(7, &["step", "test", "--stage", "after_lane_tests", "--", "sh", "-c", "exit 7"]);
+    let resumed = lane.here(0, &["--resume"]);
+    assert_eq!((&resumed["changed"], &resumed["current_stage"]), (&false.into(), &"after_lane_tests".into()));
+    assert_eq!(
+        (&resumed["stage_status"], &resumed["skipped_steps"]),
+        (&"failed".into(), &serde_json::json!(["build"]))
+    );
+    let checks = resumed["validation"].as_array().unwrap();
+    for check in ["worktree", "base_branch", "branch", "checkpoint", "step"] {
+        assert!(checks.iter().any(|one| one["check"] == check && one["ok"] == true), "{check}: {resumed}");
+    }
+    // What is left can be pasted: the step runs again, and the done one does not.
+    let next = &resumed["next_actions"][0];
+    assert!(text(next).contains(" step test "), "{resumed}");
+    assert_eq!(lane.paste(next).code, 7);
+    assert_eq!(lane.here(0, &["step", "build", "--", "false"])["executed"], false);
+    for hint in ["resume_hint", "checkpoint_path", "rollback_hint"] {
+        assert!(resumed[hint].is_string(), "{hint}: {resumed}");
+    }
+    // What is not there any more is said.
+    lane.git(&["branch", "-m", "main", "trunk"]);
+    lane.git(&["switch", "-q", "-c", "elsewhere"]);
+    let resumed = lane.here(0, &["--resume"]);
+    let failed: Vec<_> = resumed["validation"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["ok"] == false)
+        .map(|one| &one["check"])
+        .collect();
+    assert_eq!(failed, ["base_branch", "branch"], "{resumed}");
+}
+
+// C5: without a target to the safest prior stage; what was gone back past is marked, and an undo takes that back too.
+#[test]
+fn rollback_goes_to_the_safest_prior_stage() {
+    let lane = Lane::begun();
+    lane.write("work.txt", "bad\n");
+    lane.stage(&lane.place.clone(), "after_lane_tests", "failed", &["--test-command", "make test", "--exit-code", "2"]);
+    let back = lane.here(0, &["--rollback"]);
+    assert_eq!((&back["changed"], &back["current_stage"]), (&true.into(), &"after_lane_start".into()));
+    assert!(text(&back["rollback_hint"]).contains("stage:before_lane_start"), "{back}");
+    assert!(!lane.place.join("work.txt").exists());
+    let status = |stage: &str| text(&lane.record(stage)["status"]);
+    assert_eq!((status("after_lane_tests"), status("after_lane_start")), ("rolled_back".into(), "complete".into()));
+    lane.here(0, &["undo"]);
+    assert_eq!((status("after_lane_tests"), lane.read("work.txt")), ("failed".into(), "bad\n".into()));
+    // A record of a stage that is reached again replaces the one that was rolled back.
+    lane.here(0, &["--rollback"]);
+    lane.stage(&lane.place.clone(), "after_lane_tests", "complete", &[]);
+    assert_eq!(status("after_lane_tests"), "complete");
+    // Marked as well where no file differs.
+    lane.here(0, &["--rollback"]);
+    assert_eq!(
+        (status("after_lane_tests"), lane.here(0, &["--resume"])["current_stage"].clone()),
+        ("rolled_back".into(), "after_lane_start".into())
+    );
+    // A run that is no lane has to say where to.
+    lane.env.json(0, &["checkpoint", "create", "--run", "plain"]);
+    lane.env.json(2, &["--rollback", "--run", "plain"]);
+}
+
+// C5: commits that the lane's steps made go off its branch, and stay reachable; a step whose stage was taken back runs
+// again.
+#[test]
+fn the_lanes_branch_goes_back_too() {
+    let lane = Lane::begun();
+    let base = lane.git(&["rev-parse", "HEAD"]);
+    let work = "echo w > w.txt; git add w.txt; git commit -qm work; echo x >> ../ran";
+    lane.here(0, &["step", "work", "--stage", "after_lane_tests", "--", "sh", "-c", work]);
+    let made = lane.git(&["rev-parse", "HEAD"]);
+    assert_ne!(made, base);
+    assert_eq!(lane.record("after_lane_tests")["commit_shas"], serde_json::json!([made.trim()]));
+    lane.here(0, &["--rollback", "--to", "stage:before_lane_start"]);
+    assert_eq!((lane.git(&["rev-parse", "HEAD"]), lane.git(&["branch", "--show-current"])), (base, "lane-1\n".into()));
+    assert!(!lane.place.join("w.txt").exists());
+    lane.git(&["cat-file", "-e", made.trim()]);
+    let again = lane.here(0, &["step", "work", "--stage", "after_lane_tests", "--", "sh", "-c", work]);
+    assert_eq!((&again["executed"], lane.read("w.txt")), (&true.into(), "w\n".into()));
+    assert_eq!(lane.here(0, &["step", "work", "--", "false"])["executed"], false);
+    assert_eq!(lane.env.read("../ran").lines().count(), 2);
+}
+
+// C4, C5: what a lane's steps did in the work tree is gone after a rollback, so they run again, stage or none; one in
+// another work tree, which stays, is skipped, and its stage is reached again.
+#[test]
+fn steps_that_a_lane_goes_back_past_run_again() {
+    let lane = Lane::begun();
+    let main = lane.env.work().to_owned();
+    let made = ["step", "made", "--stage", "after_lane_start", "--", "true"];
+    lane.at(&main, 0, &made);
+    lane.here(0, &["step", "work", "--", "sh", "-c", "echo w > w.txt"]);
+    lane.stage(&lane.place.clone(), "after_lane_tests", "complete", &[]);
+    let back = lane.here(0, &["--rollback", "--to", "stage:before_lane_start"]);
+    assert!(text(&back["next_actions"][0]).contains(" step work "), "{back}");
+    assert_eq!(lane.record("after_lane_start")["status"], "rolled_back");
+    assert_eq!(lane.at(&main, 0, &made)["executed"], false);
+    assert_eq!(lane.record("after_lane_start")["status"], "complete");
+    assert_eq!(lane.here(0, &["step", "work", "--", "sh", "-c", "echo w > w.txt"])["executed"], true);
+    assert_eq!(lane.read("w.txt"), "w\n");
+    assert_eq!(lane.here(0, &["step", "work", "--", "false"])["executed"], false);
+}
+
+// C8: a record for each failed attempt with the error and the last five entries of the log, handed to the runner.
+#[test]
+fn retries_leave_records_with_their_context() {
+    let lane = Lane::begun();
+    let agent = "for i in 1 2 3 4 5 6 7; do echo line $i of $RECOVER_ATTEMPT; done; \
+        cp \"$RECOVER_FAILURE_CONTEXT\" ../context-$RECOVER_ATTEMPT 2>/dev/null; \
+        cp \"$STATE/checkpoints.json\" ../records-$RECOVER_ATTEMPT; exit 3";
+    let state = lane.env.work().join(".ultraplan/state");
+    let agent = agent.replace("$STATE", &state.to_string_lossy());
+    lane.env.write(
+        ".ultraplan/recover.toml",
+        "[cooldown]\ncooldown_ms = 1\n[retry]\nbase_delay = '1ms'\nmax_delay = '1ms'\n",
+    );
+    let run = lane.here(8, &["run", "--retries", "2", "--", "sh", "-c", &agent]);
+    assert_eq!(run["current_stage"], "retry_attempt", "{run}");
+    let read = |name: &str| serde_json::from_str::<Value>(&lane.env.read(&format!("../{name}"))).unwrap();
+    let second = read("records-2");
+    let retry = second.as_array().unwrap().iter().find(|one| one["stage"] == "retry_attempt").unwrap().clone();
+    assert_eq!(
+        (&retry["status"], &retry["retry_attempt"], &retry["max_retries"]),
+        (&"retrying".into(), &1.into(), &2.into())
+    );
+    let context: Vec<String> = retry["failure_context"].as_array().unwrap().iter().map(text).collect();
+    assert!(context[0].starts_with("Attempt 1: "), "{context:?}");
+    assert_eq!(context[1..], ["line 3 of 1", "line 4 of 1", "line 5 of 1", "line 6 of 1", "line 7 of 1"]);
+    assert!(!lane.env.root().join("context-1").exists(), "nothing to learn at a first attempt");
+    assert_eq!(read("context-2")["failure_context"], retry["failure_context"]);
+    // C9: exhausted.
+    let last = lane.record("retry_attempt");
+    assert_eq!(
+        (&last["status"], &last["retry_attempt"], &last["max_retries"]),
+        (&"failed".into(), &2.into(), &2.into())
+    );
+    let all: Vec<String> = last["failure_context"].as_array().unwrap().iter().map(text).collect();
+    assert_eq!(all.iter().filter(|entry| entry.starts_with("Attempt ")).count(), 3, "{all:?}");
+    assert_eq!(all.len(), 18);
+    for hint in ["resume_hint", "rollback_hint"] {
+        assert!(last[hint].is_string());
+    }
+    lane.paste(&last["rollback_hint"]).expect(0);
+}
+
+// C9: a network failure: failed, with the last command; the way on and the way back work.
+#[test]
+fn a_network_failure_leaves_the_last_command() {
+    let lane = Lane::begun();
+    let fail = "echo half > half.txt; echo 'curl: (6) Could not resolve host: api.example.com' >&2; exit 6";
+    let run = ["run", "--attempts", "1", "--", "sh", "-c", fail];
+    run_fails(&lane, &run);
+    let failed = lane.here(0, &["status"]);
+    assert_eq!(failed["failure"]["cause"], "NETWORK_ERROR", "{failed}");
+    let record = lane.record("retry_attempt");
+    assert_eq!(record["status"], "failed");
+    assert!(text(&record["notes"]).contains("Could not resolve"), "{record}");
+    let told = lane.paste(&record["resume_hint"]);
+    assert!(told.stdout.contains("retry_attempt (failed)"), "{}", told.stdout);
+    lane.paste(&record["rollback_hint"]).expect(0);
+    assert!(!lane.place.join("half.txt").exists());
+    assert_eq!(lane.record("retry_attempt")["status"], "rolled_back");
+}
+
+/// Runs a run that ends badly.
+fn run_fails(lane: &Lane, args: &[&str]) {
+    let place = lane.place.to_string_lossy().into_owned();
+    let at = args.iter().position(|arg| *arg == "--").unwrap_or(args.len());
+    let all = [&["--json", "-C", &place], &args[..at], &LANE[..], &args[at..]].concat();
+    let ran = lane.env.recover(&all);
+    assert!(matches!(ran.code, 5 | 7 | 8), "{}: {}{}", ran.code, ran.stdout, ran.stderr);
+}
+
+// C9: failed tests are recorded at their stage with command and exit code, by a step and by a supervised run.
+#[test]
+fn failed_tests_are_recorded_at_their_stage() {
+    let lane = Lane::begun();
+    let failed = lane.here(5, &["step", "test", "--stage", "after_lane_tests", "--", "sh", "-c", "exit 5"]);
+    assert_eq!((&failed["current_stage"], &failed["stage_status"]), (&"after_lane_tests".into(), &"failed".into()));
+    let record = lane.record("after_lane_tests");
+    assert_eq!((&record["status"], &record["exit_code"]), (&"failed".into(), &5.into()));
+    assert!(text(&record["test_command"]).contains("exit 5"), "{record}");
+    let place = lane.place.to_string_lossy().into_owned();
+    let step = [&["-C", &place, "step", "test", "--stage", "after_lane_tests"], &LANE[..], &["--", "false"]].concat();
+    let told = lane.env.recover(&step).expect(1).stderr;
+    for part in ["after_lane_tests (failed)", "step test", "Resume:", "stage:before_lane_start"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // The same by a run, and again with retries: the stage's record and the retry's stand beside each other.
+    let run = ["run", "--attempts", "1", "--feedback", "test=echo no; exit 9", "--", "true"];
+    run_fails(&lane, &run);
+    let record = lane.record("after_lane_tests");
+    assert_eq!((&record["status"], &record["exit_code"]), (&"failed".into(), &9.into()));
+    assert_eq!(record["test_command"], "echo no; exit 9");
+    assert_eq!(lane.record("retry_attempt")["status"], "failed");
+}
+
+// C9: a pull request that cannot be made: its target and HEAD are recorded; once it can, only that is done.
+#[test]
+fn a_pull_request_that_fails_leaves_target_and_head() {
+    let lane = Lane::begun();
+    lane.here(0, &["step", "work", "--", "sh", "-c", "echo w > w; git add w; git commit -qm w"]);
+    let pr = ["step", "pr", "--stage", "pre_pr", "--", "sh", "-c", "echo tried >> ../tried; test -e ../allowed"];
+    lane.here(1, &pr);
+    let record = lane.record("pre_pr");
+    assert_eq!((&record["status"], &record["target_branch"]), (&"failed".into(), &"main".into()));
+    assert_eq!(record["head_sha"], lane.git(&["rev-parse", "HEAD"]).trim());
+    assert_eq!(record["commit_shas"].as_array().unwrap().len(), 1);
+    assert!(text(&record["notes"]).contains("test -e"), "{record}");
+    lane.env.write("../allowed", "");
+    let next = lane.here(0, &["--resume"])["next_actions"][0].clone();
+    lane.paste(&next).expect(0);
+    assert_eq!(lane.record("pre_pr")["status"], "complete");
+    assert_eq!(lane.env.read("../tried").lines().count(), 2);
+    assert_eq!(lane.here(0, &pr)["executed"], false);
+}
+
+// A lane whose work tree is gone is made again from its branch and its latest checkpoint: by --resume, by --rollback, and
+// the hints say how.
+#[test]
+fn a_lane_whose_work_tree_is_gone_is_salvaged() {
+    let lane = Lane::begun();
+    lane.here(0, &["step", "work", "--", "sh", "-c", "echo c > c.txt; git add c.txt; git commit -qm c"]);
+    lane.write("draft.txt", "not committed\n");
+    lane.stage(&lane.place.clone(), "after_lane_tests", "failed", &[]);
+    let hint = lane.record("after_lane_tests")["resume_hint"].clone();
+    std::fs::remove_dir_all(&lane.place).unwrap();
+    let refused = lane.at(lane.env.work(), 4, &["--resume"]);
+    assert_eq!(refused["error"]["hint"], hint, "{refused}");
+    let told = lane.paste(&hint).expect(0);
+    assert!(told.stderr.contains("was gone") && told.stdout.contains("after_lane_tests (failed)"), "{told:?}");
+    assert_eq!((lane.read("draft.txt"), lane.read("c.txt")), ("not committed\n".into(), "c\n".into()));
+    assert_eq!(lane.git(&["status", "--porcelain"]), "?? draft.txt\n");
+    assert_eq!(lane.git(&["branch", "--show-current"]), "lane-1\n");
+
+    // Its branch gone as well: the commits are still held by the checkpoint.
+    std::fs::remove_dir_all(&lane.place).unwrap();
+    lane.env.git(&["worktree", "prune"]);
+    lane.env.git(&["branch", "-D", "-q", "lane-1"]);
+    let back = lane.here(0, &["--rollback"]);
+    assert_eq!(back["current_stage"], "after_lane_start", "{back}");
+    assert!(!lane.place.join("draft.txt").exists());
+    lane.here(0, &["undo"]);
+    assert_eq!((lane.read("draft.txt"), lane.read("c.txt")), ("not committed\n".into(), "c\n".into()));
+
+    // A folder that nobody had is a mistake.
+    lane.env.json(2, &["-C", "/nowhere/at/all", "--resume"]);
+    // A plan makes nothing.
+    std::fs::remove_dir_all(&lane.place).unwrap();
+    lane.here(4, &["--dry-run", "--resume"]);
+    assert!(!lane.place.exists());
+}
+
+// C5: what passed in an earlier iteration is not given up for a later one that failed.
+#[test]
+fn the_safest_stage_is_the_latest_that_did_not_fail() {
+    let lane = Lane::begun();
+    let agent = "echo $RECOVER_ITERATION >> work.txt";
+    let run = ["run", "--iterations", "2", "--attempts", "1", "--feedback", "test=test $(wc -l < work.txt) = 1"];
+    run_fails(&lane, &[&run[..], &["--", "sh", "-c", agent]].concat());
+    assert_eq!(lane.read("work.txt"), "1\n2\n");
+    let back = lane.here(0, &["--rollback"]);
+    assert_eq!((lane.read("work.txt"), &back["current_stage"]), ("1\n".into(), &"after_lane_tests".into()), "{back}");
+    assert_eq!(back["stage_status"], "complete");
+}
