@@ -65,6 +65,7 @@ complete -c recover -n "__fish_recover_needs_command" -f -a "config" -d 'Show th
 complete -c recover -n "__fish_recover_needs_command" -f -a "doctor" -d 'Find problems of the state directory and of cut-off operations, and mend them'
 complete -c recover -n "__fish_recover_needs_command" -f -a "hook" -d 'Let an agent, or git, take checkpoints by itself: before edits, risky commands and calls to the outside, and at its end'
 complete -c recover -n "__fish_recover_needs_command" -f -a "completions" -d 'Print a shell\'s completion script'
+complete -c recover -n "__fish_recover_needs_command" -f -a "schema" -d 'Print the JSON Schema of what a command answers with --json; without a command that of any answer'
 complete -c recover -n "__fish_recover_needs_command" -f -a "man" -d 'Write the man pages'
 complete -c recover -n "__fish_recover_using_subcommand run" -l iterations -d 'How many iterations to make [default: 1; with --until as many as it takes]' -r
 complete -c recover -n "__fish_recover_using_subcommand run" -l until -d 'Stop when this shell command passes' -r
@@ -1069,6 +1070,23 @@ complete -c recover -n "__fish_recover_using_subcommand completions" -l dry-run 
 complete -c recover -n "__fish_recover_using_subcommand completions" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand completions" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c recover -n "__fish_recover_using_subcommand schema" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand schema" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
+complete -c recover -n "__fish_recover_using_subcommand schema" -l phase -d 'The run\'s phase' -r
+complete -c recover -n "__fish_recover_using_subcommand schema" -l lane -d 'The run\'s lane' -r
+complete -c recover -n "__fish_recover_using_subcommand schema" -l task -d 'The task that the run works on' -r
+complete -c recover -n "__fish_recover_using_subcommand schema" -l color -d 'When to use colour (also `NO_COLOR`)' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c recover -n "__fish_recover_using_subcommand schema" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
+complete -c recover -n "__fish_recover_using_subcommand schema" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
+complete -c recover -n "__fish_recover_using_subcommand schema" -l json -d 'Print one JSON document on stdout and nothing else there'
+complete -c recover -n "__fish_recover_using_subcommand schema" -s y -l yes -d 'Answer yes to every question'
+complete -c recover -n "__fish_recover_using_subcommand schema" -l no-input -d 'Never ask; what would need an answer is refused (13)'
+complete -c recover -n "__fish_recover_using_subcommand schema" -l dry-run -d 'Show what would be done and change nothing'
+complete -c recover -n "__fish_recover_using_subcommand schema" -s q -l quiet -d 'Only errors on stderr'
+complete -c recover -n "__fish_recover_using_subcommand schema" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
+complete -c recover -n "__fish_recover_using_subcommand schema" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c recover -n "__fish_recover_using_subcommand man" -s C -d 'Act as if started in DIR' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand man" -l run -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here' -r
 complete -c recover -n "__fish_recover_using_subcommand man" -l phase -d 'The run\'s phase' -r

@@ -65,6 +65,7 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('doctor', 'doctor', [CompletionResultType]::ParameterValue, 'Find problems of the state directory and of cut-off operations, and mend them')
             [CompletionResult]::new('hook', 'hook', [CompletionResultType]::ParameterValue, 'Let an agent, or git, take checkpoints by itself: before edits, risky commands and calls to the outside, and at its end')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print a shell''s completion script')
+            [CompletionResult]::new('schema', 'schema', [CompletionResultType]::ParameterValue, 'Print the JSON Schema of what a command answers with --json; without a command that of any answer')
             [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the man pages')
             break
         }
@@ -1203,6 +1204,28 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             break
         }
         'recover;completions' {
+            [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
+            [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
+            [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')
+            [CompletionResult]::new('--lane', '--lane', [CompletionResultType]::ParameterName, 'The run''s lane')
+            [CompletionResult]::new('--task', '--task', [CompletionResultType]::ParameterName, 'The task that the run works on')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour (also `NO_COLOR`)')
+            [CompletionResult]::new('--state-dir', '--state-dir', [CompletionResultType]::ParameterName, 'The state directory; default `.ultraplan/state` of the project root')
+            [CompletionResult]::new('--lock-timeout', '--lock-timeout', [CompletionResultType]::ParameterName, 'How long to wait for another process''s lock before giving up with exit 11')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON document on stdout and nothing else there')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Answer yes to every question')
+            [CompletionResult]::new('--no-input', '--no-input', [CompletionResultType]::ParameterName, 'Never ask; what would need an answer is refused (13)')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Show what would be done and change nothing')
+            [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Only errors on stderr')
+            [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'More detail on stderr; repeat for more (also RECOVER_LOG)')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'recover;schema' {
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Act as if started in DIR')
             [CompletionResult]::new('--run', '--run', [CompletionResultType]::ParameterName, 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here')
             [CompletionResult]::new('--phase', '--phase', [CompletionResultType]::ParameterName, 'The run''s phase')

@@ -7,6 +7,7 @@ mod generate;
 mod hints;
 mod render;
 mod resume_screen;
+pub mod schema;
 mod ui;
 mod usage;
 

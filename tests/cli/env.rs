@@ -8,6 +8,9 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "valid.rs"]
+mod valid;
+
 /// A home folder and a work tree, removed when dropped.
 pub struct TestEnv {
     folder: TempDir,
@@ -47,6 +50,9 @@ impl Ran {
             .unwrap_or_else(|error| panic!("{error}\nstdout:\n{}\nstderr:\n{}", self.stdout, self.stderr));
         assert_eq!(document["schema_version"], 1, "{document}");
         assert!(document["command"].is_string(), "{document}");
+        // What `recover schema` says of it is true.
+        let wrong = valid::problems(&document);
+        assert!(wrong.is_empty(), "not by the schema: {wrong:#?}\n{document:#}");
         document
     }
 }

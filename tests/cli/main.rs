@@ -37,6 +37,7 @@ mod resume;
 mod retry;
 mod rollback;
 mod run;
+mod schema;
 mod screen;
 mod seen;
 mod signals;

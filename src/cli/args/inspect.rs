@@ -134,6 +134,14 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
+/// Print the JSON Schema of what a command answers with --json; without a command that of any answer.
+#[derive(Args, Debug, Default)]
+pub struct SchemaArgs {
+    /// The command (checkpoint create)
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
 /// Write the man pages, one a command, into a folder.
 #[derive(Args, Debug)]
 pub struct ManArgs {

@@ -30,7 +30,7 @@ pub use exchange::{ImportArgs, KindArg, SyncArgs};
 pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs};
 pub use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
-    RetryStatusArgs, StatusArgs,
+    RetryStatusArgs, SchemaArgs, StatusArgs,
 };
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
@@ -182,6 +182,7 @@ pub enum Command {
     Hook(HookArgs),
     /// Print a shell's completion script
     Completions(CompletionsArgs),
+    Schema(SchemaArgs),
     /// Write the man pages
     #[command(hide = true)]
     Man(ManArgs),

@@ -162,7 +162,10 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
             let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
             trouble(&format!("{error}{hint}"));
             if ui.json {
-                let body = json!({"error": {"code": super::super::exit::code(error.kind), "message": error.message}});
+                let body = json!({
+                    "changed": false,
+                    "trouble": {"code": super::super::exit::code(error.kind), "message": error.message},
+                });
                 ui.answer("hook run", &Reply::new(body, ""));
             }
         }

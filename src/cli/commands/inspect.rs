@@ -1,4 +1,4 @@
-//! Commands that look: `retry-status`, `init`, `config`, `doctor`, `completions`.
+//! Commands that look: `retry-status`, `init`, `config`, `doctor`, `completions`, `schema`.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,13 @@ use crate::engine::doctor::{NEWER_LEDGER, doctor as examine};
 use crate::engine::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result, retry};
 
-use super::super::args::{CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, Wait};
+use super::super::args::{
+    CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs, Wait,
+};
 use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
+use super::super::schema;
 use super::super::ui::{Reply, escape};
 
 /// `recover retry-status`.
@@ -119,6 +122,21 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 pub fn completions(args: &CompletionsArgs) -> Reply {
     let script = String::from_utf8_lossy(&generate::completions(args.shell)).into_owned();
     Reply::new(json!({"script": script}), script)
+}
+
+/// `recover schema`.
+pub fn schema(args: &SchemaArgs) -> Result<Reply> {
+    let command = args.command.join(" ");
+    let made = if command.is_empty() { Some(schema::all()) } else { schema::of(&command) };
+    let Some(made) = made else {
+        let first = args.command.first().map_or("", String::as_str);
+        let alike: Vec<&str> = schema::commands().filter(|name| name.split(' ').next() == Some(first)).collect();
+        let known = if alike.is_empty() { schema::commands().collect() } else { alike };
+        return Err(Error::new(ErrorKind::Usage, format!("'{command}' answers with no document of its own"))
+            .hint(format!("one of: {}", known.join(", "))));
+    };
+    let text = serde_json::to_string_pretty(&made).map_err(|error| Error::failed("cannot write the schema", error))?;
+    Ok(Reply::new(json!({"schema": made}), text + "\n"))
 }
 
 /// `recover man`.

@@ -74,6 +74,7 @@ pub fn name(command: &Command) -> &'static str {
             HookCommand::Run(_) => "hook run",
         },
         Command::Completions(_) => "completions",
+        Command::Schema(_) => "schema",
         Command::Man(_) => "man",
     }
 }
@@ -105,6 +106,7 @@ pub fn supervises(command: &Command) -> bool {
 pub fn without_context(command: &Command) -> Option<Result<Reply>> {
     match command {
         Command::Completions(args) => Some(Ok(inspect::completions(args))),
+        Command::Schema(args) => Some(inspect::schema(args)),
         Command::Man(args) => Some(inspect::man(args)),
         _ => None,
     }
@@ -134,6 +136,7 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
         Command::Doctor(args) => inspect::doctor(context, args),
         Command::Hook(args) => hook::execute(context, args),
         Command::Completions(args) => Ok(inspect::completions(args)),
+        Command::Schema(args) => inspect::schema(args),
         Command::Man(args) => inspect::man(args),
     }
 }

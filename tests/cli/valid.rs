@@ -1,0 +1,112 @@
+//! Holds documents against their schema: a validator for what `recover schema` uses, and no more. It is stricter than the
+//! schema in one way: what the schema does not know is an error, so that nothing is forgotten in it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+/// Says what is wrong with a document, by the schema of the command that it names.
+pub fn problems(document: &Value) -> Vec<String> {
+    static SCHEMAS: Mutex<BTreeMap<String, Value>> = Mutex::new(BTreeMap::new());
+    let Some(command) = document["command"].as_str() else { return vec!["it names no command".to_owned()] };
+    let mut schemas = SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !schemas.contains_key(command) {
+        // A mistyped command has no schema of its own; its error is one like any other.
+        let schema = recover::cli::schema::of(command).unwrap_or_else(recover::cli::schema::all);
+        schemas.insert(command.to_owned(), schema);
+    }
+    let schema = &schemas[command];
+    // The last one is the error.
+    let mut any = schema["anyOf"].as_array().cloned().unwrap_or_default();
+    let error = any.pop().unwrap_or_default();
+    let which = if document.get("error").is_some() { error } else { serde_json::json!({"anyOf": any}) };
+    let mut found = Vec::new();
+    check(schema, &which, document, "", &mut found);
+    found
+}
+
+fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
+    if let Some(path) = schema["$ref"].as_str() {
+        let name = path.trim_start_matches("#/$defs/");
+        return match root["$defs"].get(name) {
+            Some(definition) => check(root, definition, value, at, found),
+            None => found.push(format!("{at}: {name} is not defined")),
+        };
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        let tries = any.iter().map(|one| {
+            let mut problems = Vec::new();
+            check(root, one, value, at, &mut problems);
+            problems
+        });
+        // What comes closest says most.
+        let best = tries.min_by_key(Vec::len).unwrap_or_default();
+        return found.extend(best);
+    }
+    if let Some(wanted) = schema.get("const").filter(|wanted| *wanted != value) {
+        found.push(format!("{at}: {value} is not {wanted}"));
+    }
+    if let Some(words) = schema["enum"].as_array().filter(|words| !words.contains(value)) {
+        found.push(format!("{at}: {value} is none of {words:?}"));
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if !types.is_empty() && !types.iter().any(|name| is_of(value, name)) {
+        return found.push(format!("{at}: {value} is no {}", types.join(" or ")));
+    }
+    if schema["format"] == "date-time" && value.as_str().is_some_and(|text| !is_time(text)) {
+        found.push(format!("{at}: {value} is no time"));
+    }
+    if let (Some(items), Value::Array(list)) = (schema.get("items"), value) {
+        for (number, item) in list.iter().enumerate() {
+            check(root, items, item, &format!("{at}/{number}"), found);
+        }
+    }
+    if let (Some(properties), Value::Object(object)) = (schema["properties"].as_object(), value) {
+        of_object(root, schema, properties, object, at, found);
+    }
+}
+
+fn of_object(
+    root: &Value,
+    schema: &Value,
+    properties: &Map<String, Value>,
+    object: &Map<String, Value>,
+    at: &str,
+    found: &mut Vec<String>,
+) {
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !object.contains_key(name) {
+            found.push(format!("{at}/{name} is missing"));
+        }
+    }
+    for (name, value) in object {
+        match properties.get(name).or(schema.get("additionalProperties")) {
+            Some(schema) => check(root, schema, value, &format!("{at}/{name}"), found),
+            None => found.push(format!("{at}/{name} is not in the schema: {value}")),
+        }
+    }
+}
+
+fn is_of(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}
+
+/// RFC 3339 in UTC, with milliseconds.
+fn is_time(text: &str) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    shape == "0000-00-00T00:00:00.000Z"
+}
