@@ -223,6 +223,28 @@ fn below_a_supervised_run_the_run_is_that_one() {
     assert_eq!(before["checkpoint"]["trigger"], "initial");
 }
 
+// Where several runs fit, the one at work here is meant: a lane of several, a session of several.
+#[test]
+fn of_several_runs_the_one_at_work_is_meant() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[retention]\non_success_keep_last = \"none\"\n");
+    let risky = bash("inner", "rm -rf x").to_string();
+    env.script(
+        "agent.sh",
+        &format!("echo $1 > a.txt\necho '{risky}' | {} hook run claude || exit 9", env!("CARGO_BIN_EXE_recover")),
+    );
+    for lane in ["a", "b"] {
+        env.json(0, &["run", "--run", "r", "--lane", lane, "--", "./agent.sh", lane]);
+        let list = env.json(0, &["checkpoint", "list", "--run", "r", "--lane", lane]);
+        assert_eq!(list["checkpoints"][1]["trigger"], "risky", "{list}");
+    }
+    call(&env, &edit(&env, "one", "a.txt"));
+    call(&env, &edit(&env, "two", "a.txt"));
+    env.write("a.txt", "to be pushed\n");
+    call_raw(&env, &["hook", "run", "git", "pre-push"], b"").expect(0);
+    assert_eq!(triggers(&env, "claude-two"), ["initial", "external"]);
+}
+
 // Its own trouble never stops or holds up an agent: the answer is 0, with a line on stderr.
 #[test]
 fn trouble_is_a_line_on_stderr_and_nothing_else() {

@@ -96,6 +96,9 @@ pub fn is_first(context: &Context) -> bool {
 /// Does what is to be done.
 pub fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
     context.require_something()?;
+    if let Some(context) = at_work(context)? {
+        return handle(&context, agent, owner, event);
+    }
     match &event.moment {
         Moment::BeforeTool(call) => before_tool(context, agent, owner, call),
         Moment::Git(hook) => before_git(context, hook),
@@ -105,6 +108,19 @@ pub fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEve
         Moment::SessionEnded => session_ended(context, owner),
         Moment::Other(_) => Ok(Handled::nothing("nothing to do about this event")),
     }
+}
+
+/// Where several runs fit (lanes of one, sessions side by side), the one that is at work here, else the latest.
+fn at_work(context: &Context) -> Result<Option<Context>> {
+    let state = context.load()?.state;
+    if !matches!(select::find(context, &state), Err(error) if error.kind == ErrorKind::Ambiguous) {
+        return Ok(None);
+    }
+    let named = context.naming().run_id.as_ref();
+    let fits = |run: &&Run| named.is_none_or(|id| run.key.run_id == *id) && !run.status.has_ended();
+    let here = state.runs_of(&context.worktree_name()).filter(fits);
+    let run = here.max_by_key(|run| (run.live.is_some(), run.last_seq));
+    run.map(|run| context.for_run(&run.key)).transpose()
 }
 
 fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCall) -> Result<Handled> {
