@@ -88,7 +88,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         return Ok(Resumed { validation, ..untouched(context, &state, run) });
     }
     let driving = if context.dry_run() { None } else { Some(Driving::take(context, &key)?) };
-    match refuse(context, &run, request) {
+    match refuse(context, &state, &run, request) {
         // A lane is told where it stands whatever its state (C4, C6).
         Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
             let validation = validate(context, &state, &run, request);
@@ -197,12 +197,18 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
 
 /// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
 /// neither failed nor was interrupted.
-fn refuse(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
+fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Result<()> {
     if let (Some(from), Some(total)) = (request.from_iteration, run.spec.iterations_total)
         && from > total
     {
         let message = format!("there is no iteration {from}: run {} has {total}", run.key);
         return Err(Error::new(ErrorKind::Usage, message));
+    }
+    if run.worktree != context.worktree_name()
+        && state.checkpoints_of(&run.key).next().is_none()
+        && is_lane(state, &run.key)
+    {
+        return Err(only_imported(context, state, run));
     }
     if run.worktree != context.worktree_name() {
         let there = Path::new(&run.worktree);
@@ -226,6 +232,19 @@ fn refuse(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
             .hint(context.hint_command(Some(&run.key), &["resume", "--restart"])));
     }
     Ok(())
+}
+
+/// A lane of which there are records and no checkpoint: its work tree is another system's to have made, or is made now.
+fn only_imported(context: &Context, state: &State, run: &Run) -> Error {
+    let message = format!("lane {} was imported: it belongs to the work tree {}", run.key, run.worktree);
+    let error = Error::new(ErrorKind::RunNotFound, message);
+    if Path::new(&run.worktree).exists() {
+        return error.hint(resume_hint(run, context.store()));
+    }
+    let base = state.lane_base(&run.key).unwrap_or_else(|| "HEAD".to_owned());
+    let main = context.worktree_name();
+    let words = ["git", "-C", &main, "worktree", "add", "-b", &run.key.lane, &run.worktree, &base];
+    error.hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" ")))
 }
 
 /// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked

@@ -374,3 +374,41 @@ fn the_safest_stage_is_the_latest_that_did_not_fail() {
     assert_eq!((lane.read("work.txt"), &back["current_stage"]), ("1\n".into(), &"after_lane_tests".into()), "{back}");
     assert_eq!(back["stage_status"], "complete");
 }
+
+// S14: retention leaves an open lane the checkpoints of its stages; once it is over they go as any others.
+#[test]
+fn an_open_lane_keeps_its_stages() {
+    let lane = Lane::begun();
+    for number in 0..4 {
+        lane.write("work.txt", &number.to_string());
+        lane.here(0, &["checkpoint", "create"]);
+    }
+    let pruned = lane.here(0, &["checkpoint", "prune", "--keep-last", "1"]);
+    let kept = pruned["kept"].as_array().unwrap();
+    let staged = kept.iter().filter(|one| one["reasons"].to_string().contains("stage of an open lane")).count();
+    assert_eq!((staged, lane.records().len()), (2, 2), "{pruned}");
+    assert_eq!(pruned["removed"].as_array().unwrap().len(), 3);
+    lane.paste(&lane.record("after_lane_start")["rollback_hint"]).expect(0);
+}
+
+// C4: a lane that was imported says where it stood, and how its work tree is made.
+#[test]
+fn an_imported_lane_is_taken_up() {
+    let lane = Lane::begun();
+    let place = lane.env.root().join("other");
+    let record = serde_json::json!([{"run_id": "R", "phase": "P2", "lane": "SL-2", "stage": "after_lane_start",
+        "status": "complete", "base_branch": "main", "worktree_path": place, "timestamp": "2025-12-27T10:00:00Z"}]);
+    lane.env.write("../lanes.json", record.to_string());
+    lane.env.json(0, &["import", "../lanes.json"]);
+    let named = ["--run", "R", "--phase", "P2", "--lane", "SL-2"];
+    let resume = |code: i32, place: &str| lane.env.json(code, &[&["-C", place, "--resume"], &named[..]].concat());
+    let refused = resume(4, ".");
+    lane.paste(&refused["error"]["hint"]).expect(0);
+    let resumed = resume(0, &place.to_string_lossy());
+    assert_eq!((&resumed["current_stage"], &resumed["stage_status"]), (&"after_lane_start".into(), &"complete".into()));
+    let create = ["checkpoint", "create", "--stage", "after_lane_start", "--status", "in_progress"];
+    lane.env.json(0, &[&["-C", &place.to_string_lossy()], &create[..], &named[..]].concat());
+    let records = lane.records();
+    let of_lane: Vec<_> = records.iter().filter(|one| one["run_id"] == "R").collect();
+    assert_eq!((of_lane.len(), &of_lane[0]["status"]), (1, &"in_progress".into()));
+}

@@ -93,3 +93,27 @@ fn something_else_in_the_place_of_a_memory_file_is_refused() {
     env.json(0, &["undo"]);
     assert_eq!(env.read(".ultraplan/state/plan.json/y/z"), "x\n");
 }
+
+// S3, L3: what changed in the working memory between two checkpoints is told, in the document and to people; the loop's
+// own state is cleared after an error.
+#[test]
+fn memory_updates_are_part_of_a_difference() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[memory]\nloop_state = [\"loop.json\"]\n");
+    env.write(".ultraplan/state/plan.json", "1");
+    env.write(".ultraplan/state/gone.json", "1");
+    checkpoint(&env);
+    env.write(".ultraplan/state/plan.json", "2");
+    env.write(".ultraplan/state/loop.json", "{}");
+    std::fs::remove_file(env.work().join(".ultraplan/state/gone.json")).unwrap();
+    checkpoint(&env);
+    let updates = env.json(0, &["checkpoint", "diff", "@1", "@2"])["memory_updates"].clone();
+    let told: Vec<(String, String)> =
+        updates.as_array().unwrap().iter().map(|one| (text(&one["path"]), text(&one["type"]))).collect();
+    let expected = [("gone.json", "deleted"), ("loop.json", "created"), ("plan.json", "modified")];
+    assert_eq!(told, expected.map(|(path, kind)| (path.to_owned(), kind.to_owned())));
+    let shown = env.recover(&["checkpoint", "diff", "@1", "@2"]).expect(0).stdout;
+    assert!(shown.contains("plan.json (memory)") && !shown.contains("No differences"), "{shown}");
+    env.json(0, &["attempt", "fail", "--message", "boom"]);
+    assert!(!env.exists(".ultraplan/state/loop.json"));
+}

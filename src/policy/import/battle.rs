@@ -13,7 +13,7 @@ use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunSta
 use crate::model::time::Timestamp;
 
 use super::read::{Place, Problem};
-use super::{Circumstances, Part, PastAttempt, failure_of, imported, known};
+use super::{Circumstances, Part, PastAttempt, failure_of, failure_of_type, imported, known};
 
 /// More tries of one iteration than any battle has.
 const MAX_RETRIES: u32 = 1000;
@@ -175,7 +175,7 @@ fn failure(field: &Place<'_>, at: &Circumstances<'_>) -> Result<Failure, Problem
         None => None,
     };
     let text = details.map_or_else(|| message.to_owned(), |details| format!("{message}\n{details}"));
-    let classified = failure_of(Some(&text), at);
+    let classified = failure_of_type(Some(&text), found, at);
     Ok(Failure {
         kind: found,
         severity: found.severity(),

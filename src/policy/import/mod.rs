@@ -13,7 +13,7 @@ mod session;
 use serde_json::Value;
 
 use crate::model::event::{AttemptEnd, Payload};
-use crate::model::failure::{Failure, FailureEvidence};
+use crate::model::failure::{Failure, FailureEvidence, FailureType};
 use crate::model::feedback::FeedbackResults;
 use crate::model::import::{ImportKind, Imported};
 use crate::model::run::{AttemptOutcome, RunKey, RunSpec};
@@ -171,8 +171,21 @@ impl PastAttempt {
 
 /// A failure of which only its message is known.
 fn failure_of(message: Option<&str>, at: &Circumstances<'_>) -> Failure {
+    failure_of_type(message, FailureType::FeedbackFailure, at)
+}
+
+/// The same where its type is known: what a supervisor saw is no matter of the message.
+fn failure_of_type(message: Option<&str>, kind: FailureType, at: &Circumstances<'_>) -> Failure {
     let text = message.unwrap_or("failed; why is not recorded");
-    let evidence = FailureEvidence { message: Some(text.to_owned()), exit_code: Some(1), ..FailureEvidence::default() };
+    let crashed = kind == FailureType::Crash;
+    let evidence = FailureEvidence {
+        message: Some(text.to_owned()),
+        exit_code: (!crashed).then_some(1),
+        signal: crashed.then(|| "SIGKILL".to_owned()),
+        timed_out: kind == FailureType::Timeout,
+        cancelled: kind == FailureType::Cancellation,
+        ..FailureEvidence::default()
+    };
     Failure { message: text.to_owned(), ..classify(&evidence, None, &[], at.now) }
 }
 

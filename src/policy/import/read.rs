@@ -36,12 +36,12 @@ impl<'a> Place<'a> {
 
     fn is_not(&self, what: &str) -> Problem {
         let found = match self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "true or false",
-            Value::Number(_) => "a number",
-            Value::String(_) => "text",
-            Value::Array(_) => "a list",
-            Value::Object(_) => "an object",
+            Value::Null => "nothing".to_owned(),
+            Value::Bool(flag) => flag.to_string(),
+            Value::Number(number) => number.to_string(),
+            Value::String(_) => "text".to_owned(),
+            Value::Array(_) => "a list".to_owned(),
+            Value::Object(_) => "an object".to_owned(),
         };
         self.problem(format!("{what} belongs here, not {found}"))
     }

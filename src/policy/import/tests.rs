@@ -132,6 +132,20 @@ fn lane_records_are_taken_over() {
     assert_eq!(state.lane_stands(&key).unwrap().status, Some("complete"));
 }
 
+// B2: what the battle calls a timeout is one, whatever its message says.
+#[test]
+fn the_type_of_a_failure_is_the_battles_own() {
+    for (kind, cause) in [("timeout", "TOOL_TIMEOUT"), ("crash", "CRASHED"), ("feedback_failure", "UNKNOWN")] {
+        let mut state = State::default();
+        let document = json!({"id": "b", "status": "failed", "iterations": [
+                {"number": 1, "status": "failed", "startedAt": "2026-01-01T10:00:00Z", "retryCount": 0}],
+            "failure": {"type": kind, "iteration": 1, "message": "odd"}});
+        take(&mut state, ImportKind::Battle, &document);
+        let failure = state.runs[0].failure.as_ref().unwrap();
+        assert_eq!((failure.kind.as_str(), failure.cause.as_str()), (kind, cause));
+    }
+}
+
 #[test]
 fn complaints_name_their_place() {
     let places = [
