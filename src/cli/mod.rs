@@ -148,9 +148,16 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     })?;
     let context = Context::new(Setup { cwd: salvaged.path.clone(), ..setup }, interrupts)?;
     salvage::refill(&context, &salvaged)?;
-    let held =
-        if salvaged.refill { "what its latest checkpoint holds" } else { "what the branch holds, which is newer" };
     let (path, branch) = (salvaged.path.display(), &salvaged.branch);
+    let held = match salvaged.layers.first() {
+        Some(_) if salvaged.refill => "what its latest checkpoint holds".to_owned(),
+        // What was not committed then is in there still.
+        Some(layer) => {
+            let look = context.hint_command(None, &["checkpoint", "diff", &layer.checkpoint_id]);
+            format!("what the branch holds, which has moved on since its latest checkpoint: {look}")
+        }
+        None => "what the branch holds".to_owned(),
+    };
     tracing::warn!("the work tree {path} was gone: it is there again on {branch}, with {held}");
     Ok(context)
 }

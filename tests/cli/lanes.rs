@@ -354,6 +354,17 @@ fn a_lane_whose_work_tree_is_gone_is_salvaged() {
     lane.here(0, &["undo"]);
     assert_eq!((lane.read("draft.txt"), lane.read("c.txt")), ("not committed\n".into(), "c\n".into()));
 
+    // Its branch moved on since its latest checkpoint: what it holds is newer and stays, the rest is told.
+    lane.git(&["add", "draft.txt"]);
+    lane.git(&["commit", "-qm", "by hand"]);
+    std::fs::remove_dir_all(&lane.place).unwrap();
+    let told = lane.paste(&hint).expect(0);
+    assert!(told.stderr.contains("has moved on") && told.stderr.contains("checkpoint diff ckpt_"), "{told:?}");
+    assert_eq!(
+        (lane.read("draft.txt"), lane.git(&["status", "--porcelain"])),
+        ("not committed\n".into(), String::new())
+    );
+
     // A folder that nobody had is a mistake.
     lane.env.json(2, &["-C", "/nowhere/at/all", "--resume"]);
     // A plan makes nothing.

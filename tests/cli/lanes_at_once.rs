@@ -19,7 +19,7 @@ const LANES: usize = 8;
 
 /// Operations in all.
 fn operations() -> usize {
-    if std::env::var_os("RECOVER_LANES_ALL").is_some() { 1000 } else { 200 }
+    if std::env::var_os("RECOVER_LANES_ALL").is_some() { 1000 } else { 120 }
 }
 
 /// What one lane did.
