@@ -13,7 +13,7 @@ use crate::model::decision::Decision;
 use crate::model::failure::{Failure, FailureEvidence, LoopKind};
 use crate::policy::classify::{classify as judge, guess_stage};
 use crate::policy::condense::Condensed;
-use crate::store::views::{attempt_history, attempt_view};
+use crate::store::views::attempt_history;
 
 use super::super::args::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs, EvidenceArgs,
@@ -127,9 +127,9 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
 
 fn list(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = settle::load_settled(context)?;
-    let text = render::attempts_text(ui, &attempt_history(&state));
-    Ok(Reply::new(attempt_view(&state), text))
+    let history = attempt_history(&*settle::load_settled(context)?);
+    let text = render::attempts_text(ui, &history);
+    Ok(Reply::new(json!(history), text))
 }
 
 /// `recover classify`.

@@ -139,15 +139,7 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
 
 /// The history as its file has it: what was imported stands as it was written there, until there is an attempt more.
 pub fn attempt_view(state: &State) -> Value {
-    as_imported(state, attempt_history(state))
-}
-
-/// The same of [`recent_history`].
-pub fn recent_view(state: &State) -> Value {
-    as_imported(state, recent_history(state))
-}
-
-fn as_imported(state: &State, history: AttemptHistory) -> Value {
+    let history = recent_history(state);
     let mut subtasks: Map<String, Value> =
         history.subtasks.iter().map(|(id, subtask)| (id.clone(), json!(subtask))).collect();
     let mut stuck: Vec<Value> = Vec::new();

@@ -16,7 +16,6 @@ use super::error::StoreError;
 use super::ledger::{Exclusive, file_name_of};
 
 pub use active::{active_checkpoint, session_checkpoint};
-use attempts::recent_view;
 pub use attempts::{AttemptHistory, attempt_history, attempt_view};
 pub use battle::{battle, battle_status};
 pub use lanes::{has_lane_records, lane_records, resume_hint, rollback_hint};
@@ -38,7 +37,7 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
         Ok::<(), StoreError>(())
     };
     view("recovery.json".into(), encode(&recovery_state(state)))?;
-    view("attempt_history.json".into(), encode(&recent_view(state)))?;
+    view("attempt_history.json".into(), encode(&attempt_view(state)))?;
     if let Some(active) = active_checkpoint(state) {
         view("active_checkpoint.json".into(), encode(&active))?;
     }
