@@ -2750,7 +2750,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__run)
-            opts="-C -y -q -v -h --iterations --until --attempts --retries --timeout --feedback --prompt --prompt-file --agent --on-failure --fallback --approach --no-wait --passthrough --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            opts="-C -y -q -v -h --iterations --until --attempts --retries --timeout --feedback --prompt --prompt-file --agent --on-failure --fallback --approach --no-wait --passthrough --pty --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3158,8 +3158,63 @@ _recover() {
     esac
 }
 
+# What only recover knows at this moment: runs, checkpoints, strategies.
+_recover_known() {
+    local cur="$2" prev="$3" kind="" place="" at word
+    local -a where=()
+    if [[ "$cur" == "=" ]]; then
+        cur=""
+    elif [[ "$prev" == "=" ]]; then
+        prev="${COMP_WORDS[COMP_CWORD - 2]}"
+    fi
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        word="${COMP_WORDS[at]}"
+        case "$word" in
+            --)
+                place=command
+                break
+                ;;
+            -C | --state-dir | --run)
+                if ((at + 1 < COMP_CWORD)); then
+                    where+=("$word" "${COMP_WORDS[at + 1]/#\~\//$HOME/}")
+                fi
+                ;;
+        esac
+        case "$word" in
+            --agent | --approach | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o) at=$((at + 1)) ;;
+            -*) ;;
+            *) place="$place $word" ;;
+        esac
+    done
+    case "$prev" in
+        --run) kind=runs ;;
+        --to) kind=checkpoints ;;
+        --strategy) kind=strategies ;;
+        --agent | --approach | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o) ;;
+        *)
+            case "$cur:$place" in
+                -*) ;;
+                *:" resume") kind=runs ;;
+                *:" checkpoint show"*) kind=checkpoints ;;
+                *:" checkpoint diff"*) kind=checkpoints ;;
+                *:" checkpoint restore"*) kind=checkpoints ;;
+                *:" checkpoint pin"*) kind=checkpoints ;;
+                *:" checkpoint unpin"*) kind=checkpoints ;;
+                *:" checkpoint verify"*) kind=checkpoints ;;
+                *:" checkpoint export"*) kind=checkpoints ;;
+            esac
+            ;;
+    esac
+    if [[ "$place" != command && -n "$kind" ]]; then
+        local IFS=$'\n'
+        COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" __complete "$kind" "${where[@]}" 2>/dev/null | cut -f1)" -- "$cur"))
+        return 0
+    fi
+    _recover "$@"
+}
+
 if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _recover -o nosort -o bashdefault -o default recover
+    complete -F _recover_known -o nosort -o bashdefault -o default recover
 else
-    complete -F _recover -o bashdefault -o default recover
+    complete -F _recover_known -o bashdefault -o default recover
 fi

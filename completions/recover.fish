@@ -101,6 +101,7 @@ complete -c recover -n "__fish_recover_using_subcommand run" -l state-dir -d 'Th
 complete -c recover -n "__fish_recover_using_subcommand run" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
 complete -c recover -n "__fish_recover_using_subcommand run" -l no-wait -d 'Exit 6 rather than sleep when the next attempt has to wait'
 complete -c recover -n "__fish_recover_using_subcommand run" -l passthrough -d 'Leave the child\'s stdin and output alone and return its own exit code'
+complete -c recover -n "__fish_recover_using_subcommand run" -l pty -d 'Give CMD a terminal of its own; what is typed goes to it, Ctrl-C still stops the run'
 complete -c recover -n "__fish_recover_using_subcommand run" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand run" -s y -l yes -d 'Answer yes to every question'
 complete -c recover -n "__fish_recover_using_subcommand run" -l no-input -d 'Never ask; what would need an answer is refused (13)'
@@ -1104,3 +1105,20 @@ complete -c recover -n "__fish_recover_using_subcommand man" -l dry-run -d 'Show
 complete -c recover -n "__fish_recover_using_subcommand man" -s q -l quiet -d 'Only errors on stderr'
 complete -c recover -n "__fish_recover_using_subcommand man" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
+
+# What only recover knows at this moment: runs, checkpoints, strategies.
+function __fish_recover_known
+    set -l words (commandline -opc)
+    set -l where
+    for at in (seq 2 (math (count $words) - 1))
+        if contains -- $words[$at] -C --state-dir --run
+            set -a where $words[$at] $words[(math $at + 1)]
+        end
+    end
+    recover __complete $argv[1] $where 2>/dev/null
+end
+complete -c recover -l run -x -a '(__fish_recover_known runs)'
+complete -c recover -n '__fish_recover_using_subcommand rollback' -l to -x -a '(__fish_recover_known checkpoints)'
+complete -c recover -n '__fish_recover_using_subcommand resume' -l strategy -x -a '(__fish_recover_known strategies)'
+complete -c recover -n '__fish_recover_using_subcommand resume' -f -a '(__fish_recover_known runs)'
+complete -c recover -n '__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from show diff restore pin unpin verify export' -f -a '(__fish_recover_known checkpoints)'

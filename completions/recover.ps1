@@ -92,6 +92,7 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('--lock-timeout', '--lock-timeout', [CompletionResultType]::ParameterName, 'How long to wait for another process''s lock before giving up with exit 11')
             [CompletionResult]::new('--no-wait', '--no-wait', [CompletionResultType]::ParameterName, 'Exit 6 rather than sleep when the next attempt has to wait')
             [CompletionResult]::new('--passthrough', '--passthrough', [CompletionResultType]::ParameterName, 'Leave the child''s stdin and output alone and return its own exit code')
+            [CompletionResult]::new('--pty', '--pty', [CompletionResultType]::ParameterName, 'Give CMD a terminal of its own; what is typed goes to it, Ctrl-C still stops the run')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON document on stdout and nothing else there')
             [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Answer yes to every question')
             [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Answer yes to every question')

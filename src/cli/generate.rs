@@ -1,5 +1,7 @@
 //! Completions and man pages, made from the clap tree.
 
+mod known;
+
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -43,8 +45,9 @@ pub fn command() -> clap::Command {
 /// A shell's completion script.
 pub fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command(), "recover", &mut script);
-    script
+    let tree = command();
+    clap_complete::generate(shell, &mut tree.clone(), "recover", &mut script);
+    known::with_known(shell, &String::from_utf8_lossy(&script), &tree).into_bytes()
 }
 
 /// Writes the man pages into `folder`, one a command.

@@ -5,9 +5,12 @@ mod commands;
 mod exit;
 mod generate;
 mod hints;
+mod keys;
+mod live;
 mod render;
 mod resume_screen;
 pub mod schema;
+mod screens;
 mod ui;
 mod usage;
 
@@ -21,9 +24,9 @@ use serde_json::json;
 use crate::engine::context::{Naming, Setup};
 use crate::engine::salvage::{self, Salvaged};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::process::Interrupts;
+use crate::process::{HELPER, Interrupts, exec_on_terminal};
 
-use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
+use args::{Cli, Command, CompleteArgs, GlobalArgs, HookArgs, HookCommand, expand_aliases};
 use exit::ExitCode;
 use ui::{Reply, Ui};
 
@@ -31,6 +34,13 @@ pub use generate::command;
 
 /// Parses the arguments, runs the command, prints its answer.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if args.get(1).is_some_and(|first| first == HELPER) {
+        return ProcessExitCode::from(exec_on_terminal(&args[2..]));
+    }
+    if args.get(1).is_some_and(|first| first == "__complete") {
+        return complete(&args[1..]);
+    }
     let args = expand_aliases(args);
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
@@ -70,6 +80,16 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     }
 }
 
+/// What the completion scripts ask. Whoever completes a line wants no complaints in it.
+fn complete(args: &[OsString]) -> ProcessExitCode {
+    if let Ok(asked) = CompleteArgs::try_parse_from(args)
+        && let Ok(context) = context(&asked.global, None)
+    {
+        Ui::new(&asked.global).answer("__complete", &commands::complete(&context, asked.kind));
+    }
+    ProcessExitCode::SUCCESS
+}
+
 /// `recover` alone: where the run stands, or how to begin.
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
     let status = context(&cli.global, None).and_then(|context| {
@@ -103,7 +123,7 @@ fn start_tracing(global: &GlobalArgs) {
         EnvFilter::try_from_env("RECOVER_LOG").unwrap_or_else(|_| EnvFilter::new(format!("recover={default}")));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(crate::process::Stderr::default)
         .with_target(false)
         .without_time()
         .with_ansi(false)
@@ -111,6 +131,10 @@ fn start_tracing(global: &GlobalArgs) {
         .log_internal_errors(false);
     // A second start in one process (tests) keeps the first subscriber.
     let _ = subscriber.try_init();
+}
+
+fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
+    Error::new(ErrorKind::Usage, format!("-C {}: {why}", cwd.display())).hint("name a folder of the work tree after -C")
 }
 
 fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
@@ -123,7 +147,7 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     let named = cwd.clone();
     let found = std::fs::canonicalize(&cwd);
     let is_gone = found.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    let failed = |error| Error::new(ErrorKind::Usage, format!("-C {}: {error}", named.display()));
+    let failed = |error: std::io::Error| misplaced(&named, &error.to_string());
     let cwd = match found {
         // A lane that is taken up or taken back gets its work tree again.
         Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => cwd,
@@ -131,7 +155,7 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     };
     let is_gone = is_gone && !cwd.exists();
     if !is_gone && !cwd.is_dir() {
-        return Err(Error::new(ErrorKind::Usage, format!("-C {}: not a folder", cwd.display())));
+        return Err(misplaced(&cwd, "not a folder"));
     }
     let setup = setup(global, command, cwd);
     let interrupts = if command.is_some_and(commands::supervises) {

@@ -2,13 +2,21 @@
 //!
 //! Questions go to stderr, so that stdout stays the answer's; nothing is asked unless both ends are a terminal.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::engine::status::Status;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::model::decision::Strategy;
+use crate::process::Interrupts;
 
+use super::live::cut;
 use super::ui::escape;
+
+/// So many lines of an error are shown: all of it fits on a small terminal.
+const DETAILS: usize = 3;
 
 /// What a person chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +28,36 @@ pub struct Choice {
 }
 
 /// Shows the screen and reads the answers; `None` where there is nothing to choose.
-pub fn ask(status: &Status) -> Result<Option<Choice>> {
-    let stdin = io::stdin();
-    choose(status, &mut stdin.lock(), &mut io::stderr())
+pub fn ask(status: &Status, interrupts: &Interrupts) -> Result<Option<Choice>> {
+    let mut input = BufReader::new(Typed { interrupts });
+    let chosen = choose(status, &mut input, &mut io::stderr());
+    match interrupts.pending() {
+        Some(signal) => Err(cancelled(signal.exit_code())),
+        None => chosen,
+    }
+}
+
+/// What is typed on stdin. A signal is its end.
+struct Typed<'a> {
+    interrupts: &'a Interrupts,
+}
+
+impl Read for Typed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let stdin = io::stdin();
+        let glance = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        while self.interrupts.pending().is_none() {
+            match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&glance)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => match rustix::io::read(&stdin, &mut *buffer) {
+                    Err(Errno::INTR) => {}
+                    read => return Ok(read?),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(0)
+    }
 }
 
 fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) -> Result<Option<Choice>> {
@@ -34,9 +69,9 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
     let default = recommended.map(|at| format!(" [{}]", at + 1)).unwrap_or_default();
     let chosen = loop {
         write!(output, "Choose 1-{}, or c to cancel{default}: ", status.options.len()).map_err(failed)?;
-        let Some(answer) = line(input, output).map_err(failed)? else { return Err(cancelled()) };
+        let Some(answer) = line(input, output).map_err(failed)? else { return Err(cancelled(130)) };
         let number = match (answer.as_str(), recommended) {
-            ("c" | "q" | "cancel", _) => return Err(cancelled()),
+            ("c" | "q" | "cancel", _) => return Err(cancelled(130)),
             ("", Some(at)) => at + 1,
             (text, _) => text.parse().unwrap_or(0),
         };
@@ -73,7 +108,12 @@ fn show(status: &Status, failure: &crate::model::failure::Failure, output: &mut 
     if let Some(at) = failure.at {
         writeln!(output, "  Time:      {at}")?;
     }
-    writeln!(output, "  Error:     {}\n", escape(&failure.message))?;
+    writeln!(output, "  Error:     {}", escape(&failure.message))?;
+    let told = |line: &&str| !line.trim().is_empty() && !failure.message.contains(line.trim());
+    for line in failure.details.as_deref().unwrap_or_default().lines().filter(told).take(DETAILS) {
+        writeln!(output, "             {}", cut(&escape(&line.replace('\t', "    ")), 66))?;
+    }
+    writeln!(output)?;
     for (number, option) in status.options.iter().enumerate() {
         let mark = match (option.recommended, &option.reason) {
             (true, _) => " (recommended)".to_owned(),
@@ -95,8 +135,8 @@ fn line(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Option<
     Ok(Some(text.trim().to_owned()))
 }
 
-fn cancelled() -> Error {
-    Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed")
+fn cancelled(code: i32) -> Error {
+    Error::new(ErrorKind::Interrupted(code), "cancelled; nothing was changed")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use serde_json::{Map, Value, json};
 
 use crate::engine::Error;
+use crate::process::Stderr;
 
 use super::args::{ColorChoice, GlobalArgs};
 use super::exit::{ExitCode, code};
@@ -57,26 +58,49 @@ pub struct Ui {
     pub width: Option<u16>,
     /// Whether somebody is there to answer a question.
     pub interactive: bool,
+    /// Colour on stderr.
+    pub stderr_color: bool,
+    /// Whether stderr is a terminal.
+    pub stderr_terminal: bool,
+    /// Whether a terminal may be told to move its cursor: not where somebody wants no escape codes at all.
+    pub moves: bool,
+    /// Whether a line can be overwritten.
+    pub redraws: bool,
+    /// Whether single keys may be taken from the terminal.
+    pub keys: bool,
+    /// Whether the terminal shows more than ASCII.
+    pub unicode: bool,
 }
 
 impl Ui {
     /// Reads flags, `NO_COLOR` and the terminal.
     pub fn new(global: &GlobalArgs) -> Self {
         let terminal = io::stdout().is_terminal();
-        let wanted = match global.color {
+        let stderr_terminal = io::stderr().is_terminal();
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let redraws = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let wanted = |terminal| match global.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => {
-                terminal
-                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-                    && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-            }
+            ColorChoice::Auto => terminal && !plain && redraws,
         };
         let asked = !global.json && !global.no_input && !global.yes;
-        let interactive = asked && io::stdin().is_terminal() && io::stderr().is_terminal();
+        let interactive = asked && io::stdin().is_terminal() && stderr_terminal;
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| terminal);
         let width = size.map(|size| if size.ws_col == 0 { 80 } else { size.ws_col });
-        Self { json: global.json, quiet: global.quiet, color: wanted && !global.json, width, interactive }
+        Self {
+            json: global.json,
+            quiet: global.quiet,
+            color: wanted(terminal) && !global.json,
+            width,
+            interactive,
+            stderr_color: wanted(stderr_terminal),
+            stderr_terminal,
+            moves: redraws && !plain,
+            redraws,
+            keys: io::stdin().is_terminal() && !global.no_input,
+            unicode: locale_is_utf8(),
+        }
     }
 
     /// Prints the answer of `command` and says what to end with: the reply's own code, unless the answer was lost. A
@@ -104,11 +128,17 @@ impl Ui {
         }
     }
 
+    /// The text as this terminal can show it.
+    pub fn shown(&self, text: &str) -> String {
+        let text = escape(text);
+        if self.unicode { text } else { text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
+    }
+
     /// Says something beside the answer, on stderr.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             // With stderr closed there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "{}", escape(text));
+            let _ = Stderr.write_all(format!("{}\n", escape(text)).as_bytes());
         }
     }
 
@@ -157,6 +187,16 @@ impl Ui {
         let _ = io::stderr().write_all(text.as_bytes());
         exit
     }
+}
+
+/// Whether the locale's characters are UTF-8: the first of the three variables that is set says so.
+fn locale_is_utf8() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    // Where none is set nothing is known, and what is printed otherwise is UTF-8 as well.
+    set.is_none_or(|name| {
+        let name = name.to_string_lossy().to_lowercase();
+        name.ends_with("utf-8") || name.ends_with("utf8")
+    })
 }
 
 /// Prints a document. A closed pipe is the caller's to ignore.

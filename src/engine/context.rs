@@ -1,6 +1,6 @@
 //! Where a command works and with what.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +17,11 @@ use crate::store::{Loaded, Store};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
+use super::live::Live;
+
+/// Files of editors beside an open one: swap files, backups, locks, what they try out a folder with.
+const EDITORS: [&str; 7] =
+    ["**/.*.sw[a-z]", "**/4913", "**/*~", "**/.#*", "**/#*#", "**/.*.kate-swp", "**/*___jb_???___"];
 
 /// What the caller knows; the rest of the [`Context`] is found from it.
 #[derive(Clone, Debug)]
@@ -76,6 +81,14 @@ pub struct Context {
     pub clock: Clock,
     /// Requests to stop.
     pub interrupts: Interrupts,
+    /// Who watches, and what they ask for.
+    pub live: Live,
+    /// Only plans are wanted just now.
+    rehearsing: Cell<bool>,
+    /// Somebody said yes to what is to be done.
+    confirmed: Cell<bool>,
+    /// What editors leave beside a file while it is open does not count just now.
+    editing: Cell<bool>,
 }
 
 impl Context {
@@ -139,6 +152,10 @@ impl Context {
             config,
             clock: Clock::new(fixed),
             interrupts,
+            live: Live::default(),
+            rehearsing: Cell::new(false),
+            confirmed: Cell::new(false),
+            editing: Cell::new(false),
         })
     }
 
@@ -215,12 +232,34 @@ impl Context {
 
     /// Show plans only: asked for, or configured.
     pub fn dry_run(&self) -> bool {
-        self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
+        self.setup.dry_run || self.rehearsing.get() || self.settings().rollback.safe_mode == SafeMode::DryRun
+    }
+
+    /// Has `act` only plan what it would do, as in a dry run.
+    pub fn rehearse<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.rehearsing.replace(true);
+        let planned = act();
+        self.rehearsing.set(before);
+        planned
+    }
+
+    /// Has `act` capture the work tree without the files that editors put beside an open one: they come and go with the
+    /// editor and are nobody's change.
+    pub fn while_editing<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.editing.replace(true);
+        let done = act();
+        self.editing.set(before);
+        done
+    }
+
+    /// Takes note that somebody saw what is to be done and said yes.
+    pub fn confirm(&self) {
+        self.confirmed.set(true);
     }
 
     /// Whether questions are answered with yes.
     pub fn says_yes(&self) -> bool {
-        self.setup.yes
+        self.setup.yes || self.confirmed.get()
     }
 
     /// How long to wait for other processes.
@@ -254,6 +293,7 @@ impl Context {
             max_untracked_bytes: settings.max_untracked_bytes.saturating_mul(factor),
             include: settings.include.clone(),
             exclude: settings.exclude.clone(),
+            passing: if self.editing.get() { EDITORS.map(str::to_owned).into() } else { Vec::new() },
             left_out: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
         }
     }
@@ -272,7 +312,7 @@ impl Context {
                 Err(Error::new(ErrorKind::SafeMode, message)
                     .hint("RECOVER_SAFE_MODE=off, or [rollback] safe_mode in .ultraplan/recover.toml"))
             }
-            SafeMode::Conservative if !self.setup.yes && !self.dry_run() => {
+            SafeMode::Conservative if !self.says_yes() && !self.dry_run() => {
                 let message = format!("safe_mode = \"conservative\" asks before {what}");
                 Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint("say --yes"))
             }

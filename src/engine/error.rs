@@ -190,7 +190,8 @@ impl From<SelectionError> for Error {
                 Self::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {error}"))
                     .hint("recover checkpoint list --all-runs")
             }
-            SelectionError::Ambiguous { .. } => Self::new(ErrorKind::Ambiguous, error.to_string()),
+            SelectionError::Ambiguous { .. } => Self::new(ErrorKind::Ambiguous, error.to_string())
+                .hint("more of the id, or @SEQ: recover checkpoint list"),
         }
     }
 }

@@ -170,7 +170,7 @@ fn failure_context(state: &State, about: &EndedAttempt<'_>, failure: &Failure) -
     context.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.log_path.as_ref().map(PathBuf::from);
     let log = match (&ending.failed_loop, log) {
-        (Some(name), Some(log)) => Some(log.with_file_name(format!("{}.log", super::run::log_name(name)))),
+        (Some(name), Some(log)) => Some(log.with_file_name(super::run::log_name(name, ""))),
         (_, log) => log,
     };
     context.extend(log.map(|log| last_entries(&log)).unwrap_or_default());

@@ -4,6 +4,7 @@ mod verify;
 pub mod watch;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use crate::git::diff::{Objects, changes};
 use crate::git::stored::load_checkpoint;
@@ -22,7 +23,7 @@ use super::attempt::run_of;
 use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::run::{DriveOptions, Driven, Driving, drive};
+use super::run::{DriveOptions, Driven, Driving, drive, log_name};
 use super::{select, settle};
 
 pub use verify::{Judged, verify};
@@ -79,7 +80,7 @@ pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     if let Ok(fix) = active(context, &state, key) {
         return Ok(fix);
     }
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let prepared = prepare(context)?;
     let mut ledger = context.store().lock()?;
     if let Ok(fix) = active(context, ledger.state(), key) {
         return Ok(fix);
@@ -125,12 +126,27 @@ fn status_of(context: &Context, key: &RunKey) -> Result<Fix> {
     };
     let mut fix = Fix { session, run };
     if fix.session.status == ManualFixStatus::Active {
-        let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+        let prepared = prepare(context)?;
         fix.session.detected_changes = changes_since(context, &state, &fix.session, &prepared)?;
         let tree = Some(&prepared.capture.tree);
         fix.session.verified = fix.session.verified && fix.session.verified_tree.as_ref() == tree;
     }
     Ok(fix)
+}
+
+/// The work tree as a person left it who may still have it open.
+fn prepare(context: &Context) -> Result<Prepared> {
+    context.while_editing(|| checkpoint::prepare(context, &BTreeSet::new()))
+}
+
+/// Where the output of a feedback loop of a session is kept.
+pub fn log_of(context: &Context, session: &ManualFixSession, name: &str) -> PathBuf {
+    log_dir(context, session).join(log_name(name, ""))
+}
+
+/// Where the logs of a session's feedback loops are.
+pub fn log_dir(context: &Context, session: &ManualFixSession) -> PathBuf {
+    context.store().private_dir().join("manual-fix").join(&session.id)
 }
 
 fn changes_since(
@@ -169,7 +185,7 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     let state = settle::load_settled(context)?;
     let key = select::require(context, &state)?.key.clone();
     let fix = active(context, &state, &key)?;
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let prepared = prepare(context)?;
     let same = fix.session.verified_tree.as_ref() == Some(&prepared.capture.tree);
     if !fix.session.verified || !same {
         let message = if fix.session.verified {

@@ -24,6 +24,7 @@ pub mod hook;
 pub mod import;
 pub mod inspect;
 pub mod lane;
+pub mod live;
 mod lost;
 pub mod manual_fix;
 mod memory;

@@ -22,6 +22,7 @@ use crate::store::views::{resume_hint, write_views};
 use super::attempt::run_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::live::Woken;
 use super::restore::{Commits, RestoreRequest, restore};
 use super::run::{DriveOptions, Driven, Driving, drive, prompt_of};
 use super::{manual_fix, retry, select, settle};
@@ -256,12 +257,15 @@ fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &
         // Handing over is no attempt: a person need not wait.
         Standing::Wait(_) if request.strategy == Some(Strategy::ManualThenContinue) => Ok(None),
         Standing::Wait(_) if request.prepare_only || context.dry_run() => Ok(None),
+        Standing::Wait(until) if context.live.waives(until) => Ok(None),
         Standing::Wait(until) => match request.wait {
             None => Ok(Some(untouched(context, state, run))),
             Some(longest) => {
                 let deadline = longest.map(|longest| context.clock.now().plus(longest));
-                retry::sleep(context, until, deadline)?;
-                Ok(None)
+                match retry::sleep(context, Some(&run), until, deadline)? {
+                    Woken::InTime | Woken::Now => Ok(None),
+                    Woken::Stop => Ok(Some(untouched(context, state, run))),
+                }
             }
         },
         // An explicit strategy grants one attempt.

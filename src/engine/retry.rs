@@ -6,6 +6,7 @@ use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
 use crate::policy::retry_status::{RetryStatus, retry_status};
 use crate::policy::settings::{RetrySettings, Settings};
@@ -14,6 +15,7 @@ use crate::store::views::write_views;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::live::{Progress, Woken};
 use super::{attempt, select, settle};
 
 /// The settings with the run's own overrides.
@@ -63,30 +65,58 @@ pub fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
     loop {
         let retry = look(context)?;
         let Standing::Wait(until) = retry.standing else { return Ok(retry) };
-        sleep(context, until, deadline)?;
+        // Nobody is asked for anything here.
+        sleep(context, retry.run.as_ref(), until, deadline)?;
     }
 }
 
-/// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after.
-pub fn sleep(
-    context: &Context,
-    until: crate::model::time::Timestamp,
-    deadline: Option<crate::model::time::Timestamp>,
-) -> Result<()> {
+/// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
+/// short.
+pub fn sleep(context: &Context, run: Option<&Run>, until: Timestamp, deadline: Option<Timestamp>) -> Result<Woken> {
+    let parked = run.and_then(|run| run.parked.as_ref());
+    let decided = run.and_then(|run| run.decision.as_ref()).map(|decision| decision.reason.as_str());
+    let reason = parked.map(|parked| parked.reason.as_str()).or(decided).unwrap_or_default();
+    context.live.begin_wait();
+    context.live.tell(Progress::Waiting { until, parked: parked.is_some(), reason });
+    let slept = sleep_until(context, until, deadline);
+    context.live.tell(Progress::Waited);
+    slept
+}
+
+fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>) -> Result<Woken> {
     if let Some(deadline) = deadline.filter(|deadline| *deadline < until) {
-        interruptible(context, deadline)?;
+        let woken = interruptible(context, deadline, until)?;
+        if woken != Woken::InTime {
+            return Ok(woken);
+        }
         let message = format!("gave up waiting: the next attempt is allowed at {until}");
         return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint("wait longer, or use --wait without a limit"));
     }
-    interruptible(context, until)
+    interruptible(context, until, until)
 }
 
-fn interruptible(context: &Context, until: crate::model::time::Timestamp) -> Result<()> {
-    let slept = context.clock.sleep_until(until, &context.interrupts);
-    slept.map_err(|signal| {
+/// Sleeps until `wake`; the wait is one until `until`.
+fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<Woken> {
+    /// So soon it is noticed that somebody asked for something.
+    const SLICE: Duration = Duration::from_millis(100);
+    let interrupted = |signal: crate::process::Signal| {
         let message = format!("interrupted by {} while waiting; no attempt was used", signal.name());
         Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
-    })
+    };
+    if !context.live.is_observed() {
+        context.clock.sleep_until(wake, &context.interrupts).map_err(interrupted)?;
+        return Ok(Woken::InTime);
+    }
+    loop {
+        if let Some(woken) = context.live.asked(until) {
+            return Ok(woken);
+        }
+        let now = context.clock.now();
+        if now >= wake {
+            return Ok(Woken::InTime);
+        }
+        context.clock.sleep_until(wake.min(now.plus(SLICE)), &context.interrupts).map_err(interrupted)?;
+    }
 }
 
 /// Refuses an attempt that would be the last of a budget which another run's attempt, under way now, may still use up

@@ -10,7 +10,7 @@ use crate::policy::restore_plan::Edits;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::restore::{Commits, Restore, RestoreRequest, restore_with};
-use super::select;
+use super::{select, settle};
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,21 @@ impl Default for Options {
             restore_index: false,
         }
     }
+}
+
+/// The run that a rollback would be of, and the checkpoints that it could go back to, oldest first.
+pub fn targets(context: &Context) -> Result<(Run, Vec<Checkpoint>)> {
+    let state = settle::load_settled(context)?;
+    let run = select::require(context, &state)?.clone();
+    let checkpoints = state.checkpoints_of(&run.key).filter(|checkpoint| !checkpoint.is_safety()).cloned().collect();
+    Ok((run, checkpoints))
+}
+
+/// The checkpoints of the run that a command works on, safety checkpoints included, oldest first.
+pub fn targets_of_all(context: &Context) -> Result<Vec<Checkpoint>> {
+    let state = settle::load_settled(context)?;
+    let run = select::require(context, &state)?;
+    Ok(state.checkpoints_of(&run.key).cloned().collect())
 }
 
 /// Rolls back.

@@ -28,6 +28,9 @@ pub struct CaptureRules {
     /// Globs of paths to leave out, listed in `skipped`.
     #[serde(default)]
     pub exclude: Vec<String>,
+    /// Globs of untracked paths that come and go while somebody edits: as if git ignored them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passing: Vec<String>,
     /// Absolute folders that are no part of the work tree (the state directory): neither captured nor listed.
     #[serde(skip)]
     pub left_out: Vec<PathBuf>,
@@ -41,6 +44,7 @@ impl Default for CaptureRules {
             max_untracked_bytes: 1 << 30,
             include: Vec::new(),
             exclude: Vec::new(),
+            passing: Vec::new(),
             left_out: Vec::new(),
         }
     }

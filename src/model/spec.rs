@@ -38,6 +38,9 @@ pub struct RunSpec {
     /// What is run once in place of the command when no retry is allowed any more (S9); empty for none.
     #[serde(default)]
     pub fallback: Vec<String>,
+    /// Whether the command gets a terminal of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pty: bool,
 }
 
 /// What a failed attempt leads to.

@@ -32,3 +32,5 @@ pub mod signature;
 pub mod summary;
 pub mod tamper;
 pub mod visible;
+
+pub use text::plain_text;

@@ -93,6 +93,11 @@ impl Text {
     }
 }
 
+/// Output as lines of plain text.
+pub fn plain_text(output: &[u8]) -> String {
+    Text::new(output).lines().map(|line| line.to_text() + "\n").collect()
+}
+
 /// Copies `part` without escape sequences and control characters (tabs stay).
 fn strip(part: &[u8], into: &mut Vec<u8>) {
     let mut at = 0;

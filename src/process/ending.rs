@@ -87,6 +87,11 @@ impl Ending {
         }
     }
 
+    /// The deadline comes so much later: this process and the child stood still.
+    pub(super) fn postpone(&mut self, by: Duration) {
+        self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(by));
+    }
+
     /// The child ended; its group may live on.
     pub(super) fn child_ended(&mut self, now: Instant) {
         self.child_ended = true;

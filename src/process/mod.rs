@@ -8,20 +8,26 @@
 //!
 //! - `spawn` starts the child, `supervise` is the loop, `ending` decides who is signalled when.
 //! - `pipe` moves bytes, `output` keeps head and tail, `log` writes the file, `screen` shows it live.
-//! - [`Interrupts`] are the requests to stop that this process gets.
+//! - [`Interrupts`] are the requests to stop that this process gets; `suspend` is Ctrl-Z.
+//! - `pty` gives a child a terminal of its own; [`Terminal`] takes ours.
+//! - [`Footer`] is a line below everything that is shown.
 //! - `orphan` deals with children whose supervisor was killed; `group` and `table` are the system's view of processes.
 
 mod ending;
+mod footer;
 mod group;
 mod log;
 mod orphan;
 mod output;
 mod pipe;
+mod pty;
 mod screen;
 mod signals;
 mod spawn;
 mod supervise;
+mod suspend;
 mod table;
+mod terminal;
 
 use std::ffi::OsString;
 use std::io;
@@ -29,9 +35,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
+pub use footer::{Footer, Stderr};
 pub use orphan::{GroupEnd, end_children_of, end_group, is_alive, own_id};
 pub use output::{Captured, Keep};
+pub use pty::{HELPER, exec_on_terminal, own_program};
 pub use signals::{Interrupts, Signal};
+pub use suspend::{Registered, Suspension, on_suspend};
+pub use terminal::{Terminal, Typing};
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +105,10 @@ pub struct Supervised {
     pub log_limit: u64,
     /// How much of each stream is kept in memory.
     pub keep: Keep,
+    /// The child gets a terminal of its own, on which both its streams are one and count as stdout. What is typed on
+    /// ours goes there, unless it has [`stdin`](Self::stdin); Ctrl-C and Ctrl-Z stay ours. The path is that of a program
+    /// that calls [`exec_on_terminal`] when its first argument is [`HELPER`]: see [`own_program`].
+    pub pty: Option<PathBuf>,
 }
 
 impl Supervised {
@@ -113,6 +127,7 @@ impl Supervised {
             log: None,
             log_limit: 2 << 20,
             keep: Keep::default(),
+            pty: None,
         }
     }
 

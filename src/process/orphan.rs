@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_member_is_in_the_session_and_no_older_than_the_child() {
         let id = ProcessId { pid: 500, start_time: 100, session: 400, boot_id: None };
-        let member = Entry { pid: 501, group: 500, session: 400, start_time: 101, zombie: false };
+        let member = Entry { pid: 501, parent: 500, group: 500, session: 400, start_time: 101, zombie: false };
         assert!(is_part_of(&member, &id));
         assert!(!is_part_of(&Entry { group: 501, ..member }, &id));
         assert!(!is_part_of(&Entry { start_time: 99, ..member }, &id));

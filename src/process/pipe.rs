@@ -79,7 +79,8 @@ impl Output {
         let Some(pipe) = &self.pipe else { return Ok(0) };
         let limit = buffer.len().min(self.allowance);
         match rustix::io::read(pipe, &mut buffer[..limit]) {
-            Ok(0) => {
+            // Of a child's terminal that nobody has open any more a read fails.
+            Ok(0) | Err(Errno::IO) => {
                 self.pipe = None;
                 Ok(0)
             }

@@ -5,7 +5,7 @@
 //! all are on their way the child is not read from, so a slow reader slows down the child, as it would without us.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+
+use super::footer;
 
 /// Bytes in a buffer: large enough that a flood costs few system calls.
 const BUFFER: usize = 256 << 10;
@@ -143,9 +145,14 @@ fn write_all_pieces(
     abandoned: &AtomicBool,
     mut wake: UnixStream,
 ) {
+    let terminals = outputs.each_ref().map(|output| output.as_ref().is_some_and(File::is_terminal));
     for piece in pieces {
         let output = &mut outputs[piece.stream];
-        let shown = output.as_ref().map(|file| write_all(file, &piece.buffer[..piece.length], abandoned));
+        let bytes = &piece.buffer[..piece.length];
+        let shown = output.as_ref().map(|file| {
+            let write = || write_all(file, bytes, abandoned);
+            if terminals[piece.stream] { footer::pass(file, bytes, write) } else { write() }
+        });
         if let Some(Err(_)) = shown {
             // Nobody reads it any more. The child goes on; its output is in the log.
             *output = None;

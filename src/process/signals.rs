@@ -17,6 +17,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
+use super::suspend;
+
 /// So many signals that nobody heeds show that something hangs.
 const UNHEARD_LIMIT: u32 = 3;
 
@@ -118,6 +120,7 @@ impl Interrupts {
             for number in signals.forever() {
                 let Some(signal) = Signal::from_number(number) else { continue };
                 if handle.deliver(signal) == Delivery::Unheard {
+                    suspend::leave_terminal();
                     // Fails only for signals that it does not know.
                     let _ = low_level::emulate_default_handler(number);
                 }
@@ -129,6 +132,11 @@ impl Interrupts {
     /// One that no signal reaches.
     pub fn disconnected() -> Self {
         Self { shared: Arc::default() }
+    }
+
+    /// Makes a request as if the signal had come to this process.
+    pub fn request(&self, signal: Signal) {
+        self.deliver(signal);
     }
 
     /// The first request that was not taken yet.

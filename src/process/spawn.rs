@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+use super::pty::{self, Pty};
 use super::{Program, Show, SpawnError, SpawnErrorKind, Supervised, orphan};
 
 /// A child that was just started, with our ends of its pipes.
@@ -14,6 +15,7 @@ pub(super) struct Spawned {
     pub(super) child: Child,
     /// Non-blocking.
     pub(super) stdin: Option<OwnedFd>,
+    /// With a terminal there is only one.
     pub(super) outputs: [Option<OwnedFd>; 2],
     /// It is in our process group, in front of a terminal.
     pub(super) foreground: bool,
@@ -21,21 +23,20 @@ pub(super) struct Spawned {
 
 /// Starts it; the inner error is the command's fault, the outer one ours.
 pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>> {
-    let mut command = match &spec.program {
-        Program::Argv(argv) => {
-            let Some((program, arguments)) = argv.split_first() else {
-                let message = "the command is empty".to_owned();
-                return Ok(Err(SpawnError { kind: SpawnErrorKind::NotFound, message }));
-            };
-            let mut command = Command::new(program);
-            command.args(arguments);
-            command
-        }
-        Program::Shell(line) => {
-            let mut command = Command::new("/bin/sh");
-            command.arg("-c").arg(line);
-            command
-        }
+    let argv = match &spec.program {
+        Program::Argv(argv) => argv.clone(),
+        Program::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line.clone()],
+    };
+    let Some((program, arguments)) = argv.split_first() else {
+        let message = "the command is empty".to_owned();
+        return Ok(Err(SpawnError { kind: SpawnErrorKind::NotFound, message }));
+    };
+    let mut command = if let Some(helper) = &spec.pty {
+        pty::helper_for(helper.as_os_str(), &argv)
+    } else {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
     };
     command.current_dir(&spec.cwd);
     command.env(orphan::SUPERVISOR, orphan::mark_of(&orphan::own_id()));
@@ -55,14 +56,20 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
     if spec.show == Show::PassthroughStderr {
         command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
     }
+    let pty = match &spec.pty {
+        Some(_) => Some(Pty::attach(&mut command, spec.stdin.is_none() && pty::is_typed_on())?),
+        None => None,
+    };
     let foreground = passthrough && spec.stdin.is_none() && io::stdin().is_terminal();
-    if !foreground {
+    if !foreground && pty.is_none() {
         command.process_group(0);
     }
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Ok(Err(spawn_error(spec, command.get_program(), &error))),
     };
+    // With it go our copies of what is the child's.
+    drop(command);
     let stdin = child.stdin.take().map(OwnedFd::from);
     if let Some(stdin) = &stdin
         && let Err(error) = rustix::io::ioctl_fionbio(stdin, true)
@@ -71,6 +78,13 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         let _ = child.kill();
         child.wait()?;
         return Err(error.into());
+    }
+    if let Some(mut pty) = pty {
+        if let Err(error) = pty.wait()? {
+            child.wait()?;
+            return Ok(Err(spawn_error(spec, program, &error)));
+        }
+        return Ok(Ok(Spawned { child, stdin, outputs: [Some(pty.ours), None], foreground }));
     }
     let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
     Ok(Ok(Spawned { child, stdin, outputs, foreground }))

@@ -16,9 +16,11 @@ use super::ending::{Ending, SETTLE, Step};
 use super::group::Target;
 use super::log::BoundedLog;
 use super::pipe::{Input, Output, timespec};
+use super::pty::{self, Link};
 use super::screen::{Layout, Screen};
 use super::signals::{Interrupts, Signal};
 use super::spawn::{self, Spawned};
+use super::suspend::{self, Companion};
 use super::{Exit, ProcessId, Show, Supervised};
 
 /// How long, after a child was ended by force, its last output may take to be shown.
@@ -52,6 +54,7 @@ pub(super) fn supervise(
         Show::Stderr => Some(Layout::Stderr),
         Show::Nothing | Show::Passthrough | Show::PassthroughStderr => None,
     };
+    let resized = wake.try_clone()?;
     let screen = Screen::start(layout, wake)?;
 
     let started = Instant::now();
@@ -60,7 +63,14 @@ pub(super) fn supervise(
         Err(error) => return Ok(Exit { spawn_error: Some(error), ..Exit::default() }),
     };
     let pid = Pid::from_child(&child);
+    let link = match (&spec.pty, &outputs[0]) {
+        (Some(_), Some(terminal)) => Some(Link::new(terminal, spec.stdin.is_none() && pty::is_typed_on(), resized)),
+        _ => None,
+    };
     let mut supervision = Supervision {
+        link: None,
+        companion: (!foreground).then(|| Companion::new(pid)),
+        stood_still: suspend::stood_still(),
         target: if foreground { Target::Process(pid) } else { Target::Group(pid) },
         end: spawn::end_of(&child),
         child,
@@ -82,6 +92,7 @@ pub(super) fn supervise(
         log,
         log_error: None,
     };
+    supervision.link = link.transpose()?;
     on_spawn(&ProcessId::of(supervision.child.id()))?;
     while !supervision.is_over(Instant::now())? {
         supervision.wait_and_pump()?;
@@ -100,6 +111,12 @@ struct Ready {
 struct Supervision<'a> {
     child: Child,
     target: Target,
+    /// What joins our terminal and the child's own.
+    link: Option<Link>,
+    /// Its group stops when this process is stopped; `None` once the number may be others'.
+    companion: Option<Companion>,
+    /// How long this process had stood still, the last time that was asked.
+    stood_still: Duration,
     /// Becomes readable when the child ends.
     end: Option<File>,
     status: Option<ExitStatus>,
@@ -127,6 +144,8 @@ struct Supervision<'a> {
 impl Supervision<'_> {
     /// Does what is due; true when the group is gone and its output read.
     fn is_over(&mut self, now: Instant) -> io::Result<bool> {
+        let stood_still = suspend::stood_still();
+        self.ending.postpone(stood_still.saturating_sub(std::mem::replace(&mut self.stood_still, stood_still)));
         self.heed_signals(now);
         if self.status.is_none()
             && let Some(status) = self.child.try_wait()?
@@ -134,6 +153,7 @@ impl Supervision<'_> {
             self.status = Some(status);
             self.duration = now - self.started;
             self.input.pipe = None;
+            self.link = None;
             self.ending.child_ended(now);
             self.next_check = now;
         }
@@ -143,6 +163,7 @@ impl Supervision<'_> {
                 self.check_pause = (self.check_pause * 2).min(Duration::from_millis(50));
             } else {
                 self.gone = Some(now);
+                self.companion = None;
                 self.outputs.iter_mut().for_each(Output::limit_to_pipe);
             }
         }
@@ -214,6 +235,9 @@ impl Supervision<'_> {
         if let Some(ready) = ready {
             if ready.woken {
                 let _ = (&self.woken).read(&mut [0; 64]);
+                if let Some(link) = &mut self.link {
+                    link.follow_size();
+                }
             }
             if ready.input {
                 self.input.feed();

@@ -2,10 +2,13 @@
 //!
 //! On Linux this is `/proc`; elsewhere it is what `ps` prints.
 
+use rustix::process::Pid;
+
 /// A row of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) pid: u32,
+    pub(super) parent: u32,
     pub(super) group: u32,
     pub(super) session: u32,
     /// When it started, in the platform's own unit; grows with time until the machine restarts.
@@ -19,6 +22,11 @@ pub(super) use platform::{boot_id, entry, has_variable, living};
 /// The living processes of the group `group`; `None` if the table cannot be read.
 pub(super) fn members(group: u32) -> Option<Vec<Entry>> {
     Some(living()?.into_iter().filter(|entry| entry.group == group).collect())
+}
+
+/// The process that started `pid`, or looks after it now.
+pub(super) fn parent(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(entry(pid)?.parent).ok()?)
 }
 
 #[cfg(target_os = "linux")]
@@ -60,6 +68,7 @@ mod platform {
         Some(Entry {
             pid,
             zombie: matches!(field(3)?, "Z" | "X" | "x"),
+            parent: field(4)?.parse().ok()?,
             group: field(5)?.parse().ok()?,
             session: field(6)?.parse().ok()?,
             start_time: field(22)?.parse().ok()?,
@@ -103,7 +112,7 @@ mod ps {
 
     fn all() -> Option<Vec<Entry>> {
         let output = Command::new("ps")
-            .args(["-A", "-o", "pid=,pgid=,sess=,stat=,lstart="])
+            .args(["-A", "-o", "pid=,ppid=,pgid=,sess=,stat=,lstart="])
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -113,17 +122,18 @@ mod ps {
         Some(text.lines().filter_map(parse).collect())
     }
 
-    /// `  812   812   812 Ss   Sat Nov 21 21:53:58 2026`. Where a session is shown as an address it counts as 0.
+    /// `  812     1   812   812 Ss   Sat Nov 21 21:53:58 2026`. Where a session is shown as an address it counts as 0.
     fn parse(line: &str) -> Option<Entry> {
         let mut words = line.split_ascii_whitespace();
         let pid = words.next()?.parse().ok()?;
+        let parent = words.next()?.parse().ok()?;
         let group = words.next()?.parse().ok()?;
         let session = words.next()?.parse().unwrap_or(0);
         let zombie = words.next()?.starts_with('Z');
         let started: Vec<&str> = words.collect();
         let started = NaiveDateTime::parse_from_str(&started.join(" "), "%a %b %d %H:%M:%S %Y").ok()?;
         let start_time = u64::try_from(started.and_utc().timestamp()).ok()?;
-        Some(Entry { pid, group, session, start_time, zombie })
+        Some(Entry { pid, parent, group, session, start_time, zombie })
     }
 }
 
@@ -144,7 +154,8 @@ mod tests {
         let (Some(own), Some(shown)) = (entry(std::process::id()), ps::entry(std::process::id())) else {
             return; // There is no `ps` here.
         };
-        assert_eq!((own.group, own.session, own.zombie), (shown.group, shown.session, shown.zombie));
+        assert_eq!((own.parent, own.group, own.session), (shown.parent, shown.group, shown.session));
+        assert_eq!(own.zombie, shown.zombie);
         assert!(shown.start_time > 1_000_000_000);
         assert!(ps::living().unwrap().iter().any(|entry| entry.pid == own.pid));
     }
@@ -153,7 +164,7 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_is_no_trouble() {
         let stat = b"42 (a) Z (b) S 1 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
-        let expected = Entry { pid: 42, group: 40, session: 39, start_time: 98765, zombie: false };
+        let expected = Entry { pid: 42, parent: 1, group: 40, session: 39, start_time: 98765, zombie: false };
         assert_eq!(platform::parse(42, stat), Some(expected));
         assert_eq!(platform::parse(42, b"42 (short) S 1"), None);
         assert_eq!(platform::parse(42, b""), None);

@@ -1,79 +1,8 @@
 //! Bare `manual-fix`, on a terminal and without one, and `--edit`.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
-
 use crate::env::TestEnv;
-use crate::live::until;
 use crate::manual_fix::failed_run;
-
-/// A process on a terminal of 80 columns and 24 lines.
-struct Terminal {
-    keys: File,
-    child: Child,
-    said: Arc<Mutex<String>>,
-}
-
-impl Terminal {
-    /// `None` where there is no program that gives a process a terminal.
-    fn of(env: &TestEnv, args: &[&str]) -> Option<Self> {
-        let test = env.command("setsid").args(["--ctty", "true"]).stderr(Stdio::null()).status();
-        if !test.is_ok_and(|status| status.success() || status.code() == Some(1)) {
-            eprintln!("skipped: no setsid --ctty");
-            return None;
-        }
-        let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&pty).and_then(|()| unlockpt(&pty)).expect("a terminal of our own");
-        tcsetwinsize(&pty, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).expect("a size");
-        let name = ptsname(&pty, Vec::new()).expect("its name").into_string().expect("UTF-8");
-        let side = || Stdio::from(File::options().read(true).write(true).open(&name).expect("its other side"));
-        let mut command: Command = env.command("setsid");
-        command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_recover")]).args(args);
-        command.env("NO_COLOR", "1");
-        let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().expect("it starts");
-        let keys = File::from(pty);
-        let said = Arc::new(Mutex::new(String::new()));
-        let (mut reader, shared) = (keys.try_clone().expect("a handle"), Arc::clone(&said));
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(length @ 1..) = reader.read(&mut buffer) {
-                shared.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..length]));
-            }
-        });
-        Some(Self { keys, child, said })
-    }
-
-    fn said(&self) -> String {
-        self.said.lock().expect("no panic").replace("\r\n", "\n")
-    }
-
-    /// Waits until it has said so since the last time, and answers what it said until then.
-    #[track_caller]
-    fn expect(&self, text: &str) {
-        until(&format!("{text}\n{}", self.said()), || self.said().contains(text));
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("it reads");
-    }
-
-    /// Its exit code; what it said is plain text that fits, and the terminal is as it was.
-    #[track_caller]
-    fn end(mut self) -> (i32, String) {
-        let status = self.child.wait().expect("it ends");
-        let modes = tcgetattr(&self.keys).expect("the terminal's modes").local_modes;
-        assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO), "{modes:?}");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        let said = self.said();
-        assert!(!said.contains('\u{1b}'), "{said}");
-        (status.code().unwrap_or(-1), said)
-    }
-}
+use crate::terminal::Terminal;
 
 const QUICK: &str = "[manual_fix]\nquiet_period = \"100ms\"\n[cooldown]\nduration = \"100ms\"\n";
 const KEYS: &str = "Keys: v verify now";
@@ -167,4 +96,85 @@ fn the_editor_opens_at_the_first_error() {
     env.write("src/app.py", "a\nb\nc\n");
     env.json(0, &["manual-fix", "--edit"]);
     assert_eq!(env.read("../edited").trim(), format!("--wait --goto {}:3", file.display()));
+}
+
+/// An open hand-over whose loops are these.
+fn handed_over(loops: &[&str]) -> TestEnv {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", QUICK.replace("[cooldown]", "verify_on_change = false\n[cooldown]"));
+    env.write("state", "bad\n");
+    let mut args = vec!["run", "--run", "r", "--on-failure", "manual-fix"];
+    args.extend(loops.iter().flat_map(|one| ["--feedback", *one]));
+    env.json(8, &[&args[..], &["--", "true"]].concat());
+    env
+}
+
+// B8: what a feedback loop said is told when it has said it, and a key that leaves ends those that still run.
+#[test]
+fn results_come_one_by_one_and_a_key_ends_the_rest() {
+    for (key, status) in [("q", "active"), ("a", "aborted")] {
+        let env = handed_over(&["first=grep -qx good state", "second=test -e slow && sleep 60; true"]);
+        env.write("slow", "");
+        let Some(mut terminal) = Terminal::of(&env, &["manual-fix"]) else { return };
+        terminal.expect(KEYS);
+        terminal.press("v");
+        terminal.expect("verifying first, second");
+        terminal.expect("FAILED first: ");
+        terminal.press(key);
+        let (code, said) = terminal.end();
+        assert!(code == 0 && !said.contains("FAILED second"), "{code}: {said}");
+        assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["status"], status, "{said}");
+    }
+}
+
+// B8: what an editor puts beside an open file is nobody's change, and closing it does not undo a verification.
+#[test]
+fn an_editors_own_files_do_not_count() {
+    let env = handed_over(&["test=grep -qx good state"]);
+    let Some(mut terminal) = Terminal::of(&env, &["manual-fix"]) else { return };
+    terminal.expect(KEYS);
+    let beside = [".state.swp", "4913", "state~", ".#state", "#state#"];
+    for name in beside {
+        env.write(name, "not theirs\n");
+    }
+    env.write("state", "good\n");
+    terminal.expect("modified state +1 -1");
+    terminal.press("v");
+    terminal.expect("\nverified\n");
+    for name in beside {
+        std::fs::remove_file(env.work().join(name)).unwrap();
+    }
+    // One that git tracks is a file like any other.
+    terminal.press("c");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    for name in beside {
+        assert!(!said.contains(name), "{name}\n{said}");
+    }
+    env.write("kept~", "1\n");
+    env.git(&["add", "kept~"]);
+    env.git(&["commit", "-q", "-m", "a backup"]);
+    let env = handed_over(&["test=false"]);
+    env.write("kept~", "1\n");
+    env.git(&["add", "kept~"]);
+    env.json(0, &["manual-fix", "start"]);
+    assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["detected_changes"][0]["path"], "kept~");
+}
+
+// B8: the editor is opened where the last verification failed.
+#[test]
+fn the_editor_opens_where_it_failed_last() {
+    let mut env = handed_over(&["test=cat message; exit 1"]);
+    env.write("one.py", "a\n");
+    env.write("two.py", "a\nb\n");
+    env.write("message", "one.py:1: error: first\n");
+    env.json(100, &["manual-fix", "verify"]);
+    env.script("../bin/vim", "echo \"$@\" > ../edited");
+    env.set("EDITOR", &env.root().join("bin/vim").to_string_lossy());
+    env.json(0, &["manual-fix", "--edit"]);
+    assert_eq!(env.read("../edited").trim(), format!("+1 {}", env.work().join("one.py").display()));
+    env.write("message", "\u{1b}[31mtwo.py:2:1\u{1b}[0m: error: second\n");
+    env.json(100, &["manual-fix", "verify"]);
+    env.json(0, &["manual-fix", "--edit"]);
+    assert_eq!(env.read("../edited").trim(), format!("+2 {}", env.work().join("two.py").display()));
 }

@@ -168,9 +168,9 @@ pub struct ListArgs {
 /// Show one checkpoint: its record and its files.
 #[derive(Args, Debug)]
 pub struct ShowArgs {
-    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
+    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME; on a terminal it is asked for
     #[arg(value_name = "SEL")]
-    pub selector: Selector,
+    pub selector: Option<Selector>,
 
     /// What it changed since the run's previous checkpoint, as a patch
     #[arg(long)]
@@ -180,9 +180,9 @@ pub struct ShowArgs {
 /// Compare two checkpoints, or one with the work tree.
 #[derive(Args, Debug)]
 pub struct DiffArgs {
-    /// The older one
+    /// The older one; on a terminal it is asked for
     #[arg(value_name = "A")]
-    pub from: Selector,
+    pub from: Option<Selector>,
 
     /// The newer one; without it the work tree
     #[arg(value_name = "B")]
@@ -200,9 +200,9 @@ pub struct DiffArgs {
 /// Put the files of a checkpoint back; the run's bookkeeping stays as it is. Undoable like a rollback.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
+    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME; on a terminal it is asked for
     #[arg(value_name = "SEL")]
-    pub selector: Selector,
+    pub selector: Option<Selector>,
 
     /// Only these paths (globs)
     #[arg(long, value_name = "GLOB", num_args = 1..)]

@@ -8,7 +8,8 @@ use crate::model::selector::Selector;
 /// Put the work tree back to a checkpoint. A verified safety checkpoint comes first: `recover undo` takes it back.
 ///
 /// Only paths that differ between now and the checkpoint are touched; what is ignored or was not captured is kept. A lane
-/// that is not told where to goes back to its safest prior stage.
+/// that is not told where to goes back to its safest prior stage. On a
+/// terminal any other run is shown with the places it can go back to, and what will happen, and asks.
 #[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("target").args(["iteration", "to", "full"]))]
 pub struct RollbackArgs {
@@ -57,6 +58,17 @@ pub enum ScopeArg {
     State,
 }
 
+impl ScopeArg {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Files => "files",
+            Self::State => "state",
+        }
+    }
+}
+
 impl From<ScopeArg> for Scope {
     fn from(arg: ScopeArg) -> Self {
         match arg {
@@ -80,6 +92,18 @@ pub enum CommitsArg {
     Revert,
 }
 
+impl CommitsArg {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+            Self::Revert => "revert",
+        }
+    }
+}
+
 /// `--edits`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum EditsArg {
@@ -90,6 +114,17 @@ pub enum EditsArg {
     Keep,
     /// Restore over them; undo brings them back
     Discard,
+}
+
+impl EditsArg {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Keep => "keep",
+            Self::Discard => "discard",
+        }
+    }
 }
 
 /// Take back the last rollback, restore or undo of this work tree, HEAD and index included; again goes further back.

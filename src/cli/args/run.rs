@@ -73,6 +73,10 @@ pub struct RunArgs {
     #[arg(long, conflicts_with = "json")]
     pub passthrough: bool,
 
+    /// Give CMD a terminal of its own; what is typed goes to it, Ctrl-C still stops the run
+    #[arg(long, conflicts_with = "passthrough")]
+    pub pty: bool,
+
     /// The command to supervise
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<String>,

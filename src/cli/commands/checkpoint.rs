@@ -7,7 +7,7 @@ use crate::engine::export::{Format, session_file, to_file, to_stream};
 use crate::engine::import::foreign;
 use crate::engine::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
 use crate::engine::prune::prune as remove;
-use crate::engine::restore::{Commits, RestoreRequest, restore_with as put_back};
+use crate::engine::restore::{Commits, Restore, RestoreRequest, restore_with as put_back};
 use crate::engine::verify::verify as check;
 use crate::engine::{Context, Error, ErrorKind, Result, nested, select, settle};
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
@@ -21,6 +21,7 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
+use super::super::screens::{How, choose_checkpoint, choose_restore};
 use super::super::ui::{Reply, Ui, escape};
 use super::exchange::foreign_line;
 use super::restore::{commits, edits, reply};
@@ -30,9 +31,9 @@ pub fn execute(context: &Context, args: &CheckpointArgs, ui: &Ui) -> Result<Repl
     match &args.command {
         CheckpointCommand::Create(args) => create(context, args),
         CheckpointCommand::List(args) => list(context, args, ui),
-        CheckpointCommand::Show(args) => show(context, args),
-        CheckpointCommand::Diff(args) => diff(context, args),
-        CheckpointCommand::Restore(args) => restore(context, args),
+        CheckpointCommand::Show(args) => show(context, args, ui),
+        CheckpointCommand::Diff(args) => diff(context, args, ui),
+        CheckpointCommand::Restore(args) => restore(context, args, ui),
         CheckpointCommand::Prune(args) => prune(context, args, ui),
         CheckpointCommand::Pin(args) => pin(context, &args.selector, true, args.note.clone()),
         CheckpointCommand::Unpin(args) => pin(context, &args.selector, false, None),
@@ -112,10 +113,29 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     Ok(Reply::new(json!({"checkpoints": all, "imported": imported}), text))
 }
 
-fn show(context: &Context, args: &ShowArgs) -> Result<Reply> {
+/// Which checkpoint: on a terminal it is asked for where it was not named.
+fn chosen(context: &Context, ui: &Ui, selector: Option<&Selector>, words: &[&str]) -> Result<Selector> {
+    match selector {
+        Some(selector) => Ok(selector.clone()),
+        None if ui.interactive => choose_checkpoint(context, ui, words),
+        None => Err(missing(words)),
+    }
+}
+
+/// Nobody is there to be asked.
+fn missing(words: &[&str]) -> Error {
+    let command = words.join(" ");
+    let name = if words.contains(&"diff") { "<A>" } else { "<SEL>" };
+    let message = format!("which checkpoint? {name} is missing: an id, @SEQ, latest, good, initial or iteration:N");
+    let hint = format!("recover {command} latest (recover checkpoint list shows them all)");
+    Error::new(ErrorKind::Usage, message).hint(hint)
+}
+
+fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    let selector = chosen(context, ui, args.selector.as_ref(), &["checkpoint", "show"])?;
     let state = settle::load_settled(context)?;
-    let checkpoint = select::checkpoint(context, &state, &args.selector)?;
+    let checkpoint = select::checkpoint(context, &state, &selector)?;
     let mut text = render::checkpoint_text(checkpoint, context.clock.now());
     let nested = show_nested(context, checkpoint)?;
     for inside in &nested {
@@ -131,10 +151,11 @@ fn show(context: &Context, args: &ShowArgs) -> Result<Reply> {
     Ok(Reply::new(document, text))
 }
 
-fn diff(context: &Context, args: &DiffArgs) -> Result<Reply> {
+fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    let from = chosen(context, ui, args.from.as_ref(), &["checkpoint", "diff"])?;
     let state = settle::load_settled(context)?;
-    let from = select::checkpoint(context, &state, &args.from)?;
+    let from = select::checkpoint(context, &state, &from)?;
     let to = args.to.as_ref().map(|selector| select::checkpoint(context, &state, selector)).transpose()?;
     let difference = compare(context, from, to, &args.path, args.patch)?;
     let mut document = json!({
@@ -165,25 +186,47 @@ fn diff(context: &Context, args: &DiffArgs) -> Result<Reply> {
     Ok(Reply::new(document, text))
 }
 
-fn restore(context: &Context, args: &RestoreArgs) -> Result<Reply> {
+fn restore(context: &Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let selector = nested::adopt(context, &args.selector)?;
+    let how = How { commits: args.commits, edits: args.edits };
+    let (selector, how) = match &args.selector {
+        Some(selector) => (selector.clone(), how),
+        None if ui.interactive => {
+            let mut flags: Vec<String> =
+                if args.restore_index { vec!["--restore-index".to_owned()] } else { Vec::new() };
+            if !args.path.is_empty() {
+                flags.push("--path".to_owned());
+                flags.extend(args.path.iter().cloned());
+            }
+            let chosen = choose_restore(context, ui, how, &flags, &|selector, how| {
+                put_checkpoint_back(context, args, selector, how)
+            })?;
+            context.confirm();
+            chosen
+        }
+        None => return Err(missing(&["checkpoint", "restore"])),
+    };
+    let selector = nested::adopt(context, &selector)?;
+    reply(context, &put_checkpoint_back(context, args, &selector, how)?)
+}
+
+fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selector, how: How) -> Result<Restore> {
     let request = |state: &State| {
-        let checkpoint = select::checkpoint(context, state, &selector)?;
+        let checkpoint = select::checkpoint(context, state, selector)?;
         Ok(RestoreRequest {
             kind: OperationKind::Restore,
             run: Some(checkpoint.run.clone()),
             checkpoint_id: checkpoint.id.clone(),
             scope: Scope::All,
             paths: args.path.clone(),
-            commits: commits(args.commits, Commits::Keep),
-            edits: edits(args.edits),
+            commits: commits(how.commits, Commits::Keep),
+            edits: edits(how.edits),
             restore_index: args.restore_index,
             reposition: None,
             undoes: None,
         })
     };
-    reply(context, &put_back(context, OperationKind::Restore, request)?)
+    put_back(context, OperationKind::Restore, request)
 }
 
 fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Reply> {

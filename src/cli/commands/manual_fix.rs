@@ -19,6 +19,7 @@ use crate::process::Show;
 use self::edit::Editor;
 use super::super::args::{ManualFixArgs, ManualFixCommand, Wait};
 use super::super::exit::ExitCode;
+use super::super::live::Display;
 use super::super::render;
 use super::super::ui::{Reply, Ui, escape};
 use super::run::{driven_document, driven_text, told};
@@ -49,6 +50,11 @@ pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply
     }
 }
 
+/// The screen of a session, opened or taken up.
+pub fn attend(context: &Context, ui: &Ui) -> Result<Reply> {
+    screen::screen(context, None, ui)
+}
+
 /// Opens a session, and the editor where that is asked for; nobody is asked anything. With `look` the answer has what
 /// has changed by now.
 fn opened(context: &Context, edit: bool, look: bool, ui: &Ui) -> Result<Reply> {
@@ -58,7 +64,7 @@ fn opened(context: &Context, edit: bool, look: bool, ui: &Ui) -> Result<Reply> {
         return Ok(reply(context, &fix));
     }
     if let Some(editor) = editor {
-        editor.open(context, fix.session.issue.as_ref(), ui)?;
+        editor.open(context, &fix.session, ui)?;
     }
     Ok(reply(context, &status(context)?))
 }
@@ -74,7 +80,9 @@ fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Show, 
         Some(Wait::Forever) | None => None,
     };
     let options = DriveOptions { no_wait: false, show, longest_wait: longest };
+    let display = if prepare_only { None } else { Display::start(context, ui) };
     let continued = resume_with_fix(context, &options, prepare_only)?;
+    drop(display);
     let mut answer = reply(context, &continued.fix);
     match &continued.driven {
         Some(driven) => {

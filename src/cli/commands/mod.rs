@@ -2,6 +2,7 @@
 
 mod attempt;
 mod checkpoint;
+mod complete;
 mod exchange;
 mod hook;
 mod inspect;
@@ -18,7 +19,9 @@ use crate::engine::{Context, Result};
 use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand};
 use super::ui::{Reply, Ui};
 
+pub use complete::complete;
 pub use hook::run as run_hook;
+pub use restore::{commits, edits};
 pub use status::once as status;
 
 /// The command's name in documents.
@@ -92,6 +95,14 @@ pub fn needs_settings_only(command: &Command) -> bool {
 pub fn supervises(command: &Command) -> bool {
     match command {
         Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) | Command::Step(_) => true,
+        // A screen, on which Ctrl-C leaves everything as it was, the terminal included.
+        Command::Rollback(args) => args.iteration.is_none() && args.to.is_none() && !args.full,
+        Command::Checkpoint(args) => match &args.command {
+            CheckpointCommand::Show(args) => args.selector.is_none(),
+            CheckpointCommand::Diff(args) => args.from.is_none(),
+            CheckpointCommand::Restore(args) => args.selector.is_none(),
+            _ => false,
+        },
         Command::Status(args) => args.watch,
         Command::Log(args) => args.follow,
         Command::ManualFix(args) => !matches!(
@@ -117,7 +128,7 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
     match command {
         Command::Run(args) => run::run(context, args, ui),
         Command::Resume(args) => run::resume(context, args, ui),
-        Command::Rollback(args) => restore::rollback(context, args),
+        Command::Rollback(args) => restore::rollback(context, args, ui),
         Command::Undo(args) => restore::undo(context, args),
         Command::Redo(args) => restore::redo(context, args),
         Command::Checkpoint(args) => checkpoint::execute(context, args, ui),

@@ -5,13 +5,14 @@ use serde_json::Value;
 use crate::engine::restore::{Commits, Restore};
 use crate::engine::rollback::{Options, Target, rollback as roll_back};
 use crate::engine::undo::{redo as do_again, undo as take_back};
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Result, select};
 use crate::policy::restore_plan::Edits;
 
-use super::super::args::{CommitsArg, EditsArg, RollbackArgs, UndoArgs};
+use super::super::args::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::ui::Reply;
+use super::super::screens::{How, choose_rollback};
+use super::super::ui::{Reply, Ui};
 
 /// `--commits` for the engine.
 pub fn commits(arg: Option<CommitsArg>, default: Commits) -> Commits {
@@ -48,22 +49,52 @@ pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
 }
 
 /// `recover rollback`.
-pub fn rollback(context: &Context, args: &RollbackArgs) -> Result<Reply> {
+pub fn rollback(context: &Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let target = match (args.iteration, &args.to, args.full) {
-        (Some(number), _, _) => Target::Iteration(number),
-        (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
-        (None, None, true) => Target::Full,
-        (None, None, false) => Target::Safest,
-    };
-    let options = Options {
+    let mut options = Options {
         scope: args.scope.into(),
         paths: args.path.clone(),
         commits: commits(args.commits, Commits::Refuse),
         edits: edits(args.edits),
         restore_index: args.restore_index,
     };
+    let target = match (args.iteration, &args.to, args.full) {
+        (Some(number), _, _) => Target::Iteration(number),
+        (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
+        (None, None, true) => Target::Full,
+        (None, None, false) if ui.interactive && !is_lane(context)? => {
+            let how = How { commits: args.commits, edits: args.edits };
+            let choice = choose_rollback(context, ui, &options, how, &given(args))?;
+            context.confirm();
+            options.commits = commits(choice.how.commits, Commits::Refuse);
+            options.edits = edits(choice.how.edits);
+            choice.target
+        }
+        (None, None, false) => Target::Safest,
+    };
     reply(context, &roll_back(context, &target, &options)?)
+}
+
+/// Whether the run is a lane, which has a place of its own to go back to (C5).
+fn is_lane(context: &Context) -> Result<bool> {
+    let state = context.load()?.state;
+    Ok(select::find(context, &state)?.is_some_and(|run| !state.lane_records(&run.key).is_empty()))
+}
+
+/// The flags that the screen does not ask about, as they were given.
+fn given(args: &RollbackArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    if args.scope != ScopeArg::All {
+        words.extend(["--scope".to_owned(), args.scope.as_str().to_owned()]);
+    }
+    if !args.path.is_empty() {
+        words.push("--path".to_owned());
+        words.extend(args.path.iter().cloned());
+    }
+    if args.restore_index {
+        words.push("--restore-index".to_owned());
+    }
+    words
 }
 
 /// `recover undo`.

@@ -10,7 +10,7 @@ use crate::engine::resume::{ResumeRequest, Resumed, next_actions, resume as resu
 use crate::engine::run::{DriveOptions, Driven, Outcome, run as start_run};
 use crate::engine::status::status_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::decision::Standing;
+use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::run::{RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
@@ -19,9 +19,11 @@ use crate::process::Show;
 
 use super::super::args::{ResumeArgs, RunArgs, Wait};
 use super::super::exit::ExitCode;
+use super::super::live::Display;
 use super::super::render;
 use super::super::resume_screen::{self, Choice};
 use super::super::ui::{Reply, Ui, escape};
+use super::manual_fix;
 
 /// `recover run`.
 pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
@@ -37,7 +39,9 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         return Ok(Reply::new(json!({"changed": false, "plan": {"captured": totals, "spec": spec}}), text));
     }
     let show = if args.passthrough { Show::Passthrough } else { show(ui) };
+    let display = if args.passthrough { None } else { Display::start(context, ui) };
     let driven = start_run(context, spec, &DriveOptions { no_wait: args.no_wait, show, longest_wait: None })?;
+    drop(display);
     let exit = match driven.child_exit_code.filter(|_| args.passthrough) {
         Some(code) => ExitCode::other(code),
         None => ExitCode::of_driven(&driven),
@@ -88,6 +92,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         on_failure: args.on_failure.map_or(settings.run.on_failure, Into::into),
         approach: args.approach.clone(),
         fallback: fallback(settings, args.fallback.as_deref()),
+        pty: args.pty,
     })
 }
 
@@ -108,8 +113,10 @@ fn prompt(args: &RunArgs) -> Result<Option<String>> {
 
 /// A file's text, or stdin's for `-`.
 fn read_text(path: &Path) -> Result<String> {
-    let failed =
-        |error: std::io::Error| Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display()))
+            .hint("a file that is there, or - for standard input")
+    };
     if path == Path::new("-") {
         let mut text = String::new();
         return std::io::stdin().read_to_string(&mut text).map(|_| text).map_err(failed);
@@ -181,6 +188,9 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     let asks = ui.interactive && args.strategy.is_none() && !args.restart && !args.prepare_only;
     let choice = if asks { ask(context, args)? } else { None };
     let instructions = instructions.or_else(|| choice.as_ref().and_then(|choice| choice.instructions.clone()));
+    if choice.as_ref().is_some_and(|choice| choice.strategy == Strategy::ManualThenContinue) && args.run_id.is_none() {
+        return manual_fix::attend(context, ui);
+    }
     let request = ResumeRequest {
         run_id: args.run_id.clone(),
         strategy: args.strategy.or(choice.map(|choice| choice.strategy)),
@@ -193,7 +203,9 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
         command: args.command.clone(),
     };
     let options = DriveOptions { no_wait: false, show: show(ui), longest_wait: args.wait.and_then(longest) };
+    let display = Display::start(context, ui);
     let resumed = resume_run(context, &request, &options)?;
+    drop(display);
     let exit = match &resumed.driven {
         Some(driven) => ExitCode::of_driven(driven),
         None if context.dry_run() || resumed.run.status == RunStatus::Complete => ExitCode::Done,
@@ -212,7 +224,7 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
 /// The resume screen, for a run that stands at a failure (B7).
 fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<Choice>> {
     match status_of(context, args.run_id.as_deref()) {
-        Ok(status) => resume_screen::ask(&status),
+        Ok(status) => resume_screen::ask(&status, &context.interrupts),
         // Whatever is wrong, the resume itself says it.
         Err(_) => Ok(None),
     }

@@ -1,7 +1,5 @@
 //! What the feedback loops say of the work tree as it is.
 
-use std::collections::BTreeSet;
-
 use crate::model::event::Payload;
 use crate::model::failure::Failure;
 use crate::model::run::RunKey;
@@ -9,12 +7,11 @@ use crate::model::snapshot::ObjectId;
 use crate::policy::classify::classify;
 use crate::process::Show;
 
-use super::super::checkpoint;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::run::{LoopSetting, identity, loops_of, no_loops, run_loops};
 use super::super::{select, settle};
-use super::{Fix, active, append, changes_since, settle_unless_dry, status};
+use super::{Fix, active, append, changes_since, log_dir, prepare, settle_unless_dry, status};
 
 /// What came of running the feedback loops.
 #[derive(Clone, Debug)]
@@ -55,17 +52,17 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     if loops.is_empty() {
         return Err(no_loops());
     }
-    let folder = context.store().private_dir().join("manual-fix").join(&fix.session.id);
+    let folder = log_dir(context, &fix.session);
     std::fs::create_dir_all(&folder)
         .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
-    let before = checkpoint::prepare(context, &BTreeSet::new())?.capture.tree;
+    let before = prepare(context)?.capture.tree;
     let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
     let env = identity(&fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
     let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder })?;
     if let Some(code) = report.interrupted {
         return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the feedback loops ran"));
     }
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let prepared = prepare(context)?;
     let tree = prepared.capture.tree.clone();
     let verified = report.passed() && tree == before;
     let changes = changes_since(context, &state, &fix.session, &prepared)?;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::git::diff::Objects;
@@ -14,16 +15,16 @@ use crate::model::manual_fix::ManualFixSession;
 use crate::model::path::RepoPath;
 use crate::model::run::RunKey;
 use crate::model::snapshot::{Change, Entry, ObjectId};
-use crate::process::Show;
+use crate::process::{Interrupts, Show, Signal};
 use crate::watch::Watcher;
 
-use super::super::checkpoint::{self, Prepared};
+use super::super::checkpoint::Prepared;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::run::loops_of;
 use super::super::{follow, select, settle};
 use super::verify::judge;
-use super::{Fix, Judged, active, changes_since, status_of};
+use super::{Fix, Judged, active, changes_since, prepare, status_of};
 
 /// Reports that come so shortly after each other belong together.
 const CALM: Duration = Duration::from_millis(80);
@@ -73,12 +74,38 @@ enum Wake {
 
 /// Hands what somebody asks to a watch.
 #[derive(Clone, Debug)]
-pub struct Asker(Sender<Wake>);
+pub struct Asker {
+    sender: Sender<Wake>,
+    judging: Arc<Mutex<Judging>>,
+    interrupts: Interrupts,
+}
+
+/// Whether the feedback loops run just now, and whether somebody does not want to wait for them.
+#[derive(Debug, Default)]
+struct Judging {
+    runs: bool,
+    cut_short: bool,
+}
 
 impl Asker {
     /// Asks; answers whether anybody is there to be asked.
     pub fn ask(&self, what: char) -> bool {
-        self.0.send(Wake::Asked(what)).is_ok()
+        self.sender.send(Wake::Asked(what)).is_ok()
+    }
+
+    /// Asks, and ends the feedback loops where they run: what is asked leaves them behind.
+    pub fn insist(&self, what: char) -> bool {
+        let asked = self.ask(what);
+        let mut judging = self.judging();
+        if judging.runs {
+            judging.cut_short = true;
+            self.interrupts.request(Signal::Int);
+        }
+        asked
+    }
+
+    fn judging(&self) -> MutexGuard<'_, Judging> {
+        self.judging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,7 +162,7 @@ impl<'a> Watch<'a> {
             show,
             watcher,
             wakes,
-            asker: Asker(sender),
+            asker: Asker { sender, judging: Arc::default(), interrupts: context.interrupts.clone() },
             told: VecDeque::new(),
             known: BTreeMap::new(),
             tree: None,
@@ -176,6 +203,7 @@ impl<'a> Watch<'a> {
     /// Waits for the next thing to tell, at most until `deadline`.
     pub fn next(&mut self, deadline: Option<Instant>) -> Result<Step> {
         loop {
+            self.hear(None);
             if let Some(signal) = self.context.interrupts.pending() {
                 return Ok(Step::Stopped(signal.exit_code()));
             }
@@ -207,8 +235,13 @@ impl<'a> Watch<'a> {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
         };
+        self.hear(Some(first));
+    }
+
+    /// Takes what came meanwhile, after `first`.
+    fn hear(&mut self, first: Option<Wake>) {
         let now = Instant::now();
-        for wake in std::iter::once(first).chain(self.wakes.try_iter()) {
+        for wake in first.into_iter().chain(self.wakes.try_iter()) {
             match wake {
                 Wake::Look => self.reported = Some((self.reported.map_or(now, |(first, _)| first), now)),
                 Wake::Asked(what) => self.told.push_back(Step::Asked(what)),
@@ -247,7 +280,7 @@ impl<'a> Watch<'a> {
         let begun = Instant::now();
         // What comes from here on may be too late for this look.
         self.reported = None;
-        match checkpoint::prepare(self.context, &BTreeSet::new()) {
+        match prepare(self.context) {
             Ok(prepared) => self.compare(&prepared)?,
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
@@ -312,8 +345,22 @@ impl<'a> Watch<'a> {
             return Ok(Some(Step::Verifying(self.loops.clone())));
         }
         self.announced = false;
+        self.asker.judging().runs = true;
         let judged = judge(self.context, &self.key, self.show);
         let now = Instant::now();
+        let cut_short = {
+            let mut judging = self.asker.judging();
+            judging.runs = false;
+            std::mem::take(&mut judging.cut_short)
+        };
+        if cut_short {
+            // The request came from who asked, who is answered next.
+            self.context.interrupts.take();
+            if matches!(&judged, Err(Error { kind: ErrorKind::Interrupted(_), .. })) {
+                (self.judged, self.asked) = (None, false);
+                return Ok(None);
+            }
+        }
         self.reported = Some((now, now));
         let judged = match judged {
             Ok(judged) => judged,

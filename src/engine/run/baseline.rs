@@ -13,6 +13,7 @@ use super::super::attempt::run_of;
 use super::super::checkpoint;
 use super::super::context::Context;
 use super::super::error::{Error, Result};
+use super::super::live::Progress;
 use super::DriveOptions;
 use super::feedback::{LoopReport, LoopSetting, identity, loops_of, run_loops};
 
@@ -29,6 +30,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
     record(context, key, Payload::BaselineStarted { supervisor: own_id() })?;
     tracing::info!("running the feedback loops before the first attempt");
+    context.live.tell(Progress::Baseline { run: &run });
     let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);

@@ -15,6 +15,7 @@ use crate::store::views::write_views;
 use super::super::attempt::{self, Ended, Started, run_of};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
+use super::super::live::{Progress, Woken};
 use super::super::resume::{put_back, way_back};
 use super::super::{manual_fix, prune, report, retry};
 use super::baseline;
@@ -70,10 +71,15 @@ impl Driver<'_> {
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;
             let ended = attempt::end(self.context, self.key, &started, executed.ending)?;
-            tell(&ended);
+            self.tell(&ended, &started);
             match self.follow(&ended, &started)? {
                 Next::GoOn => {}
                 Next::Stop(outcome) => return Ok(outcome),
+            }
+            if self.context.live.is_to_stop() {
+                let run = self.load()?;
+                let done = self.is_done(&run)?;
+                return Ok(done.unwrap_or_else(|| stopped(&run)));
             }
         }
     }
@@ -121,19 +127,21 @@ impl Driver<'_> {
             Standing::Allowed => Ok(None),
             Standing::Exhausted => Ok(Some(Outcome::Failed)),
             Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
+            Standing::Wait(until) if self.context.live.waives(until) => Ok(None),
             Standing::Wait(until) => self.wait_until(run, until),
         }
     }
 
     fn wait_until(&mut self, run: &Run, until: Timestamp) -> Result<Option<Outcome>> {
-        let outcome = if run.parked.is_some() { Outcome::Parked } else { Outcome::Paused };
+        let outcome = stopped(run);
         if self.options.no_wait {
             return Ok(Some(outcome));
         }
         tracing::info!(%until, "waiting for the next attempt");
         let deadline = self.options.longest_wait.map(|longest| self.context.clock.now().plus(longest));
-        match retry::sleep(self.context, until, deadline) {
-            Ok(()) => Ok(None),
+        match retry::sleep(self.context, Some(run), until, deadline) {
+            Ok(Woken::InTime | Woken::Now) => Ok(None),
+            Ok(Woken::Stop) => Ok(Some(outcome)),
             Err(Error { kind: ErrorKind::Interrupted(code), .. }) => {
                 self.interrupted = Some(code);
                 Ok(Some(outcome))
@@ -152,14 +160,26 @@ impl Driver<'_> {
         let before = run_of(ledger.state(), self.key)?;
         let settings = retry::settings_of(self.context, &before);
         let status = retry_status(ledger.state(), &before, &settings.retry, self.context.clock.now());
-        if status.standing != Standing::Allowed {
-            return Ok(None);
+        match status.standing {
+            Standing::Allowed => {}
+            // Somebody who watches did not want to wait for that.
+            Standing::Wait(until) if self.context.live.waives(until) => {}
+            _ => return Ok(None),
         }
         if before.granted == 0 {
             retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
         }
         let started = attempt::begin(self.context, &mut ledger, self.key, &begin_of(&before))?;
         write_views(&ledger, Some(self.key))?;
+        drop(ledger);
+        let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
+        self.context.live.tell(Progress::Attempt {
+            run: &started.run,
+            iteration: started.iteration,
+            attempt: started.attempt,
+            limit: Some(status.max_attempts.unwrap_or(default)),
+            deadline: before.spec.timeout_ms.map(std::time::Duration::from_millis),
+        });
         Ok(Some((before, started)))
     }
 
@@ -175,6 +195,21 @@ impl Driver<'_> {
         error
     }
 
+    fn tell(&self, ended: &Ended, started: &Started) {
+        self.context.live.tell(Progress::Ended {
+            iteration: started.iteration,
+            attempt: started.attempt,
+            failure: ended.failure.as_ref(),
+            decision: ended.decision.as_ref(),
+        });
+        // Weakened tests may make an attempt pass: whoever watches is told at once.
+        if ended.conditions.contains(&Condition::Tampered) {
+            for note in &ended.notes {
+                tracing::warn!("the attempt may have weakened its checks: {note}");
+            }
+        }
+    }
+
     fn follow(&mut self, ended: &Ended, started: &Started) -> Result<Next> {
         if self.interrupted.is_some() {
             return Ok(Next::Stop(Outcome::Cancelled));
@@ -187,7 +222,9 @@ impl Driver<'_> {
         if ended.run.spec.on_failure == OnFailure::Stop {
             return Ok(Next::Stop(Outcome::Failed));
         }
-        if decision.has(Action::Rollback) {
+        // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.
+        let stays = decision.leads_to_attempt() && self.context.live.is_to_stop();
+        if decision.has(Action::Rollback) && !stays {
             self.roll_back(&ended.run, started.attempt, decision)?;
         }
         if decision.has(Action::Skip) {
@@ -226,6 +263,7 @@ impl Driver<'_> {
         };
         let Some(target) = target else { return Ok(()) };
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
+        self.context.live.tell(Progress::RollingBack { checkpoint: &target.id });
         put_back(self.context, self.key, target, Edits::Keep)
     }
 
@@ -279,11 +317,7 @@ impl Driver<'_> {
     }
 }
 
-/// Weakened tests may make an attempt pass: whoever watches is told at once.
-fn tell(ended: &Ended) {
-    if ended.conditions.contains(&Condition::Tampered) {
-        for note in &ended.notes {
-            tracing::warn!("the attempt may have weakened its checks: {note}");
-        }
-    }
+/// A run that stops and can go on.
+fn stopped(run: &Run) -> Outcome {
+    if run.parked.is_some() { Outcome::Parked } else { Outcome::Paused }
 }

@@ -10,7 +10,7 @@ use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage};
 use crate::policy::prompt::{PromptParts, prompt};
-use crate::process::{Program, Supervised, own_id};
+use crate::process::{Program, Supervised, own_id, own_program};
 use crate::store::NewEvent;
 
 use super::super::attempt::{Begin, Ending, Started};
@@ -213,6 +213,10 @@ fn supervised(
     supervised.deadline = before.spec.timeout_ms.map(Duration::from_millis);
     supervised.grace = context.settings().runner.grace;
     supervised.show = options.show;
+    if before.spec.pty {
+        let program = own_program().map_err(|error| Error::io("cannot find the program of recover", error))?;
+        supervised.pty = Some(program);
+    }
     supervised.log_limit = context.settings().run.log_limit;
     Ok(supervised)
 }

@@ -12,6 +12,7 @@ use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
+use super::super::live::Progress;
 
 /// What the loops said.
 #[derive(Debug, Default)]
@@ -70,10 +71,13 @@ pub struct LoopSetting<'a> {
 pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSetting<'_>) -> Result<LoopReport> {
     let mut report = LoopReport::default();
     for feedback in loops {
+        let begun = |again| Progress::LoopBegun { name: &feedback.name, deadline: deadline_of(feedback), again };
+        context.live.tell(begun(false));
         let mut exit = run_one(context, feedback, setting, "")?;
         let mut flaky = false;
         if may_be_flaky(context, &exit) {
             tracing::info!("the feedback loop '{}' failed: it is run again, unchanged", feedback.name);
+            context.live.tell(begun(true));
             let again = run_one(context, feedback, setting, ".again")?;
             flaky = has_passed(&again);
             // What failed twice is told as it failed first.
@@ -82,6 +86,7 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             }
         }
         if let Some(signal) = exit.cancelled {
+            context.live.tell(Progress::LoopsEnded);
             report.interrupted = Some(signal.exit_code());
             return Ok(report);
         }
@@ -104,11 +109,13 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             failed_count,
             flaky,
         };
+        context.live.tell(Progress::LoopEnded { name: &feedback.name, result: &result });
         report.results.insert(feedback.name.clone(), result);
         if !passed && report.first_failure.is_none() {
             report.first_failure = Some((feedback.clone(), evidence));
         }
     }
+    context.live.tell(Progress::LoopsEnded);
     Ok(report)
 }
 
@@ -122,26 +129,26 @@ fn may_be_flaky(context: &Context, exit: &Exit) -> bool {
     context.settings().checks.flaky && !has_passed(exit) && !ended_by_us
 }
 
-/// The name of a loop's log, without `.log`.
-pub fn log_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
-}
-
 fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
     feedback.timeout_ms.map(Duration::from_millis)
+}
+
+/// The file of a loop's log; `which` tells its executions apart.
+pub fn log_name(name: &str, which: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("{name}{which}.log")
 }
 
 fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
     let shell = context.settings().runner.shell.clone();
     let program = Program::Argv(vec![shell.into(), "-c".into(), feedback.command.clone().into()]);
-    let name = log_name(&feedback.name);
     let supervised = Supervised {
         deadline: deadline_of(feedback),
         grace: context.settings().runner.grace,
         // A loop's output is not the answer of the command that runs it.
         show: if setting.show.is_passthrough() { Show::Stderr } else { setting.show },
         env_set: setting.env.to_vec(),
-        log: Some(setting.log_dir.join(format!("{name}{which}.log"))),
+        log: Some(setting.log_dir.join(log_name(&feedback.name, which))),
         log_limit: context.settings().run.log_limit,
         ..Supervised::new(program, context.worktree())
     };

@@ -44,8 +44,8 @@ impl<'a> Walk<'a> {
         let settled = here.same_rules && is_content && (taken_before || (tracked && was & flag::TRACKED != 0));
         if !settled {
             let path = folder.path.join(name);
-            let wanted =
-                tracked || !(here.ignored || here.rules.matches(path.as_bytes(), false)) || self.include.matches(&path);
+            let ignored = here.ignored || here.rules.matches(path.as_bytes(), false) || self.passing.matches(&path);
+            let wanted = tracked || !ignored || self.include.matches(&path);
             if !wanted && !self.also.contains(&path) {
                 return scan.other(folder, name, Other::IgnoredFile);
             }

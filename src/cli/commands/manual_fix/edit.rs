@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::engine::manual_fix::log_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::failure::Failure;
+use crate::model::manual_fix::ManualFixSession;
 use crate::policy::places::{Place, places};
+use crate::policy::plain_text;
 
 use super::super::super::ui::Ui;
 
@@ -50,9 +52,10 @@ impl Editor {
         })
     }
 
-    /// Opens the first place that the failure names in a file of the work tree, and waits until the editor ends.
-    pub fn open(&self, context: &Context, failure: Option<&Failure>, ui: &Ui) -> Result<()> {
-        let Some(place) = failure.and_then(|failure| first(context.worktree(), failure)) else {
+    /// Opens the first place in a file of the work tree that the feedback loop names which failed last, else the failure
+    /// that the session began with, and waits until the editor ends.
+    pub fn open(&self, context: &Context, session: &ManualFixSession, ui: &Ui) -> Result<()> {
+        let Some(place) = first(context, session) else {
             ui.note("The failure names no place in a file of this work tree: there is nothing to open.");
             return Ok(());
         };
@@ -70,11 +73,19 @@ impl Editor {
     }
 }
 
-/// The first place of a failure that is in a file of the work tree.
-fn first(worktree: &Path, failure: &Failure) -> Option<Place> {
-    let evidence = failure.evidence.iter().map(|evidence| evidence.text.as_str());
-    let texts = std::iter::once(failure.message.as_str()).chain(failure.details.as_deref()).chain(evidence);
-    texts.flat_map(places).find_map(|place| {
+/// The first place that is in a file of the work tree.
+fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
+    let worktree = context.worktree();
+    let failed = session.verification_results.iter().filter(|(_, result)| !result.passed);
+    // A log that is gone names nothing.
+    let logs = failed.filter_map(|(name, _)| std::fs::read(log_of(context, session, name)).ok());
+    let mut texts: Vec<String> = logs.map(|log| plain_text(&log)).collect();
+    if let Some(failure) = &session.issue {
+        texts.push(failure.message.clone());
+        texts.extend(failure.details.clone());
+        texts.extend(failure.evidence.iter().map(|evidence| evidence.text.clone()));
+    }
+    texts.iter().flat_map(|text| places(text)).find_map(|place| {
         let path = std::fs::canonicalize(worktree.join(&place.path)).ok()?;
         let ours = path.is_file() && path.starts_with(worktree) && !path.starts_with(worktree.join(".git"));
         ours.then(|| Place { path: path.to_string_lossy().into_owned(), ..place })

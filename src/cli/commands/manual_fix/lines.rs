@@ -1,13 +1,13 @@
 //! What a watch tells, a line each.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
+use crate::engine::live::{Observer, Progress};
 use crate::engine::manual_fix::Judged;
 use crate::engine::manual_fix::watch::Step;
-use crate::model::feedback::FeedbackResult;
 use crate::model::snapshot::Change;
 
+use super::super::super::render::{said, seconds};
 use super::super::super::ui::{Ui, escape};
 
 /// Where the lines go.
@@ -33,7 +33,10 @@ impl Lines {
 
     /// Writes what a step tells, if it tells anything.
     pub fn tell(self, step: &Step) -> io::Result<()> {
-        let text = text(step);
+        self.write(&text(step))
+    }
+
+    fn write(self, text: &str) -> io::Result<()> {
         match self {
             Self::Stdout => {
                 let mut out = io::stdout().lock();
@@ -42,6 +45,18 @@ impl Lines {
             // With stderr closed there is nobody left to tell.
             Self::Stderr => io::stderr().write_all(text.as_bytes()).or(Ok(())),
             Self::Nowhere => Ok(()),
+        }
+    }
+}
+
+/// Tells what each feedback loop said as soon as it has said it.
+impl Observer for Lines {
+    fn see(&self, progress: Progress<'_>) {
+        if let Progress::LoopEnded { name, result } = progress {
+            let mark = if result.passed { "passed" } else { "FAILED" };
+            let line = format!("{mark} {}: {} ({})\n", escape(name), said(result), seconds(result.duration));
+            // Whether anybody still reads is asked with the next step.
+            let _ = self.write(&line);
         }
     }
 }
@@ -75,28 +90,10 @@ fn changed(change: &Change) -> String {
 
 fn judged_text(judged: &Judged) -> String {
     let session = &judged.fix.session;
-    let mut text = String::new();
-    for (name, result) in &session.verification_results {
-        let mark = if result.passed { "passed" } else { "FAILED" };
-        text.push_str(&format!("{mark} {}: {} ({})\n", escape(name), said(result), seconds(result.duration)));
-    }
-    text.push_str(match (judged.outdated, session.verified) {
+    match (judged.outdated, session.verified) {
         (true, _) => "outdated: files changed while the feedback loops ran; they run again\n",
         (false, true) => "verified\n",
         (false, false) => "not verified\n",
-    });
-    text
-}
-
-/// The counts where they are known, and the summary where it says something else.
-fn said(result: &FeedbackResult) -> String {
-    let counts = match (result.passed_count, result.failed_count) {
-        (None, None) => return escape(&result.summary),
-        (passed, failed) => format!("{} passed, {} failed", passed.unwrap_or(0), failed.unwrap_or(0)),
-    };
-    if result.flaky || result.exit_code.is_none() { format!("{counts}: {}", escape(&result.summary)) } else { counts }
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.1}s", duration.as_secs_f64())
+    }
+    .to_owned()
 }

@@ -3,17 +3,16 @@
 //! It only adds lines, so that it works on any terminal and what was told can be scrolled back to. All of it goes to
 //! stderr: stdout stays the answer's.
 
-use std::io::{self, Read};
-use std::thread;
-
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use std::io;
+use std::sync::Arc;
 
 use crate::engine::manual_fix::watch::{Asker, Step, Watch};
-use crate::engine::manual_fix::{Fix, Judged, abort, start};
+use crate::engine::manual_fix::{Fix, Judged, abort, log_dir, start};
 use crate::engine::{Context, Error, Result};
 use crate::process::Show;
 
 use super::super::super::exit::ExitCode;
+use super::super::super::keys::{Key, Keys};
 use super::super::super::ui::{Reply, Ui, escape};
 use super::edit::Editor;
 use super::lines::Lines;
@@ -32,7 +31,7 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
         return Ok(reply(context, &fix));
     }
     if let Some(editor) = editor {
-        editor.open(context, fix.session.issue.as_ref(), ui)?;
+        editor.open(context, &fix.session, ui)?;
         // What was pressed there was not meant for us.
         context.interrupts.take();
     }
@@ -42,7 +41,8 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
         ui.note("No feedback loops are configured: nothing can be verified.");
     }
     ui.note(KEYS);
-    let keys = Keys::listen(watch.asker()).map_err(|error| Error::io("cannot talk to the terminal", error))?;
+    context.live.observe(Arc::new(Lines::Stderr));
+    let keys = listen(watch.asker()).map_err(|error| Error::io("cannot talk to the terminal", error))?;
     let end = attend(&mut watch, context, ui)?;
     // The terminal is as it was before anything else writes on it.
     drop(keys);
@@ -104,7 +104,7 @@ fn introduce(fix: &Fix, ui: &Ui) {
 fn ask(judged: &Judged, context: &Context, ui: &Ui) {
     if let Some(failure) = &judged.failure {
         excerpt(failure.details.as_deref().unwrap_or(&failure.message), ui);
-        let logs = context.store().private_dir().join("manual-fix").join(&judged.fix.session.id);
+        let logs = log_dir(context, &judged.fix.session);
         ui.note(&format!("All of it: {}", logs.display()));
     }
     if judged.fix.session.verified {
@@ -122,41 +122,14 @@ fn excerpt(text: &str, ui: &Ui) {
     }
 }
 
-/// Single keys, for as long as it lives: without echo, without waiting for a line's end. Ctrl-C stays a signal.
-struct Keys {
-    before: Termios,
-}
-
-impl Keys {
-    fn listen(asker: Asker) -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
-        let mut single = before.clone();
-        single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        single.special_codes[SpecialCodeIndex::VMIN] = 1;
-        single.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(io::stdin(), OptionalActions::Now, &single)?;
-        let keys = Self { before };
-        let read = move || {
-            let mut byte = [0];
-            loop {
-                let key = match io::stdin().read(&mut byte) {
-                    Ok(1..) => char::from(byte[0]).to_ascii_lowercase(),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Ok(0) | Err(_) => END_OF_INPUT,
-                };
-                if !asker.ask(key) || key == END_OF_INPUT {
-                    return;
-                }
-            }
-        };
-        thread::Builder::new().name("keys".to_owned()).spawn(read)?;
-        Ok(keys)
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        // A terminal that went away needs nothing any more.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
-    }
+/// Keys that leave a verification behind.
+fn listen(asker: Asker) -> io::Result<Keys> {
+    Keys::listen(move |key| match key {
+        Key::Char(c) => match c.to_ascii_lowercase() {
+            leaving @ ('a' | 'q') => asker.insist(leaving),
+            other => asker.ask(other),
+        },
+        Key::EndOfInput => asker.insist(END_OF_INPUT),
+        _ => true,
+    })
 }

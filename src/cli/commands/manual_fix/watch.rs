@@ -1,6 +1,7 @@
 //! `manual-fix watch`.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::manual_fix::watch::{Step, Watch};
@@ -35,7 +36,9 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
         if watch.loops().is_empty() {
             ui.note("No feedback loops are configured: nothing is verified.");
         }
-        follow(&mut watch, deadline, goal, Lines::of(ui))?
+        let lines = Lines::of(ui);
+        context.live.observe(Arc::new(lines));
+        follow(&mut watch, deadline, goal, lines)?
     };
     let fix = watch.fix()?;
     let key = Some(&fix.run.key);

@@ -1,0 +1,250 @@
+//! A run that goes on, on a terminal: a line at the bottom that says where it stands, results as they come above it, and
+//! single keys.
+//!
+//! Everything goes to stderr, and above the line the command's own output comes as it is. The line is ASCII, takes one
+//! row whatever the terminal's width, and needs neither colour nor escape codes.
+
+mod line;
+
+use std::io::{self, Write};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+
+use crate::engine::Context;
+use crate::engine::live::{Live, Observer, Progress};
+use crate::model::feedback::FeedbackResult;
+use crate::model::time::Timestamp;
+use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
+
+use super::keys::{Key, Keys};
+use super::render::{said, seconds};
+use super::ui::Ui;
+use line::{Doing, View};
+
+pub use line::cut;
+
+/// How often the line is drawn again.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The display, until it is dropped.
+pub struct Display {
+    shared: Arc<Shared>,
+    tick: Option<Sender<()>>,
+    ticker: Option<JoinHandle<()>>,
+    _registered: Option<Registered>,
+}
+
+struct Shared {
+    ui: Ui,
+    live: Live,
+    view: Mutex<View>,
+    /// `None` on a terminal that cannot overwrite, and once the display is over.
+    footer: Mutex<Option<Footer>>,
+    keys: Mutex<Option<Keys>>,
+}
+
+impl Display {
+    /// Shows what `context` does from now on; `None` where stderr is no terminal, or nobody wants to see anything.
+    pub fn start(context: &Context, ui: &Ui) -> Option<Self> {
+        if !ui.stderr_terminal || ui.quiet || context.dry_run() {
+            return None;
+        }
+        match Self::open(context, ui) {
+            Ok(display) => Some(display),
+            // The run is more important than its display.
+            Err(error) => {
+                tracing::warn!(%error, "the run cannot be shown as it goes on");
+                None
+            }
+        }
+    }
+
+    fn open(context: &Context, ui: &Ui) -> io::Result<Self> {
+        let footer = ui.redraws.then(|| Footer::new(ui.moves)).transpose()?;
+        let shared = Arc::new(Shared {
+            ui: ui.clone(),
+            live: context.live.clone(),
+            view: Mutex::default(),
+            footer: Mutex::new(footer),
+            keys: Mutex::default(),
+        });
+        if ui.keys {
+            let pressed = Arc::clone(&shared);
+            *lock(&shared.keys) = Some(Keys::listen(move |key| pressed.pressed(key))?);
+            lock(&shared.view).keys = true;
+        }
+        let suspended = Arc::clone(&shared);
+        let registered = on_suspend(move |what| suspended.suspended(what))?;
+        let (tick, ticks) = channel();
+        let drawn = Arc::clone(&shared);
+        let redraw = move || {
+            while let Err(RecvTimeoutError::Timeout) = ticks.recv_timeout(TICK) {
+                drawn.draw();
+            }
+        };
+        let ticker = thread::Builder::new().name("display".to_owned()).spawn(redraw)?;
+        context.live.observe(Arc::new(Told(Arc::clone(&shared))));
+        Ok(Self { shared, tick: Some(tick), ticker: Some(ticker), _registered: Some(registered) })
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.tick = None;
+        if let Some(ticker) = self.ticker.take() {
+            // It only fails if it panicked, and that was told.
+            let _ = ticker.join();
+        }
+        let keys = lock(&self.shared.keys).take();
+        drop(keys);
+        let footer = lock(&self.shared.footer).take();
+        drop(footer);
+    }
+}
+
+/// What the run tells.
+struct Told(Arc<Shared>);
+
+impl Observer for Told {
+    fn see(&self, progress: Progress<'_>) {
+        let shared = &self.0;
+        for line in lock(&shared.view).take(&progress) {
+            shared.say(&line);
+        }
+        if let Progress::LoopEnded { name, result } = progress {
+            shared.say_result(name, result);
+        }
+        if let Progress::Attempt { run, .. } = progress
+            && run.spec.pty
+        {
+            // The command has the terminal to itself.
+            shared.leave(true);
+        } else if matches!(progress, Progress::LoopBegun { .. } | Progress::Ended { .. }) {
+            shared.leave(false);
+        }
+        shared.draw();
+    }
+}
+
+impl Shared {
+    fn draw(&self) {
+        if let Some(footer) = &*lock(&self.footer) {
+            let view = lock(&self.view);
+            let line = view.line(footer.width(), Instant::now(), Timestamp::new(Utc::now()));
+            drop(view);
+            footer.draw(line.map(|line| self.ui.shown(&line)));
+        }
+    }
+
+    /// A line that stays. With stderr closed there is nobody left to tell.
+    fn say(&self, text: &str) {
+        let _ = Stderr.write_all(format!("{}\n", self.ui.shown(text)).as_bytes());
+    }
+
+    fn say_result(&self, name: &str, result: &FeedbackResult) {
+        let (mark, color) = if result.passed { ("passed", "\x1b[32m") } else { ("FAILED", "\x1b[31m") };
+        let mark = if self.ui.stderr_color { format!("{color}{mark}\x1b[0m") } else { mark.to_owned() };
+        let text = self.ui.shown(&format!("{name}: {} ({})", said(result), seconds(result.duration)));
+        let _ = Stderr.write_all(format!("{mark} {text}\n").as_bytes());
+    }
+
+    /// Leaves the terminal to the command, or takes it again.
+    fn leave(&self, left: bool) {
+        lock(&self.view).left = left;
+        if let Some(keys) = &*lock(&self.keys) {
+            keys.pause(left);
+        }
+    }
+
+    fn pressed(&self, key: Key) -> bool {
+        match key {
+            Key::Char('r' | 'R') if lock(&self.view).is_waiting() => self.live.retry_now(),
+            Key::Char('s' | 'S') => {
+                let stops = self.live.toggle_stop();
+                lock(&self.view).stops = stops;
+            }
+            Key::EndOfInput => return false,
+            _ => return true,
+        }
+        self.draw();
+        true
+    }
+
+    fn suspended(&self, what: Suspension) {
+        lock(&self.view).suspended(what == Suspension::Begins, Instant::now());
+        self.draw();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Doing {
+    fn now(what: What) -> Self {
+        Self { what, since: Instant::now() }
+    }
+}
+
+use line::What;
+
+impl View {
+    /// Takes note; the answer is what stays to be read.
+    fn take(&mut self, progress: &Progress<'_>) -> Vec<String> {
+        match *progress {
+            Progress::Baseline { run } => {
+                self.run = run.key.to_string();
+                vec!["Checking before the first attempt.".to_owned()]
+            }
+            Progress::Attempt { run, iteration, attempt, limit, deadline } => {
+                let of = |total: Option<u32>| total.map_or_else(String::new, |total| format!(" of {total}"));
+                self.run = run.key.to_string();
+                self.iteration = format!("{iteration}{}", of(run.spec.iterations_total).replace(" of ", "/"));
+                self.attempt = format!("{attempt}{}", of(limit).replace(" of ", "/"));
+                self.results.clear();
+                self.doing = Some(Doing::now(What::Command { deadline }));
+                let iterations = of(run.spec.iterations_total);
+                vec![format!("Iteration {iteration}{iterations}, attempt {attempt}{}", of(limit))]
+            }
+            Progress::LoopBegun { name, deadline, again } => {
+                self.doing = Some(Doing::now(What::Loop { name: name.to_owned(), deadline, again }));
+                Vec::new()
+            }
+            Progress::LoopEnded { name, result } => {
+                self.results.push((name.to_owned(), result.passed));
+                Vec::new()
+            }
+            Progress::Ended { iteration, attempt, failure, decision } => {
+                self.doing = Some(Doing::now(What::Recording));
+                let mut lines = vec![match failure {
+                    None => format!("Passed: iteration {iteration}, attempt {attempt}"),
+                    Some(failure) => {
+                        format!("FAILED: iteration {iteration}, attempt {attempt}: {}", failure.message)
+                    }
+                }];
+                lines.extend(decision.map(|decision| format!("Decision: {}", decision.reason)));
+                self.reason = decision.map(|decision| decision.reason.clone()).unwrap_or_default();
+                lines
+            }
+            Progress::Waiting { until, parked, reason } => {
+                self.doing = Some(Doing::now(What::Waiting { until, parked }));
+                let what = if parked { "Parked" } else { "Waiting" };
+                // What was said just now need not be said again.
+                let told = std::mem::replace(&mut self.reason, reason.to_owned()) == reason;
+                vec![if told { format!("{what} until {until}") } else { format!("{what} until {until}: {reason}") }]
+            }
+            Progress::LoopsEnded | Progress::Waited => {
+                self.doing = Some(Doing::now(What::Recording));
+                Vec::new()
+            }
+            Progress::RollingBack { checkpoint } => {
+                self.doing = Some(Doing::now(What::RollingBack));
+                vec![format!("Rolling back to {checkpoint}")]
+            }
+        }
+    }
+}

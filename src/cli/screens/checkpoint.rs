@@ -1,0 +1,118 @@
+//! Choosing a checkpoint, with a look at what has changed since.
+
+use crate::engine::inspect::diff;
+use crate::engine::restore::Restore;
+use crate::engine::rollback::targets_of_all;
+use crate::engine::{Context, Error, ErrorKind, Result, settle};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::selector::Selector;
+
+use super::super::ui::{Ui, escape};
+use super::confirm::{How, confirm};
+use super::list::{List, Picked};
+use super::rollback::label;
+use super::{Talk, same_as, size};
+
+/// Asks which one; `words` is the command, of which the checkpoint is the missing word.
+pub fn choose(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
+    let checkpoints = all(context)?;
+    let talk = Talk::begin(context, ui)?;
+    let id = pick(&talk, &checkpoints, &mut 0)?;
+    talk.say_all(&same_as(&with(words, &id, &[])));
+    Ok(Selector::Id(id))
+}
+
+/// Asks which one, and whether what would happen may; `flags` are those that were given already.
+pub fn restore(
+    context: &Context,
+    ui: &Ui,
+    how: How,
+    flags: &[String],
+    plan: &dyn Fn(&Selector, How) -> Result<Restore>,
+) -> Result<(Selector, How)> {
+    let checkpoints = all(context)?;
+    let talk = Talk::begin(context, ui)?;
+    let mut at = 0;
+    loop {
+        let id = pick(&talk, &checkpoints, &mut at)?;
+        let selector = Selector::Id(id.clone());
+        let Some(how) = confirm(&talk, how, &|how| plan(&selector, how))? else { continue };
+        let flags: Vec<String> = flags.iter().cloned().chain(how.words()).collect();
+        talk.say_all(&same_as(&with(&["checkpoint", "restore"], &id, &flags)));
+        return Ok((selector, how));
+    }
+}
+
+fn with(words: &[&str], id: &str, flags: &[String]) -> Vec<String> {
+    let words = words.iter().map(|word| (*word).to_owned());
+    words.chain([id.to_owned()]).chain(flags.to_vec()).collect()
+}
+
+/// Newest first.
+fn all(context: &Context) -> Result<Vec<Checkpoint>> {
+    let mut checkpoints = targets_of_all(context)?;
+    checkpoints.reverse();
+    if checkpoints.is_empty() {
+        return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"));
+    }
+    Ok(checkpoints)
+}
+
+fn pick(talk: &Talk<'_>, checkpoints: &[Checkpoint], at: &mut usize) -> Result<String> {
+    let initial = |checkpoint: &Checkpoint| checkpoint.trigger == trigger::INITIAL;
+    let labels: Vec<String> =
+        checkpoints.iter().map(|checkpoint| talk.ui.shown(&label(talk, checkpoint, initial(checkpoint)))).collect();
+    talk.say("Which checkpoint?");
+    loop {
+        let help = "arrows or j/k, d what changed since, p as a patch, Enter, q leaves";
+        match List::new(talk, &labels, &['d', 'p'], help, *at).pick()? {
+            Picked::Item(picked) => {
+                *at = picked;
+                return Ok(checkpoints[picked].id.clone());
+            }
+            Picked::Asked(what, picked) => {
+                *at = picked;
+                preview(talk, &checkpoints[picked], what == 'p')?;
+            }
+        }
+    }
+}
+
+/// What differs between a checkpoint and the work tree, as much as the terminal has room for beside the list.
+fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> {
+    let room = size().1.saturating_sub(4).max(4);
+    let settled = settle::load_settled(talk.context)?;
+    let Some(checkpoint) = settled.checkpoints.values().find(|known| known.id == checkpoint.id) else {
+        talk.say("It is gone.");
+        return Ok(());
+    };
+    let difference = diff(talk.context, checkpoint, None, &[], patch)?;
+    talk.say("");
+    talk.say(&format!("From {} to the work tree:", checkpoint.id));
+    let lines: Vec<String> = match &difference.patch {
+        Some(patch) => String::from_utf8_lossy(patch).lines().map(|line| escape(&line.replace('\t', "    "))).collect(),
+        None => difference
+            .changes
+            .iter()
+            .map(|change| {
+                let lines = match (change.added, change.deleted) {
+                    (Some(added), Some(deleted)) => format!(" +{added} -{deleted}"),
+                    _ => String::new(),
+                };
+                format!("{} {}{lines}", change.kind.as_str(), escape(&change.path.to_lossy()))
+            })
+            .collect(),
+    };
+    for line in lines.iter().take(room) {
+        talk.say(&format!("  {line}"));
+    }
+    if lines.is_empty() {
+        talk.say("  No differences.");
+    }
+    if lines.len() > room {
+        let flag = if patch { " --patch" } else { "" };
+        talk.say(&format!("  and {} lines more: recover checkpoint diff {}{flag}", lines.len() - room, checkpoint.id));
+    }
+    talk.say("Any key goes back to the list.");
+    talk.any_key()
+}

@@ -1,0 +1,144 @@
+//! What would happen, and whether it may (B11).
+
+use std::fmt::Write;
+
+use crate::engine::restore::Restore;
+use crate::engine::{Error, ErrorKind, Result};
+use crate::policy::visible::escape;
+
+use super::super::args::{CommitsArg, EditsArg};
+use super::super::render::crossed_text;
+use super::Talk;
+
+/// So many paths of a kind are named.
+const NAMED: usize = 6;
+
+/// What a person decided about what would otherwise be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// About commits.
+    pub commits: Option<CommitsArg>,
+    /// About hand edits.
+    pub edits: EditsArg,
+}
+
+impl How {
+    /// Flags that say the same.
+    pub fn words(self) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(commits) = self.commits {
+            words.extend(["--commits".to_owned(), commits.as_str().to_owned()]);
+        }
+        if self.edits != EditsArg::Refuse {
+            words.extend(["--edits".to_owned(), self.edits.as_str().to_owned()]);
+        }
+        words
+    }
+}
+
+/// Shows what `plan` would do and asks; `None` where another target is wanted.
+pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(How) -> Result<Restore>) -> Result<Option<How>> {
+    loop {
+        match talk.context.rehearse(|| plan(how)) {
+            Ok(restore) if !restore.changed => {
+                talk.say("Nothing to do: everything is as the checkpoint has it.");
+                return Ok(None);
+            }
+            Ok(restore) => {
+                talk.say("");
+                talk.say("What will happen:");
+                for line in what_will_happen(&restore) {
+                    talk.ask(&format!("- {line}"));
+                }
+                talk.say("");
+                talk.ask("Do it? y yes, b another one, q leave everything as it is");
+                return match talk.one_of(&['y', 'b', 'n', 'q'])? {
+                    'y' => Ok(Some(how)),
+                    'b' => Ok(None),
+                    _ => Err(super::nothing_changed(130)),
+                };
+            }
+            Err(error) => match settle(talk, how, &error)? {
+                Some(settled) => how = settled,
+                None => return Ok(None),
+            },
+        }
+    }
+}
+
+/// Asks about what is in the way; `None` where another target is wanted.
+fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
+    talk.say("");
+    talk.say_all(&format!("Not as it is: {}", error.message));
+    for reason in error.paths.iter().take(NAMED) {
+        talk.say(&format!("  {}: {}", escape(&reason.path.to_lossy()), escape(&reason.reason)));
+    }
+    if error.paths.len() > NAMED {
+        talk.say(&format!("  and {} more", error.paths.len() - NAMED));
+    }
+    match error.kind {
+        ErrorKind::HandEdits => {
+            talk.ask("k keep them, d discard them (recover undo brings them back), b another one, q quit");
+            Ok(match talk.one_of(&['k', 'd', 'b', 'q'])? {
+                'k' => Some(How { edits: EditsArg::Keep, ..how }),
+                'd' => Some(How { edits: EditsArg::Discard, ..how }),
+                'b' => None,
+                _ => return Err(super::nothing_changed(130)),
+            })
+        }
+        ErrorKind::HeadMoved => {
+            talk.ask(
+                "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top \
+                 takes it back; b another one; q quit",
+            );
+            Ok(match talk.one_of(&['k', 'd', 'r', 'b', 'q'])? {
+                'k' => Some(How { commits: Some(CommitsArg::Keep), ..how }),
+                'd' => Some(How { commits: Some(CommitsArg::Drop), ..how }),
+                'r' => Some(How { commits: Some(CommitsArg::Revert), ..how }),
+                'b' => None,
+                _ => return Err(super::nothing_changed(130)),
+            })
+        }
+        _ => {
+            if let Some(hint) = &error.hint {
+                talk.say_all(&format!("hint: {hint}"));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// A plan in sentences.
+fn what_will_happen(restore: &Restore) -> Vec<String> {
+    let result = &restore.result;
+    let mut lines = Vec::new();
+    let mut named = |verb: &str, paths: Vec<String>| {
+        if paths.is_empty() {
+            return;
+        }
+        let count = if paths.len() == 1 { "1 file".to_owned() } else { format!("{} files", paths.len()) };
+        let mut line = format!("{count} will be {verb}: {}", paths[..paths.len().min(NAMED)].join(", "));
+        if paths.len() > NAMED {
+            // Writing to a String cannot fail.
+            let _ = write!(line, " and {} more", paths.len() - NAMED);
+        }
+        lines.push(line);
+    };
+    named("written", result.written.iter().map(|path| escape(&path.to_lossy())).collect());
+    named("deleted", result.deleted.iter().map(|path| escape(&path.to_lossy())).collect());
+    let kept =
+        |kept: &crate::model::path::PathReason| format!("{} ({})", escape(&kept.path.to_lossy()), escape(&kept.reason));
+    named("left as is", result.kept.iter().map(kept).collect());
+    let (before, after) = (&result.head.before, &result.head.after);
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => {
+            lines.push(format!("HEAD moves from {} to {}", before.short(), after.short()));
+        }
+        (before, after) if before != after => lines.push("HEAD moves".to_owned()),
+        (Some(before), _) => lines.push(format!("HEAD stays at {}", before.short())),
+        _ => {}
+    }
+    lines.extend(crossed_text(result, true).lines().map(str::to_owned));
+    lines.push("First all of it is kept in a safety checkpoint: recover undo takes it back".to_owned());
+    lines
+}

@@ -1,0 +1,126 @@
+//! Screens on which a person chooses by keys: a list, what would happen, and a yes.
+//!
+//! They go to stderr, so that stdout stays the answer's, and nothing is changed before the yes. Each has a flag that
+//! does the same, told at the end. They work on any terminal: where escape codes are not wanted, what is chosen is told
+//! in a single line that is overwritten.
+
+mod checkpoint;
+mod confirm;
+mod list;
+mod rollback;
+
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use rustix::termios::tcgetwinsize;
+use unicode_width::UnicodeWidthStr;
+
+use crate::engine::{Context, Error, ErrorKind, Result};
+
+use super::keys::{Key, Keys};
+use super::ui::Ui;
+
+pub use checkpoint::{choose as choose_checkpoint, restore as choose_restore};
+pub use confirm::How;
+pub use rollback::choose as choose_rollback;
+
+/// How often it is looked whether a signal came or the terminal has another size.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A conversation by single keys.
+struct Talk<'a> {
+    context: &'a Context,
+    ui: &'a Ui,
+    keys: Receiver<Key>,
+    _taken: Keys,
+}
+
+impl<'a> Talk<'a> {
+    fn begin(context: &'a Context, ui: &'a Ui) -> Result<Self> {
+        let (taken, keys) = Keys::channel().map_err(|error| Error::io("cannot talk to the terminal", error))?;
+        Ok(Self { context, ui, keys, _taken: taken })
+    }
+
+    /// The next key; `None` after a glance without one.
+    fn key(&self) -> Result<Option<Key>> {
+        if let Some(signal) = self.context.interrupts.pending() {
+            return Err(nothing_changed(signal.exit_code()));
+        }
+        match self.keys.recv_timeout(GLANCE) {
+            Ok(Key::EndOfInput) | Err(RecvTimeoutError::Disconnected) => Err(nothing_changed(130)),
+            Ok(key) => Ok(Some(key)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+        }
+    }
+
+    /// Waits for one of these keys; Escape is the last one.
+    fn one_of(&self, wanted: &[char]) -> Result<char> {
+        loop {
+            match self.key()? {
+                Some(Key::Char(c)) if wanted.contains(&c.to_ascii_lowercase()) => return Ok(c.to_ascii_lowercase()),
+                Some(Key::Escape) => return Ok(wanted.last().copied().unwrap_or('q')),
+                _ => {}
+            }
+        }
+    }
+
+    /// A line that stays, cut to the terminal's width.
+    fn say(&self, text: &str) {
+        let line = super::live::cut(&self.ui.shown(text), size().0);
+        // With stderr closed there is nobody left to tell.
+        let _ = writeln!(io::stderr(), "{line}");
+    }
+
+    /// What can be pressed: on as many lines as it takes.
+    fn ask(&self, text: &str) {
+        for line in wrap(text, size().0) {
+            self.say(&line);
+        }
+    }
+
+    /// Waits for any key.
+    fn any_key(&self) -> Result<()> {
+        while self.key()?.is_none_or(|key| key == Key::Again) {}
+        Ok(())
+    }
+
+    /// A line that stays and is as long as it is: commands to copy, errors.
+    fn say_all(&self, text: &str) {
+        let _ = writeln!(io::stderr(), "{}", self.ui.shown(text));
+    }
+}
+
+/// Columns that may be written to, and rows.
+fn size() -> (usize, usize) {
+    let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    size.map_or((79, 24), |size| (usize::from(size.ws_col).saturating_sub(1).max(1), usize::from(size.ws_row)))
+}
+
+fn nothing_changed(code: i32) -> Error {
+    Error::new(ErrorKind::Interrupted(code), "cancelled; nothing was changed")
+}
+
+/// The text in lines of so many columns, broken at blanks.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            word.clone_into(&mut lines[last]);
+        } else if lines[last].width() + 1 + word.width() <= columns {
+            lines[last].push(' ');
+            lines[last].push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+/// The command that does the same as the screen did.
+fn same_as(words: &[String]) -> String {
+    let all = ["recover"].into_iter().chain(words.iter().map(String::as_str));
+    let joined = shlex::try_join(all).unwrap_or_else(|_| format!("recover {}", words.join(" ")));
+    format!("Same as: {joined}")
+}

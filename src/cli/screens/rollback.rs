@@ -1,0 +1,129 @@
+//! The rollback screen (B11): where to, what will happen, and a yes.
+
+use crate::engine::rollback::{Options, Target, rollback, targets};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::run::Run;
+use crate::model::selector::Selector;
+
+use super::super::commands::{commits, edits};
+use super::super::render::when;
+use super::super::ui::Ui;
+use super::confirm::{How, confirm};
+use super::list::{List, Picked};
+use super::{Talk, same_as, size};
+
+/// What a person chose.
+#[derive(Debug)]
+pub struct Choice {
+    /// Where to.
+    pub target: Target,
+    /// And how.
+    pub how: How,
+}
+
+/// A line of the list.
+struct Row {
+    target: Target,
+    words: Vec<String>,
+    label: String,
+    good: bool,
+    /// What happens to the run.
+    after: String,
+}
+
+/// Asks. `options` and `words` are what was given by flags already.
+pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[String]) -> Result<Choice> {
+    let (run, checkpoints) = targets(context)?;
+    if checkpoints.is_empty() {
+        return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"));
+    }
+    let talk = Talk::begin(context, ui)?;
+    let rows = rows(&talk, &run, &checkpoints);
+    let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    talk.say(&format!(
+        "Rollback of run {}: {}, iteration {}{total}",
+        run.key,
+        run.status.as_str(),
+        run.shown_iteration()
+    ));
+    talk.say("Nothing is changed before you say yes. Where to?");
+    talk.say("");
+    let labels: Vec<String> = rows.iter().map(|row| ui.shown(&row.label)).collect();
+    let mut at = rows.iter().position(|row| row.good).unwrap_or(0);
+    loop {
+        let help = "arrows or j/k, Enter shows what will happen, q leaves";
+        let Picked::Item(picked) = List::new(&talk, &labels, &[], help, at).pick()? else { continue };
+        at = picked;
+        let row = &rows[at];
+        let plan = |how: How| {
+            let options =
+                Options { commits: commits(how.commits, options.commits), edits: edits(how.edits), ..options.clone() };
+            rollback(context, &row.target, &options)
+        };
+        talk.say("");
+        talk.say(&labels[at]);
+        if options.scope.covers_files() && options.paths.is_empty() {
+            talk.ask(&row.after);
+        }
+        let Some(how) = confirm(&talk, how, &plan)? else { continue };
+        let same: Vec<String> = ["rollback".to_owned()]
+            .into_iter()
+            .chain(row.words.clone())
+            .chain(words.to_vec())
+            .chain(how.words())
+            .collect();
+        talk.say_all(&same_as(&same));
+        return Ok(Choice { target: row.target.clone(), how });
+    }
+}
+
+/// Newest first; the whole run last.
+fn rows(talk: &Talk<'_>, run: &Run, checkpoints: &[Checkpoint]) -> Vec<Row> {
+    let current = run.shown_iteration();
+    let last_good = checkpoints
+        .iter()
+        .rfind(|checkpoint| checkpoint.verdict == Verdict::Passed)
+        .map(|checkpoint| checkpoint.id.clone());
+    let from = |number: u32| format!("The run goes on from iteration {number}; its history stays.");
+    let mut rows = vec![Row {
+        target: Target::Iteration(current),
+        words: vec!["--iteration".to_owned(), current.to_string()],
+        label: format!("take back iteration {current} only"),
+        good: false,
+        after: from(current),
+    }];
+    for checkpoint in checkpoints.iter().rev() {
+        rows.push(Row {
+            target: Target::Checkpoint(Selector::Id(checkpoint.id.clone())),
+            words: vec!["--to".to_owned(), checkpoint.id.clone()],
+            label: label(talk, checkpoint, run.initial_checkpoint.as_ref() == Some(&checkpoint.id)),
+            good: last_good.as_ref() == Some(&checkpoint.id),
+            after: from(checkpoint.after_iteration.saturating_add(1).min(run.current_iteration.max(1))),
+        });
+    }
+    if run.initial_checkpoint.is_some() {
+        rows.push(Row {
+            target: Target::Full,
+            words: vec!["--full".to_owned()],
+            label: "take back the entire run".to_owned(),
+            good: false,
+            after: "The run starts fresh from iteration 1; its history stays.".to_owned(),
+        });
+    }
+    rows
+}
+
+/// What matters most first: a narrow terminal cuts the rest.
+pub fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, initial: bool) -> String {
+    let (number, seq) = (checkpoint.after_iteration, checkpoint.seq);
+    let (verdict, age) = (checkpoint.verdict.as_str(), when(checkpoint.created_at, talk.context.clock.now()));
+    let pin = if checkpoint.pinned { " (pinned)" } else { "" };
+    let what = format!("{}{pin}", checkpoint.description);
+    if size().0 < 70 {
+        let place = if initial { "before".to_owned() } else { format!("after {number}") };
+        return format!("{place:<8} {verdict:<10} @{seq:<3} {age} {what}");
+    }
+    let place = if initial { "before the run".to_owned() } else { format!("after iteration {number}") };
+    format!("{place:<18} {verdict:<10} {age:<15} @{seq:<4} {what}")
+}

@@ -1,0 +1,199 @@
+//! Screens on which something is chosen: a rollback's target, a checkpoint; Ctrl-C at each point changes nothing.
+
+use crate::env::TestEnv;
+use crate::terminal::Terminal;
+
+/// Four iterations, of which the fourth failed.
+fn failed() -> TestEnv {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "agent.sh\n");
+    env.script("agent.sh", "echo $RECOVER_ITERATION > file$RECOVER_ITERATION; test $RECOVER_ITERATION != 4");
+    let run = ["run", "--run", "r", "--iterations", "5", "--attempts", "1", "--feedback", "test=true", "--"];
+    env.json(8, &[&run[..], &["./agent.sh"]].concat());
+    env
+}
+
+const HELP: &str = "q leaves";
+
+/// What everything looks like that a screen must not change.
+fn everything(env: &TestEnv) -> (String, String, usize) {
+    let files = env.sh("ls; cat file* 2>/dev/null; git rev-parse HEAD; git status --porcelain").stdout;
+    (files, env.json(0, &["status"])["run"].to_string(), env.events("restored").len())
+}
+
+// B11: targets with verdict and age, what will happen, a yes, and the flags that do the same.
+#[test]
+fn a_rollback_is_chosen_seen_and_confirmed() {
+    let env = failed();
+    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
+    terminal.expect(HELP);
+    terminal.expect("Rollback of run r: escalated, iteration 4 of 5");
+    terminal.expect("take back iteration 4 only");
+    terminal.expect("after iteration 4  failed");
+    terminal.expect("before the run ");
+    terminal.expect("take back the entire run");
+    // The last good one is proposed.
+    terminal.expect("> 3. after iteration 3  passed");
+    terminal.press("j");
+    terminal.expect("> 4. after iteration 2  passed");
+    terminal.press("\u{1b}[B\u{1b}[A\r");
+    terminal.expect("What will happen:");
+    terminal.expect("The run goes on from iteration 3; its history stays.");
+    terminal.expect("- 2 files will be deleted: file3, file4");
+    terminal.expect("HEAD stays at ");
+    terminal.expect("recover undo takes it back");
+    assert!(env.exists("file3"), "nothing has happened yet");
+    terminal.press("\rxy");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Same as: recover rollback --to ckpt_") && said.contains("deleted file4"), "{said}");
+    assert!(env.exists("file2") && !env.exists("file3") && !env.exists("file4"));
+    assert_eq!(env.json(0, &["status"])["run"]["current_iteration"], 3);
+    // The command that was told does the same: now there is nothing left to do.
+    let same = said.split("Same as: recover ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    assert_eq!(env.json(0, &same.split(' ').collect::<Vec<_>>())["changed"], false);
+    env.json(0, &["undo"]);
+    assert!(env.exists("file3") && env.exists("file4"));
+}
+
+// B11: hand edits and foreign commits are asked about on the screen, and what was answered is told as flags.
+#[test]
+fn what_is_in_the_way_is_asked_about() {
+    let env = failed();
+    env.write("file3", "mine\n");
+    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
+    terminal.expect(HELP);
+    terminal.press("j\r");
+    terminal.expect("file3: edited by hand");
+    terminal.press("b");
+    terminal.expect_after(terminal.said().len(), HELP);
+    terminal.press("\r");
+    terminal.expect_after(terminal.said().rfind(HELP).unwrap(), "k keep them");
+    terminal.press("k");
+    terminal.expect("1 file will be left as is: file3 (edited by hand)");
+    terminal.press("y");
+    let (code, said) = terminal.end();
+    assert!(code == 0 && said.contains("--edits keep"), "{code}: {said}");
+    assert_eq!(env.read("file3"), "mine\n");
+    assert!(!env.exists("file4"));
+
+    let env = failed();
+    env.git(&["add", "file1"]);
+    env.git(&["commit", "-q", "-m", "somebody's"]);
+    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
+    terminal.expect(HELP);
+    terminal.press("\r");
+    terminal.expect("k only the files, HEAD stays");
+    terminal.press("k");
+    terminal.expect("What will happen:");
+    terminal.press("y");
+    let (code, said) = terminal.end();
+    assert!(code == 0 && said.contains("--commits keep"), "{code}: {said}");
+    assert_eq!(env.git(&["log", "-1", "--format=%s"]).trim(), "somebody's");
+}
+
+// Ctrl-C, q and Escape at each point: 130, and everything is as it was.
+#[test]
+fn leaving_changes_nothing() {
+    let env = failed();
+    let before = everything(&env);
+    let ways: [(&[&str], &[(&str, &str)], &str); 9] = [
+        (&["rollback"], &[], "\u{3}"),
+        (&["rollback"], &[], "q"),
+        (&["rollback"], &[], "\u{1b}"),
+        (&["rollback"], &[("\r", "Do it?")], "\u{3}"),
+        (&["rollback"], &[("\r", "Do it?")], "q"),
+        (&["rollback"], &[("\r", "Do it?")], "n"),
+        (&["checkpoint", "restore"], &[("jj\r", "Do it?")], "\u{3}"),
+        (&["checkpoint", "show"], &[("d", "Any key")], "\u{3}"),
+        (&["checkpoint", "diff"], &[], "\u{4}"),
+    ];
+    for (args, steps, leave) in ways {
+        let Some(mut terminal) = Terminal::of(&env, args) else { return };
+        terminal.expect(HELP);
+        for (keys, shown) in steps {
+            terminal.press(keys);
+            terminal.expect(shown);
+        }
+        terminal.press(leave);
+        let (code, said) = terminal.end();
+        assert_eq!(code, 130, "{args:?} {steps:?} {leave:?}\n{said}");
+        assert!(said.contains("error: cancelled; nothing was changed"), "{said}");
+        assert_eq!(everything(&env), before, "{args:?} {steps:?} {leave:?}");
+    }
+    // The resume screen reads lines.
+    let Some(mut terminal) = Terminal::of(&env, &["resume"]) else { return };
+    terminal.expect("Choose 1-");
+    terminal.press("\u{3}");
+    let (code, said) = terminal.end();
+    assert!(code == 130 && said.contains("nothing was changed"), "{code}: {said}");
+    assert_eq!(everything(&env), before);
+}
+
+// A checkpoint is chosen where none is named; what changed since is shown before.
+#[test]
+fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
+    let env = failed();
+    let Some(mut terminal) = Terminal::of(&env, &["checkpoint", "show"]) else { return };
+    terminal.expect(HELP);
+    terminal.press("jjd");
+    terminal.expect("created file4 +1 -0");
+    terminal.press(" ");
+    terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
+    terminal.press("p");
+    terminal.expect("+++ b/file4");
+    terminal.press(" ");
+    terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
+    terminal.press("\r");
+    let (code, said) = terminal.end();
+    assert!(code == 0 && said.contains("Same as: recover checkpoint show ckpt_"), "{code}: {said}");
+    assert!(said.contains("iteration   after 2"), "{said}");
+
+    let Some(mut terminal) = Terminal::of(&env, &["checkpoint", "restore"]) else { return };
+    terminal.expect(HELP);
+    terminal.press("jj\r");
+    terminal.expect("- 2 files will be deleted: file3, file4");
+    terminal.press("y");
+    let (code, said) = terminal.end();
+    assert!(code == 0 && said.contains("Same as: recover checkpoint restore ckpt_"), "{code}: {said}");
+    assert!(!env.exists("file3"));
+}
+
+// Small, wide, without more than ASCII, and with escape codes: what is chosen is the same.
+#[test]
+fn a_screen_fits_its_terminal() {
+    let mut env = failed();
+    env.json(0, &["checkpoint", "create", "-m", "größer als zuvor"]);
+    env.set("LC_ALL", "C");
+    for size in [(40, 10), (200, 50), (80, 24), (20, 5)] {
+        let Some(mut terminal) = Terminal::with(&env, &["rollback"], size, &[("NO_COLOR", "1")]) else { return };
+        terminal.expect("leaves");
+        terminal.press("gjq");
+        let (code, said) = terminal.end();
+        assert_eq!(code, 130, "{said}");
+        assert!(said.is_ascii(), "{said}");
+        let rows = said.split(['\n', '\r']).filter(|row| !row.starts_with("error") && !row.starts_with("hint"));
+        let widest = rows.map(str::len).max().unwrap_or(0);
+        assert!(widest < usize::from(size.0), "{size:?}: {widest}\n{said}");
+    }
+    let Some(mut terminal) = Terminal::with(&env, &["rollback"], (80, 24), &[]) else { return };
+    terminal.expect(HELP);
+    terminal.press("G");
+    terminal.expect("\u{1b}[K\u{1b}[1m> take back the entire run\u{1b}[0m");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, 130);
+}
+
+// The contract: without a terminal nothing is asked; the missing flag is named.
+#[test]
+fn without_a_terminal_the_missing_word_is_named() {
+    let env = failed();
+    let error = env.json(2, &["rollback"]);
+    assert!(error["error"]["message"].as_str().unwrap().contains("--to SELECTOR"), "{error}");
+    for what in ["show", "diff", "restore"] {
+        let error = env.json(2, &["checkpoint", what]);
+        assert_eq!(error["error"]["code"], "usage", "{error}");
+        let hint = error["error"]["hint"].as_str().unwrap();
+        assert!(hint.contains(&format!("checkpoint {what} latest")), "{hint}");
+    }
+}

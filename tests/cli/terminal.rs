@@ -1,0 +1,112 @@
+//! A process on a terminal of its own, with its keys and what it shows.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::env::TestEnv;
+
+/// How long anything may take that should happen soon.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A process on a terminal.
+pub struct Terminal {
+    keys: File,
+    child: Child,
+    said: Arc<Mutex<String>>,
+    /// Whether it may use escape codes.
+    escapes: bool,
+}
+
+impl Terminal {
+    /// `recover` on a terminal of 80 columns and 24 lines that wants no escape codes; `None` where there is no program
+    /// that gives a process a terminal.
+    pub fn of(env: &TestEnv, args: &[&str]) -> Option<Self> {
+        Self::with(env, args, (80, 24), &[("NO_COLOR", "1")])
+    }
+
+    /// `recover` on a terminal of so many columns and lines.
+    pub fn with(env: &TestEnv, args: &[&str], size: (u16, u16), vars: &[(&str, &str)]) -> Option<Self> {
+        let mut words = vec![env!("CARGO_BIN_EXE_recover")];
+        words.extend(args);
+        Self::running(env, &words, size, vars)
+    }
+
+    /// Any program.
+    pub fn running(env: &TestEnv, words: &[&str], size: (u16, u16), vars: &[(&str, &str)]) -> Option<Self> {
+        let test = env.command("setsid").args(["--ctty", "true"]).stderr(Stdio::null()).status();
+        if !test.is_ok_and(|status| status.success() || status.code() == Some(1)) {
+            eprintln!("skipped: no setsid --ctty");
+            return None;
+        }
+        let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&pty).and_then(|()| unlockpt(&pty)).expect("a terminal of our own");
+        let (ws_col, ws_row) = size;
+        tcsetwinsize(&pty, Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).expect("a size");
+        let name = ptsname(&pty, Vec::new()).expect("its name").into_string().expect("UTF-8");
+        let side = || Stdio::from(File::options().read(true).write(true).open(&name).expect("its other side"));
+        let mut command: Command = env.command("setsid");
+        command.args(["--ctty", "--wait"]).args(words).env("TERM", "xterm").envs(vars.iter().copied());
+        let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().expect("it starts");
+        let keys = File::from(pty);
+        let said = Arc::new(Mutex::new(String::new()));
+        let (mut reader, shared) = (keys.try_clone().expect("a handle"), Arc::clone(&said));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+                shared.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..length]));
+            }
+        });
+        let escapes = !vars.iter().any(|(name, _)| *name == "NO_COLOR");
+        Some(Self { keys, child, said, escapes })
+    }
+
+    /// What it said, a line that was overwritten included.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("no panic").replace("\r\n", "\n")
+    }
+
+    /// Waits until it has said so.
+    #[track_caller]
+    pub fn expect(&self, text: &str) {
+        self.expect_after(0, text);
+    }
+
+    /// Waits until it has said so after the first `from` bytes.
+    #[track_caller]
+    pub fn expect_after(&self, from: usize, text: &str) {
+        let begun = Instant::now();
+        while !self.said().get(from..).is_some_and(|new| new.contains(text)) {
+            assert!(begun.elapsed() < PATIENCE, "never: {text}\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends keys.
+    pub fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("it reads");
+    }
+
+    /// Gives the terminal another size.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keys, size).expect("a size");
+    }
+
+    /// Its exit code; what it said is plain text where nobody wanted escape codes, and the terminal is as it was.
+    #[track_caller]
+    pub fn end(mut self) -> (i32, String) {
+        let status = self.child.wait().expect("it ends");
+        let modes = tcgetattr(&self.keys).expect("the terminal's modes").local_modes;
+        assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG), "{modes:?}");
+        std::thread::sleep(Duration::from_millis(100));
+        let said = self.said();
+        assert!(self.escapes || !said.contains('\u{1b}'), "{said}");
+        (status.code().unwrap_or(-1), said)
+    }
+}
