@@ -13,6 +13,9 @@ fn failed() -> TestEnv {
     env
 }
 
+/// A command, keys with what they lead to, and the key that leaves.
+type Way = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
+
 const HELP: &str = "q leaves";
 
 /// What everything looks like that a screen must not change.
@@ -97,7 +100,7 @@ fn what_is_in_the_way_is_asked_about() {
 fn leaving_changes_nothing() {
     let env = failed();
     let before = everything(&env);
-    let ways: [(&[&str], &[(&str, &str)], &str); 9] = [
+    let ways: [Way; 9] = [
         (&["rollback"], &[], "\u{3}"),
         (&["rollback"], &[], "q"),
         (&["rollback"], &[], "\u{1b}"),

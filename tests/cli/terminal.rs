@@ -49,10 +49,10 @@ impl Terminal {
         let (ws_col, ws_row) = size;
         tcsetwinsize(&pty, Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).expect("a size");
         let name = ptsname(&pty, Vec::new()).expect("its name").into_string().expect("UTF-8");
-        let side = || Stdio::from(File::options().read(true).write(true).open(&name).expect("its other side"));
+        let end = || Stdio::from(File::options().read(true).write(true).open(&name).expect("its other side"));
         let mut command: Command = env.command("setsid");
         command.args(["--ctty", "--wait"]).args(words).env("TERM", "xterm").envs(vars.iter().copied());
-        let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().expect("it starts");
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
         let keys = File::from(pty);
         let said = Arc::new(Mutex::new(String::new()));
         let (mut reader, shared) = (keys.try_clone().expect("a handle"), Arc::clone(&said));

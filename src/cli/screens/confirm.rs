@@ -129,6 +129,9 @@ fn what_will_happen(restore: &Restore) -> Vec<String> {
     let kept =
         |kept: &crate::model::path::PathReason| format!("{} ({})", escape(&kept.path.to_lossy()), escape(&kept.reason));
     named("left as is", result.kept.iter().map(kept).collect());
+    if lines.is_empty() {
+        lines.push("No file changes".to_owned());
+    }
     let (before, after) = (&result.head.before, &result.head.after);
     match (before, after) {
         (Some(before), Some(after)) if before != after => {

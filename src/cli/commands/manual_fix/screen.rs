@@ -40,9 +40,10 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
     if watch.loops().is_empty() {
         ui.note("No feedback loops are configured: nothing can be verified.");
     }
-    ui.note(KEYS);
     context.live.observe(Arc::new(Lines::Stderr));
     let keys = listen(watch.asker()).map_err(|error| Error::io("cannot talk to the terminal", error))?;
+    // Only now: what is pressed on the strength of this is a key already.
+    ui.note(KEYS);
     let end = attend(&mut watch, context, ui)?;
     // The terminal is as it was before anything else writes on it.
     drop(keys);
