@@ -8,6 +8,7 @@ use crate::model::run::AttemptOutcome;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
+use crate::policy::classify::known;
 use crate::policy::decide::{Circumstances, decide, fallback_of};
 use crate::store::NewEvent;
 
@@ -22,7 +23,7 @@ pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
         let attempts = run.iterations.get(&live.iteration).map(|iteration| &iteration.attempts);
         let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else { continue };
         let now = context.clock.now();
-        let mut failure = settle::crash(now);
+        let mut failure = known::supervisor_lost();
         failure.iteration = Some(live.iteration);
         failure.attempt = Some(live.attempt);
         failure.at = Some(now);

@@ -10,10 +10,9 @@ use crate::git::refs::{delete_refs, ref_names, resolve_ref};
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
-use crate::model::failure::{Cause, CauseDetail, Failure, FailureEvidence, FailureType, SuggestedAction};
 use crate::model::run::{ProcessId, Run, RunSpec, RunStatus};
 use crate::model::state::State;
-use crate::model::time::Timestamp;
+use crate::policy::classify::known;
 use crate::process::{end_children_of, end_group, is_alive};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
@@ -176,7 +175,7 @@ fn record_lost(context: &Context) -> Result<Vec<String>> {
         };
         let log_path = recorded.log_path.clone();
         let ending = Ending {
-            failure: Some(crash(context.clock.now())),
+            failure: Some(known::supervisor_lost()),
             duration_ms: run::millis(context.clock.now().since(recorded.started_at)),
             log_path,
             trigger: Some(trigger::CRASH),
@@ -220,23 +219,4 @@ fn lost_baseline(run: &Run) -> Option<&ProcessId> {
 /// Whether a run's attempt was supervised by a `recover` that is gone.
 pub fn is_lost(run: &Run) -> bool {
     run.live.as_ref().and_then(|live| live.supervisor.as_ref()).is_some_and(|supervisor| !is_alive(supervisor))
-}
-
-/// The failure of an attempt whose `recover` was killed.
-pub fn crash(at: Timestamp) -> Failure {
-    let evidence = FailureEvidence {
-        signal: Some("SIGKILL".to_owned()),
-        message: Some("recover was killed in the middle of the attempt".to_owned()),
-        ..FailureEvidence::default()
-    };
-    let mut failure = crate::policy::classify::classify(&evidence, None, &[], at);
-    failure.kind = FailureType::Crash;
-    failure.cause = Cause::Crashed;
-    failure.severity = FailureType::Crash.severity();
-    failure.detail = Some(CauseDetail::SupervisorLost);
-    failure.message = String::from("recover was killed in the middle of the attempt");
-    failure.retryable = true;
-    failure.recoverable = true;
-    failure.suggested_action = SuggestedAction::RetryIteration;
-    failure
 }

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use super::patterns::{Found, Patterns, Replaced};
 
 /// What a secret becomes.
 pub const REDACTED: &str = "[redacted]";
 
-/// Each pattern keeps its group `keep`, where it has one, and replaces the rest.
+/// Each pattern keeps its group `keep`, where it has one, and `after`, and replaces the rest. Each has words without which
+/// it finds nothing, so that most texts cost one search for those.
 const PATTERNS: &[&str] = &[
     // A private key, also when its end is cut off.
     r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
@@ -17,9 +18,9 @@ const PATTERNS: &[&str] = &[
     r"(?i)(?P<keep>\b(?:proxy-)?authorization\b\W{1,4}(?:(?:bearer|basic|token|digest)\s+)?)[^\s'\x22,;]+",
     r"(?i)(?P<keep>\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}",
     r"(?i)(?P<keep>\b(?:set-)?cookie:\s*)[^\r\n]+",
-    r"\b(?:sk|pk|rk)-(?:ant-|proj-|or-|svcacct-|live-|test-)?[A-Za-z0-9_*-]{8,}",
-    r"\b(?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{10,}",
-    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|dop_v1_[a-f0-9]{16,}|crates-io_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{10,}|AIza[A-Za-z0-9_-]{30,})",
+    r"\b(?:sk-|pk-|rk-)(?:ant-|proj-|or-|svcacct-|live-|test-)?[A-Za-z0-9_*-]{8,}",
+    r"\b(?:sk_|pk_|rk_|whsec_)(?:live_|test_)?[A-Za-z0-9]{10,}",
+    r"\b(?:(?:ghp_|gho_|ghu_|ghs_|ghr_)[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|dop_v1_[a-f0-9]{16,}|crates-io_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{10,}|AIza[A-Za-z0-9_-]{30,})",
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{12,20}\b",
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
     r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|(?:access|auth|refresh|client|session|id|api|bot|npm|github|gitlab)[_-]?token|private[_-]?key|credential|client[_-]?secret)[\x22']?\s*(?:=>|:=|[=:])\s*[\x22']?)[^\s\x22',;&)}\]]{4,}",
@@ -27,29 +28,33 @@ const PATTERNS: &[&str] = &[
     r"(?P<keep>--?(?:password|token|api-key|secret)[= ])[^\s]+",
 ];
 
-static REGEXES: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
+/// What the patterns need, and themselves.
+static SECRETS: LazyLock<(Patterns, Vec<Replaced>)> =
+    LazyLock::new(|| (Patterns::new(PATTERNS.iter().copied()), PATTERNS.iter().copied().map(Replaced::new).collect()));
 
 /// Replaces tokens, keys, passwords in URLs, authorisation headers and private keys by `[redacted]`. Done twice it says
 /// the same.
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let mut text = Cow::Borrowed(text);
-    for regex in REGEXES.iter() {
-        let replaced = regex.replace_all(&text, |captures: &Captures<'_>| {
-            let group = |name| captures.name(name).map_or("", |found| found.as_str());
-            let (whole, keep, after) = (&captures[0], group("keep"), group("after"));
-            let value = &whole[keep.len()..whole.len() - after.len()];
-            // What was redacted before stays as it is: some patterns end before the mark does.
-            if value == REDACTED || value == &REDACTED[..REDACTED.len() - 1] {
-                return whole.to_owned();
-            }
-            format!("{keep}{REDACTED}{after}")
-        });
-        if let Cow::Owned(replaced) = replaced {
-            text = Cow::Owned(replaced);
+    let (patterns, secrets) = &*SECRETS;
+    let mut redacted = Cow::Borrowed(text);
+    for number in patterns.possible(text.as_bytes()) {
+        if let Some(replaced) = secrets[usize::from(number)].replace(&redacted, |found| hide(&redacted, found)) {
+            redacted = Cow::Owned(replaced);
         }
     }
-    text
+    redacted
+}
+
+/// A match without its secret.
+fn hide(text: &str, found: &Found) -> String {
+    let part = |group: usize| found.groups[group].clone().map_or("", |range| &text[range]);
+    let (whole, keep, after) = (&text[found.whole.clone()], part(0), part(1));
+    let value = &whole[keep.len()..whole.len() - after.len()];
+    // What was redacted before stays as it is: some patterns end before the mark does.
+    if value == REDACTED || value == &REDACTED[..REDACTED.len() - 1] {
+        return whole.to_owned();
+    }
+    format!("{keep}{REDACTED}{after}")
 }
 
 #[cfg(test)]
@@ -57,8 +62,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pattern_compiles() {
-        assert_eq!(REGEXES.len(), PATTERNS.len());
+    fn every_pattern_compiles_and_needs_something() {
+        let (patterns, secrets) = &*SECRETS;
+        assert!(secrets.iter().all(Replaced::compiles));
+        assert!(patterns.possible(b"").is_empty(), "every pattern has words that it needs");
     }
 
     #[test]

@@ -1,35 +1,71 @@
 //! How a failure is recognised again.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use super::patterns::{Found, Replaced};
 use crate::model::failure::Cause;
 
-/// What varies from run to run, and what it becomes. In this order: longer forms first.
-const VARYING: &[(&str, &str)] = &[
-    (r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", "<id>"),
-    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?", "<time>"),
-    (r"\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\s?(?:[ap]m\b)?", "<time>"),
-    (r"\b0x[0-9a-fA-F]+\b", "<address>"),
-    (r"\b[a-z]+://\S+", "<url>"),
-    (r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?P<name>[\w.@+-]*)", "$name"),
-    (r"\b(?:tmp|temp)[\w.-]*\b|\.tmp\w+", "<temporary>"),
-    (r"\b[0-9a-f]{7,64}\b", "<hash>"),
-    (r"\b\d+(?:\.\d+)?\s?(?:ns|us|\u{b5}s|ms|s|sec|secs|seconds?|min|minutes?|h|hours?)\b", "<duration>"),
-    (r"\d+", "#"),
-    (r"\s+", " "),
+/// What varies from run to run, and what it becomes.
+struct Varying {
+    pattern: Replaced,
+    /// What takes its place; `None`: its group.
+    to: Option<&'static str>,
+    /// Whether a text may hold it at all.
+    possible: fn(&str) -> bool,
+}
+
+const fn varying(pattern: &'static str, to: &'static str, possible: fn(&str) -> bool) -> Varying {
+    Varying { pattern: Replaced::new(pattern), to: Some(to), possible }
+}
+
+/// In this order: longer forms first.
+static VARYING: [Varying; 11] = [
+    varying(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", "<id>", |text| {
+        text.bytes().filter(|byte| *byte == b'-').count() >= 4
+    }),
+    varying(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?", "<time>", |text| {
+        text.contains('-') && text.contains(':') && has_digit(text)
+    }),
+    varying(r"\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\s?(?:[ap]m\b)?", "<time>", |text| {
+        text.contains(':') && has_digit(text)
+    }),
+    varying(r"\b0x[0-9a-fA-F]+\b", "<address>", |text| text.contains("0x")),
+    varying(r"\b[a-z]+://\S+", "<url>", |text| text.contains("://")),
+    Varying {
+        pattern: Replaced::new(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"),
+        to: None,
+        possible: |text| text.contains(['/', '\\']),
+    },
+    varying(r"\b(?:tmp|temp)[\w.-]*\b|\.tmp\w+", "<temporary>", |text| text.contains("tmp") || text.contains("temp")),
+    varying(r"\b[0-9a-f]{7,64}\b", "<hash>", has_hash),
+    varying(
+        r"\b\d+(?:\.\d+)?\s?(?:ns|us|\u{b5}s|ms|s|sec|secs|seconds?|min|minutes?|h|hours?)\b",
+        "<duration>",
+        has_digit,
+    ),
+    varying(r"\d+", "#", has_digit),
+    varying(r"\s+", " ", |_| true),
 ];
 
-static REGEXES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    VARYING.iter().filter_map(|(pattern, to)| Regex::new(pattern).ok().map(|regex| (regex, *to))).collect()
-});
+/// Other scripts have digits of their own.
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit() || !byte.is_ascii())
+}
+
+fn has_hash(text: &str) -> bool {
+    let hexadecimal = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    text.as_bytes().chunk_by(|a, b| hexadecimal(a) && hexadecimal(b)).any(|run| run.len() >= 7)
+}
 
 /// The message without paths, line numbers, times, durations, addresses, hashes and temporary names.
 pub fn normalize(message: &str) -> String {
     let mut text = message.trim().to_owned();
-    for (regex, to) in REGEXES.iter() {
-        text = regex.replace_all(&text, *to).into_owned();
+    for Varying { pattern, to, possible } in &VARYING {
+        let replacement = |found: &Found| {
+            let group = found.groups[0].clone().map_or("", |range| &text[range]);
+            to.unwrap_or(group).to_owned()
+        };
+        if let Some(replaced) = possible(&text).then(|| pattern.replace(&text, replacement)).flatten() {
+            text = replaced;
+        }
     }
     text.to_lowercase()
 }
@@ -50,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        assert_eq!(REGEXES.len(), VARYING.len());
+        assert!(VARYING.iter().all(|varying| varying.pattern.compiles()));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use crate::model::decision::{Action, Decision, Standing};
 use crate::model::event::Payload;
-use crate::model::failure::{Cause, Condition};
+use crate::model::failure::{Cause, Condition, Failure};
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::time::Timestamp;
+use crate::policy::classify::known;
 use crate::policy::decide::{Fallback, fallback_of};
 use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::retry_status;
@@ -185,9 +186,7 @@ impl Driver<'_> {
 
     /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
     fn abandon(&self, started: &Started, error: Error) -> Error {
-        let evidence = crate::model::failure::FailureEvidence { cancelled: true, ..Default::default() };
-        let mut failure = crate::policy::classify::classify(&evidence, None, &[], self.context.clock.now());
-        failure.message = error.to_string();
+        let failure = Failure { message: error.to_string(), ..known::cancelled() };
         let ending = attempt::Ending { failure: Some(failure), ..attempt::Ending::default() };
         if let Err(second) = attempt::end(self.context, self.key, started, ending) {
             tracing::error!(%second, "the attempt's end was not recorded");

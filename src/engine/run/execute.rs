@@ -8,7 +8,7 @@ use crate::agent;
 use crate::durable::{reap, write_atomic};
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey};
-use crate::policy::classify::{classify, guess_stage};
+use crate::policy::classify::{classify, guess_stage, known};
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::process::{Program, Supervised, own_id, own_program};
 use crate::store::NewEvent;
@@ -110,13 +110,8 @@ pub fn execute(
     let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder };
     let report = run_loops(context, &loops_of(context, before), &setting)?;
     let interrupted = report.interrupted;
-    if let Some(code) = interrupted {
-        let cancelled = crate::model::failure::FailureEvidence {
-            cancelled: true,
-            signal: Some(if code == 130 { "SIGINT".to_owned() } else { "SIGTERM".to_owned() }),
-            ..crate::model::failure::FailureEvidence::default()
-        };
-        ending.failure = Some(classify(&cancelled, None, &[], context.clock.now()));
+    if interrupted.is_some() {
+        ending.failure = Some(known::cancelled());
     } else if let Some((feedback, evidence)) = report.first_failure {
         let mut failure = classify(&evidence, None, &context.settings().rules, context.clock.now());
         failure.message = format!("{}: {}", feedback.name, failure.message);

@@ -7,6 +7,7 @@
 mod api;
 mod decide;
 mod feedback;
+pub mod known;
 mod message;
 mod process;
 mod quoted;
@@ -24,6 +25,7 @@ pub use reset_time::reset_time;
 pub use stage::{guess_loop, guess_stage};
 
 use decide::{Conclusion, Inputs};
+use verdict::Verdict;
 
 use super::excerpt;
 use super::redact::redact;
@@ -74,12 +76,20 @@ fn stage_of(evidence: &FailureEvidence, record: Option<&AgentRecord>) -> Option<
 }
 
 fn build(inputs: &Inputs<'_>, conclusion: Conclusion) -> Failure {
-    let verdict = conclusion.verdict;
-    let (recoverable, suggested_action) = verdict.remedy();
     let message = shorten(&conclusion.message, MAX_MESSAGE_BYTES);
-    let rejected = conclusion.rejected.into_iter().take(MAX_REJECTED).map(shown).collect();
     let details = details(inputs, &conclusion.evidence);
-    let signature = signature(verdict.cause, conclusion.signature_text.as_deref().unwrap_or(&message));
+    let recognised_by = conclusion.signature_text.unwrap_or_else(|| message.clone());
+    Failure {
+        details,
+        retry_after: conclusion.retry_after,
+        rejected: conclusion.rejected.into_iter().take(MAX_REJECTED).map(shown).collect(),
+        ..failure_of(conclusion.verdict, message, &recognised_by, conclusion.evidence)
+    }
+}
+
+/// What follows from a verdict.
+fn failure_of(verdict: Verdict, message: String, recognised_by: &str, evidence: Evidence) -> Failure {
+    let (recoverable, suggested_action) = verdict.remedy();
     Failure {
         kind: verdict.kind,
         cause: verdict.cause,
@@ -89,11 +99,11 @@ fn build(inputs: &Inputs<'_>, conclusion: Conclusion) -> Failure {
         recoverable,
         suggested_action,
         message,
-        details,
-        retry_after: conclusion.retry_after,
-        signature,
-        evidence: vec![shown(conclusion.evidence)],
-        rejected,
+        details: None,
+        retry_after: None,
+        signature: signature(verdict.cause, recognised_by),
+        evidence: vec![shown(evidence)],
+        rejected: Vec::new(),
         detail: verdict.detail,
         iteration: None,
         attempt: None,

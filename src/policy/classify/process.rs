@@ -103,10 +103,15 @@ fn limit_in_command(command: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
+/// Whoever ran it stopped it.
+pub(super) fn cancelled() -> Fact {
+    fact("process.cancelled", CANCELLED, "Cancelled")
+}
+
 /// Step 2: somebody stopped it.
 pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> Option<Fact> {
     if evidence.cancelled {
-        return Some(fact("process.cancelled", CANCELLED, "Cancelled"));
+        return Some(cancelled());
     }
     let name = signal.filter(|name| matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
     Some(fact("process.interrupt", CANCELLED, format!("Interrupted by {name}")))
@@ -115,8 +120,13 @@ pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> 
 /// Step 3: a signal that nobody sends to stop a run politely.
 pub(super) fn crash(signal: Option<&str>) -> Option<Fact> {
     let name = signal.filter(|name| !matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
+    Some(died(name))
+}
+
+/// The signal with this name ended it.
+pub(super) fn died(name: &str) -> Fact {
     let verdict = if name == "SIGKILL" { KILLED } else { CRASHED };
-    Some(fact("process.signal", verdict, format!("Ended by {name}")))
+    fact("process.signal", verdict, format!("Ended by {name}"))
 }
 
 /// Step 5: it could not be started at all.

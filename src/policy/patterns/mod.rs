@@ -1,22 +1,24 @@
 //! Many patterns against many lines.
 //!
 //! Every alternative of a pattern knows strings without which it cannot match (`needs`). One search finds the strings of
-//! all patterns at once, and only alternatives whose strings are there are compiled, when they are first asked.
+//! all patterns at once, and only alternatives whose strings are there are compiled, when they are first asked, and made
+//! fast when they are asked much: most of the time that a short log takes would go into patterns that nothing needs.
 
+mod finder;
+mod gradual;
 mod needs;
+mod replaced;
 
-use std::sync::OnceLock;
-
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use regex::bytes::{Regex, RegexBuilder};
+use finder::Finder;
+use gradual::Gradual;
+pub(crate) use replaced::{Found, Replaced};
 
 /// Patterns that are asked together.
 #[derive(Debug)]
 pub(crate) struct Patterns {
     alternatives: Vec<Alternative>,
-    finder: Option<AhoCorasick>,
-    /// By string of the finder: the alternatives that need it.
-    owners: Vec<Vec<u16>>,
+    /// The strings that they need.
+    finder: Option<Finder>,
     /// The alternatives that need nothing.
     always: Vec<u16>,
 }
@@ -25,8 +27,7 @@ pub(crate) struct Patterns {
 struct Alternative {
     /// The pattern it belongs to.
     owner: u16,
-    text: String,
-    regex: OnceLock<Option<Regex>>,
+    regex: Gradual,
 }
 
 /// Room for the matches of one line, to be used again.
@@ -41,7 +42,7 @@ pub(crate) struct Matches {
 
 impl Patterns {
     /// Reads the patterns; their order gives them their numbers.
-    pub(crate) fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
         let (mut alternatives, mut always) = (Vec::new(), Vec::new());
         let mut needed: Vec<(Vec<u8>, u16)> = Vec::new();
         for (owner, pattern) in (0..).zip(patterns) {
@@ -51,32 +52,14 @@ impl Patterns {
                     always.push(number);
                 }
                 needed.extend(piece.needs.into_iter().map(|need| (need, number)));
-                alternatives.push(Alternative { owner, text: piece.pattern, regex: OnceLock::new() });
+                alternatives.push(Alternative { owner, regex: Gradual::new(piece.flags, piece.pattern) });
             }
         }
-        needed.sort_unstable();
-        needed.dedup();
-        let (mut strings, mut owners): (Vec<Vec<u8>>, Vec<Vec<u16>>) = (Vec::new(), Vec::new());
-        for (need, number) in needed {
-            if strings.last() != Some(&need) {
-                strings.push(need);
-                owners.push(Vec::new());
-            }
-            if let Some(last) = owners.last_mut() {
-                last.push(number);
-            }
-        }
-        let finder = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::NoncontiguousNFA))
-            .prefilter(false)
-            .build(&strings)
-            .ok();
+        let finder = Finder::new(needed.iter().map(|(need, number)| (need.as_slice(), *number)));
         if finder.is_none() {
             always = (0..).take(alternatives.len()).collect();
         }
-        Self { alternatives, finder, owners, always }
+        Self { alternatives, finder, always }
     }
 
     /// The patterns that match `line`, by number, in order.
@@ -86,14 +69,26 @@ impl Patterns {
             self.ask(*number, line, matches);
         }
         if let Some(finder) = &self.finder {
-            for found in finder.find_overlapping_iter(line) {
-                for number in &self.owners[found.pattern().as_usize()] {
+            finder.find(line, |owners| {
+                for number in owners {
                     self.ask(*number, line, matches);
                 }
-            }
+            });
         }
         matches.found.sort_unstable();
         &matches.found
+    }
+
+    /// The patterns that `text` may match, by number, in order: what they need is there.
+    pub(crate) fn possible(&self, text: &[u8]) -> Vec<u16> {
+        let owner = |number: &u16| self.alternatives[usize::from(*number)].owner;
+        let mut possible: Vec<u16> = self.always.iter().map(owner).collect();
+        if let Some(finder) = &self.finder {
+            finder.find(text, |owners| possible.extend(owners.iter().map(owner)));
+        }
+        possible.sort_unstable();
+        possible.dedup();
+        possible
     }
 
     /// Whether any pattern matches `line`.
@@ -104,17 +99,9 @@ impl Patterns {
     fn ask(&self, number: u16, line: &[u8], matches: &mut Matches) {
         let alternative = &self.alternatives[usize::from(number)];
         let known = matches.found.contains(&alternative.owner);
-        if !known && matches.first_time(number) && alternative.is_match(line) {
+        if !known && matches.first_time(number) && alternative.regex.is_match(line) {
             matches.found.push(alternative.owner);
         }
-    }
-}
-
-impl Alternative {
-    /// A pattern that does not compile is silent; tests compile them all.
-    fn is_match(&self, line: &[u8]) -> bool {
-        let regex = self.regex.get_or_init(|| RegexBuilder::new(&self.text).unicode(false).build().ok());
-        regex.as_ref().is_some_and(|regex| regex.is_match(line))
     }
 }
 
