@@ -2,6 +2,7 @@
 
 use super::api::{self, Reported};
 use super::feedback;
+use super::foreign;
 use super::process::{self, Fact};
 use super::rules::{AGENT, Family};
 use super::scan::{Hit, Scan};
@@ -63,6 +64,13 @@ impl Conclusion {
         Self { rejected, retry_after, ..Self::new(verdict, named(rule), text.clone()) }
     }
 
+    /// What a line shows by its shape.
+    pub(super) fn of_line(rule: &str, verdict: Verdict, source: EvidenceSource, line: Line<'_>) -> Self {
+        let text = line.to_text();
+        let number = Some(line.number).filter(|number| *number > 0);
+        Self::new(verdict, Evidence { rule: rule.to_owned(), source, line: number, text: text.clone() }, text)
+    }
+
     /// What is left where nothing was said.
     pub(super) fn bare(rule: &str, verdict: Verdict, message: String) -> Self {
         let evidence =
@@ -113,6 +121,11 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     }
     let structured = record.is_some_and(|record| record.structured);
     let stdout = if structured { &nothing } else { inputs.stdout };
+    if let Some(foreign) = foreign::last_error(inputs.stdout).filter(|_| !structured)
+        && let Some(reported) = api::from_record(&foreign)
+    {
+        return Conclusion::of_report(reported, Some(&foreign), inputs.now);
+    }
     let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
     let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
     let memory_or_machine = || {

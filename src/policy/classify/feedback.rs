@@ -6,8 +6,11 @@ use super::message;
 use super::process;
 use super::rules::{AGENT, ANY, BUILD, Family, LINT, TEST, TYPECHECK};
 use super::scan::{Hit, Scan};
-use super::verdict::{BROKEN, FAILED, NO_TOOL, UNCLEAR};
+use super::shape;
+use super::verdict::{BROKEN, FAILED, INVALID, MISSING, NO_TOOL, UNCLEAR};
 use crate::model::failure::{Cause, EvidenceSource, LoopKind};
+use crate::policy::summary::Counts;
+use crate::policy::text::{Line, Text};
 
 /// Families that compete for the verdict, for the list of those that lost.
 const COMPETING: &[Family] = &[
@@ -132,7 +135,8 @@ impl<'a> Feedback<'a> {
             // A test may raise what it likes; the operating system's own errors are real.
             let real = !tests_failed || os_error(hit.line.bytes) || family != Family::Network;
             let described = found && hit.source == EvidenceSource::Stdout && !os_error(hit.line.bytes);
-            (real && !described && (family != Family::Network || !compiler)).then_some(hit)
+            let played = tests_failed && self.is_raised(hit);
+            (real && !described && !played && (family != Family::Network || !compiler)).then_some(hit)
         });
         let status = process::shell_status(self.inputs.evidence, self.inputs.counts.failed);
         if let Some(fact) = status.filter(|_| self.best(Family::Load).is_none()) {
@@ -144,12 +148,26 @@ impl<'a> Feedback<'a> {
         said.map(Conclusion::of_hit)
     }
 
+    /// Whether the words of an error are in a printed line of source that raises it: a test plays what it is about.
+    fn is_raised(&self, hit: Hit<'a>) -> bool {
+        const RAISES: [&str; 3] = ["raise ", "throw ", "die "];
+        let said = hit.line.to_text();
+        let words = said.rsplit_once("] ").or_else(|| said.split_once(": ")).map_or(said.as_str(), |(_, words)| words);
+        let raises = |line: Line<'_>| {
+            let source = line.to_text();
+            let printed = matches!(line.bytes.first(), Some(b' ' | b'\t' | b'>'));
+            printed && source.contains(words) && RAISES.iter().any(|word| source.contains(word))
+        };
+        words.len() >= 8 && self.streams().into_iter().any(|(_, text)| text.lines().any(raises))
+    }
+
     fn project(&self) -> Conclusion {
         if let Some(hit) = self.best(Family::Load) {
             return Conclusion::of_hit(hit);
         }
-        // A runner that counted nothing and refused an option ran nothing.
-        let refused = self.inputs.counts.failed.is_none() && self.best(Family::Input).is_some();
+        // A runner that refused an option ran nothing, whatever it counts.
+        let counted = self.inputs.counts.failed.is_some();
+        let refused = self.best(Family::Input).is_some() && (!counted || self.explains_usage());
         if let Some(hit) = self.best(Family::TestsFailed).filter(|_| !refused) {
             return self.tests_failed(hit);
         }
@@ -161,6 +179,13 @@ impl<'a> Feedback<'a> {
             return conclusion;
         }
         self.weak()
+    }
+
+    /// Whether it explained how it is called, in place of tests that it named.
+    fn explains_usage(&self) -> bool {
+        let usage = |line: Line<'_>| line.bytes.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"usage"));
+        let explained = self.streams().into_iter().any(|(_, text)| text.lines().any(usage));
+        explained && !self.asserted() && message::failed_names(self.inputs).is_empty()
     }
 
     fn tests_failed(&self, hit: Hit<'a>) -> Conclusion {
@@ -196,12 +221,21 @@ impl<'a> Feedback<'a> {
                 return Conclusion::of_report(reported, self.inputs.record, self.inputs.now);
             }
         }
+        if let Some(conclusion) = self.not_there() {
+            return conclusion;
+        }
+        if let Some(conclusion) = self.diagnostic() {
+            return conclusion;
+        }
         let families = [Family::WeakBuild, Family::WeakCheck];
         if let Some(hit) = families.into_iter().find_map(|family| self.best(family))
             && !(silent && self.inputs.stage.is_none())
         {
             let mut conclusion = Conclusion::of_hit(hit);
             self.consider_flaky(&mut conclusion);
+            return conclusion;
+        }
+        if let Some(conclusion) = self.complaint() {
             return conclusion;
         }
         let message = last_words(self.inputs);
@@ -212,6 +246,45 @@ impl<'a> Feedback<'a> {
             }
             _ => Conclusion::bare("none", UNCLEAR, message),
         }
+    }
+
+    fn streams(&self) -> [(EvidenceSource, &'a Text); 2] {
+        [(EvidenceSource::Stderr, self.inputs.stderr), (EvidenceSource::Stdout, self.inputs.stdout)]
+    }
+
+    /// What the command line asked for is not there, in words that no rule knows.
+    fn not_there(&self) -> Option<Conclusion> {
+        let command = self.inputs.evidence.command.as_deref()?;
+        self.streams().into_iter().find_map(|(source, text)| {
+            let found = shape::not_there(command, text).filter(|_| !shape::tests_ran(text))?;
+            let (rule, verdict) = if found.option { ("shape.option", INVALID) } else { ("shape.not-there", MISSING) };
+            Some(Conclusion::of_line(rule, verdict, source, found.line))
+        })
+    }
+
+    /// A compiler drew the place of an error: what should be tested was not built, unless tests ran all the same.
+    fn diagnostic(&self) -> Option<Conclusion> {
+        let build = self.stages & (BUILD | TEST) != 0;
+        let ran = self.asserted() || self.inputs.counts != Counts::default();
+        self.streams().into_iter().filter(|_| build && !ran).find_map(|(source, text)| {
+            let line = shape::diagnostic(text).filter(|_| !shape::tests_ran(text))?;
+            Some(Conclusion::of_line("shape.diagnostic", BROKEN, source, line))
+        })
+    }
+
+    /// It ended with a complaint that no rule knows: what failed is what the stage is about. A linter or type checker that
+    /// fails speaks of nothing but its findings; others complain on stderr.
+    fn complaint(&self) -> Option<Conclusion> {
+        let (rule, verdict, streams) = match self.inputs.stage? {
+            LoopKind::Build => ("shape.build", BROKEN, 1),
+            LoopKind::Test => ("shape.check", FAILED, 1),
+            LoopKind::Lint | LoopKind::Typecheck => ("shape.check", FAILED, 2),
+            LoopKind::Agent => return None,
+        };
+        self.streams().into_iter().take(streams).find_map(|(source, text)| {
+            let line = shape::complaint(text, self.stages & TEST != 0)?;
+            Some(Conclusion::of_line(rule, verdict, source, line))
+        })
     }
 
     /// Notes what else matched.
@@ -226,7 +299,22 @@ impl<'a> Feedback<'a> {
 /// Whether a line carries an error of the operating system rather than words alone.
 fn os_error(line: &[u8]) -> bool {
     let text = String::from_utf8_lossy(line);
-    let marks =
-        ["Errno ", "os error ", "ECONN", "ENOTFOUND", "EAI_", "ETIMEDOUT", "EHOST", "ENET", "dial tcp", "java."];
+    let marks = [
+        "Errno ",
+        "os error ",
+        "ECONN",
+        "ENOTFOUND",
+        "EAI_",
+        "ETIMEDOUT",
+        "EHOST",
+        "ENET",
+        "EMFILE",
+        "ENOSPC",
+        "EACCES",
+        "EPERM",
+        "EROFS",
+        "dial tcp",
+        "java.",
+    ];
     marks.iter().any(|mark| text.contains(mark))
 }

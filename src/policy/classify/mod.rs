@@ -7,6 +7,7 @@
 mod api;
 mod decide;
 mod feedback;
+mod foreign;
 pub mod known;
 mod message;
 mod process;
@@ -14,6 +15,7 @@ mod quoted;
 mod reset_time;
 mod rules;
 mod scan;
+mod shape;
 mod stage;
 mod user_rule;
 mod verdict;

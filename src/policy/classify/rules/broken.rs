@@ -1,7 +1,7 @@
 //! Compilers, linkers, interpreters and package managers: it does not build.
 
 use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
-use crate::policy::classify::verdict::{BROKEN, MISSING, UNCLEAR};
+use crate::policy::classify::verdict::{BROKEN, INVALID, MISSING, UNCLEAR};
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
 const NOT_LINT: u8 = BUILD | TEST | TYPECHECK;
@@ -25,7 +25,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.lint-parse",
         LINT,
-        r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))",
+        r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^(?:\S+: )?Unexpected (?:token|character|end of|EOF|indent|keyword)\b|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))",
         BROKEN,
     ),
     rule(
@@ -35,9 +35,15 @@ pub(super) const COMPILE: &[Rule] = &[
         MISSING,
     ),
     rule(
+        "input.compiler-locale",
+        FEEDBACK,
+        r"(?:unbekannte|nicht erkannte|ungültige) \S*[Oo]ption|[Oo]ption \S*(?: de la ligne de commande)? ?«?.{0,40} ?»? (?:inconnue|non reconnue|invalide)|opción (?:\S+ )?(?:desconocida|no reconocida|inválida)|opzione (?:sconosciuta|non riconosciuta|non valida)|opção (?:desconhecida|não reconhecida|inválida)|неизвестный (?:параметр|ключ)|нераспознанный параметр",
+        INVALID,
+    ),
+    rule(
         "git.conflict",
         FEEDBACK,
-        r"^CONFLICT \(|^Automatic merge failed|[Mm]erge conflict in |^(?:error|fatal): (?:could not apply|Pulling is not possible|Exiting because of an? unresolved|patch failed|Failed to merge|.*would be overwritten by|Your local changes|.*patch does not apply)|^error: .*: (?:patch does not apply|already exists in working directory)|^Resolve all conflicts manually|You have unmerged|needs merge$|^Hunk #\d+ FAILED|\d+ out of \d+ hunks? FAILED",
+        r"^CONFLICT \(|^Automatic merge failed|[Mm]erge conflict in |^(?:error|fatal): (?:could not apply|Pulling is not possible|Exiting because of an? unresolved|patch failed|Failed to merge|.*would be overwritten by|Your local changes|.*patch does not apply)|^error: .*: (?:patch does not apply|already exists in working directory)|^Resolve all conflicts manually|You have unmerged|needs merge$|\b[1-9]\d* files? (?:with )?(?:unresolved|conflicts?)\b|\b[1-9]\d* (?:\w+ )?conflicts? (?:remain|left|in|found|to resolve)\b|\bunresolved (?:file )?(?:conflicts?|merges?)\b|(?i:\bresolve (?:all |the |these )?(?:merge )?conflicts\b)|^Hunk #\d+ FAILED|\d+ out of \d+ hunks? FAILED",
         UNCLEAR,
     ),
     rule(
@@ -235,7 +241,7 @@ pub(super) const WEAK: &[Rule] = &[
     rule(
         "build.test-step-failed",
         TEST,
-        r"^BUILD FAIL(?:ED|URE)|(?i)\bfailed to (?:compile|build|link)\b|\bcompilation failed|\bbuild failed",
+        r"^BUILD FAIL(?:ED|URE)|(?i)\bfailed to (?:compile|build|link)\b|\bcompil\w+ (?:\w+ )?failed|\bbuild failed",
         BROKEN,
     ),
     rule(
@@ -259,7 +265,7 @@ pub(super) const WEAK: &[Rule] = &[
     rule(
         "build.place",
         BUILD,
-        r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\s+\.{0,2}/?\S+\.\w+:\d+:\d+$|(?i)\b[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
+        r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\s*(?:at |in |on |from )?\.{0,2}/?[^\s:]+\.\w+:\d+(?:[:,.-]\d+){0,3}:?$|(?i)\b[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
         BROKEN,
     ),
     rule(

@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "lint.count",
         CHECK,
-        r"(?i)\b[1-9]\d* (?:\w+ )?(?:findings?|violations?|offenses?|misspellings?|diagnostics?|failures?)\b|\b(?:leaks?|secrets?|issues?|problems?|violations?|findings?|vulnerabilities|offenses?)(?: \w+)?: *[1-9]",
+        r"(?i)\b[1-9]\d* (?:\w+ )?(?:errors?|findings?|violations?|offenses?|misspellings?|diagnostics?|failures?)\b|\b(?:leaks?|secrets?|issues?|problems?|violations?|findings?|vulnerabilities|offenses?)(?: \w+)?: *[1-9]",
         FAILED,
     ),
     rule(

@@ -46,24 +46,7 @@ pub(super) const RULES: &[Rule] = &[
         r"(?:^|[:;(] *|\] )[Tt]oo many open files|\bEMFILE\b|\bENFILE\b|\(os error (?:24|23)\)|\[Errno 2[34]\]|Zu viele offene Dateien|Trop de fichiers ouverts|Demasiados archivos abiertos",
         LIMIT,
     ),
-    rule(
-        "lock.again",
-        ANY,
-        r"(?:^|[:;(] *)Resource temporarily unavailable(?:$|[^\w ]| [^(])|\bEAGAIN\b|\(os error 11\)|\[Errno 11\]|(?:fork|vfork|clone): retry|Die Ressource ist zur Zeit nicht verfügbar|Ressource temporairement non disponible|Recurso no disponible temporalmente|pthread_create failed|unable to create (?:new )?(?:native )?thread|failed to spawn thread|can't start new thread",
-        LOCKED,
-    ),
-    rule(
-        "lock.file",
-        ANY,
-        r"(?i)index\.lock': File exists|another git process seems|cannot lock ref\b|unable to (?:acquire|obtain|get|lock) (?:the )?(?:\S+ )?(?:lock|administration directory)|could not (?:get|acquire|obtain) (?:the )?(?:\S+ ){0,2}lock\b|failed to (?:acquire|obtain|get) (?:the )?(?:\S+ ){0,3}lock\b|(?:is )?(?:currently )?(?:locked|held|in use) by (?:another )?(?:\S+ )?(?:process|instance|daemon|pid)|another (?:instance|process|program|copy)\b.{0,40}\b(?:is (?:already |currently )?(?:running|using|holding)|holds|has (?:the )?lock)|database is locked|timeout waiting (?:to lock|for (?:the )?lock)|(?:acquiring|obtaining) (?:the )?(?:\S+ )?lock\b|waiting for (?:the )?(?:\S+ )?lock .*(?:gave up|failed|timed out)|lock (?:file )?(?:\S+ )?(?:already exists|is held|exists)|is another process using it|unable to lock (?:the )?database|(?:could not|cannot|unable to) (?:create|open|take) lock ?file",
-        LOCKED,
-    ),
-    rule(
-        "lock.busy",
-        ANY,
-        r"(?:^|: )(?:Text file busy|Device or resource busy)|\bE(?:TXTBSY|BUSY)\b|\(os error (?:26|16)\)|\[Errno (?:26|16)\]|EADDRINUSE|[Aa]ddress already in use|port (?:\d+ )?is already (?:in use|allocated)",
-        LOCKED,
-    ),
+    // A lock that may not be made is no lock that somebody holds.
     rule(
         "denied.read-only",
         ANY,
@@ -81,6 +64,24 @@ pub(super) const RULES: &[Rule] = &[
         ANY,
         r"(?:^|[:;(] *)[Oo]peration not permitted(?:$|[ .,;:()'])|\bEPERM\b|\(os error 1\)|\[Errno 1\]",
         DENIED,
+    ),
+    rule(
+        "lock.again",
+        ANY,
+        r"(?:^|[:;(] *)Resource temporarily unavailable(?:$|[^\w ]| [^(])|\bEAGAIN\b|\(os error 11\)|\[Errno 11\]|(?:fork|vfork|clone): retry|Die Ressource ist zur Zeit nicht verfügbar|Ressource temporairement non disponible|Recurso no disponible temporalmente|pthread_create failed|unable to create (?:new )?(?:native )?thread|failed to spawn thread|can't start new thread",
+        LOCKED,
+    ),
+    rule(
+        "lock.file",
+        ANY,
+        r"(?i)index\.lock': File exists|another git process seems|cannot lock ref\b|unable to (?:acquire|obtain|get|lock) (?:the )?(?:\S+ )?(?:lock|administration directory)|could not (?:get|acquire|obtain) (?:the )?(?:\S+ ){0,2}lock\b|failed to (?:acquire|obtain|get) (?:the )?(?:\S+ ){0,3}lock\b|(?:is )?(?:currently )?(?:locked|held|in use) by (?:another )?(?:\S+ )?(?:process|instance|daemon|pid)|another (?:instance|process|program|copy)\b.{0,40}\b(?:is (?:already |currently )?(?:running|using|holding)|holds|has (?:the )?lock)|another \w+(?: \w+){0,2} (?:is|are) (?:already |currently |still )?(?:running|in progress|under way|active)\b|\block(?: file)? ['\x22`]?[\w./-]+['\x22`]? (?:is )?(?:already |still |currently )?(?:held|taken|busy)\b|\bis already locked\b|^\W*(?:\S+: ){0,3}(?:working (?:copy|directory|tree)|repository|store|state|cache|index|workspace) (?:\S+ )?(?:is )?(?:already |currently )?locked\b|database is locked|timeout waiting (?:to lock|for (?:the )?lock)|(?:acquiring|obtaining) (?:the )?(?:\S+ )?lock\b|waiting for (?:the )?(?:\S+ )?lock .*(?:gave up|failed|timed out)|lock (?:file )?(?:\S+ )?(?:already exists|is held|exists)|is another process using it|unable to lock (?:the )?database|(?:could not|cannot|unable to) (?:create|open|take) lock ?file",
+        LOCKED,
+    ),
+    rule(
+        "lock.busy",
+        ANY,
+        r"(?:^|: )(?:Text file busy|Device or resource busy)|\bE(?:TXTBSY|BUSY)\b|\(os error (?:26|16)\)|\[Errno (?:26|16)\]|EADDRINUSE|[Aa]ddress already in use|port (?:\d+ )?is already (?:in use|allocated)",
+        LOCKED,
     ),
     rule(
         "denied.windows",
@@ -103,7 +104,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "denied.locale",
         ANY,
-        r"(?:: )(?:Keine Berechtigung|Permission non accordée|Permiso denegado|Permissão negada|Permesso negato|Отказано в доступе|许可权不够|权限不够|許可がありません|Vorgang nicht zulässig|Opération non permise|Operación no permitida)",
+        r"(?:: )(?:Keine Berechtigung|Erlaubnis verweigert|Zugriff verweigert|Accès refusé|Acceso denegado|Accesso negato|Acesso negado|Permission non accordée|Permiso denegado|Permissão negada|Permesso negato|Отказано в доступе|许可权不够|权限不够|許可がありません|Vorgang nicht zulässig|Opération non permise|Operación no permitida)",
         DENIED,
     ),
     rule("limit.argument-list", ANY, r": Argument list too long|\bE2BIG\b|\(os error 7\)|\[Errno 7\]", LIMIT),
@@ -204,7 +205,7 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
     rule(
         "tool.hook",
         FEEDBACK,
-        r"(?i)\bExecutable `[^`]+` not found|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
+        r"(?i)\bExecutable `[^`]+` not found|\b(?:program|executable) (?:[`'\x22]?[\w.+-]+[`'\x22]? )?(?:was |is |could )?not (?:be )?found\b|\bnot found (?:in|on) (?:your |the )?\$?PATH\b|program is available in your PATH|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
         NO_TOOL,
     ),
     rule("tool.agent", AGENT, r"(?i)native binary not found|Cannot find module '/\S*/(?:cli|index|bin)\S*'", NO_TOOL),

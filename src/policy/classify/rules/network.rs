@@ -9,7 +9,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.name",
         FEEDBACK,
-        r"(?i)could(?: not|n't) resolve (?:host|proxy|address|hostname)|unable to resolve (?:host|name)|failed to resolve (?:address|host|'\S+')|temporary failure (?:in name resolution|resolving)|name or service not known|nodename nor servname|no address associated with hostname|\bEAI_(?:AGAIN|NONAME|FAIL)\b|\bENOTFOUND\b|UnknownHostException|Unknown host\b|no such host\b|name resolution (?:failed|error)|failed to lookup address|dns error|NameResolutionError|getaddrinfo (?:failed|ENOTFOUND|EAI)|Der Name oder der Dienst ist nicht bekannt|could not be resolved \(\d+: Host not found\)|NXDOMAIN",
+        r"(?i)could(?: not|n't) resolve (?:host|proxy|address|hostname)|unable to resolve (?:host|name)|failed to resolve (?:address|host|'\S+')|temporary failure (?:in name resolution|resolving)|name or service not known|nodename nor servname|no address associated with hostname|\bEAI_(?:AGAIN|NONAME|FAIL)\b|\bENOTFOUND\b|UnknownHostException|Unknown host\b|no such host\b|name resolution (?:for \S+ )?(?:failed|error)|\b(?:domain name|hostname|host name) (?:was )?not found\b|failed to lookup address|dns error|NameResolutionError|getaddrinfo (?:failed|ENOTFOUND|EAI)|Der Name oder der Dienst ist nicht bekannt|could not be resolved \(\d+: Host not found\)|NXDOMAIN",
         NETWORK,
     ),
     rule(
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.unreachable",
         FEEDBACK,
-        r"(?i:network is unreachable|no route to host|host is (?:unreachable|down))|\bE(?:NETUNREACH|HOSTUNREACH|NETDOWN|HOSTDOWN)\b|\(os error (?:101|113)\)|\[Errno (?:101|113)\]|Le réseau n'est pas accessible|Das Netzwerk ist nicht erreichbar|La red es inaccesible",
+        r"(?i:network is unreachable|no route to host|\b(?:host|server|mirror|endpoint)\b.{0,30}\b(?:unreachable|not reachable)|host is down|\bno (?:answer|response|reply) from (?:host |server )?[\w.-]+\.\w+)|\bE(?:NETUNREACH|HOSTUNREACH|NETDOWN|HOSTDOWN)\b|\(os error (?:101|113)\)|\[Errno (?:101|113)\]|Le réseau n'est pas accessible|Das Netzwerk ist nicht erreichbar|La red es inaccesible",
         NETWORK,
     ),
     rule(
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.timed-out",
         FEEDBACK,
-        r"(?i)connection timed out|connect(?:ion)? timeout\b|connect timed out|\bETIMEDOUT\b|\bESOCKETTIMEDOUT\b|\bERR_SOCKET_TIMEOUT\b|network timeout at|i/o timeout\b|TLS handshake timeout|read timed out|ReadTimeoutError|ConnectTimeout(?:Error)?\b|SocketTimeoutException|Net::(?:Open|Read)Timeout|operation timed out after|curl: \(28\)|\(os error 110\)|\[Errno 110\]|context deadline exceeded \(Client|Client\.Timeout exceeded|request timed out\b|HTTP request .*timed out|Operation too slow|timed out while (?:downloading|fetching|connecting)|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT|gave up after \d+ (?:attempts|tries|retries)",
+        r"(?i)connection timed out|connect(?:ion)? timeout\b|connect timed out|\bETIMEDOUT\b|\bESOCKETTIMEDOUT\b|\bERR_SOCKET_TIMEOUT\b|network timeout at|i/o timeout\b|TLS handshake timeout|read timed out|ReadTimeoutError|ConnectTimeout(?:Error)?\b|SocketTimeoutException|Net::(?:Open|Read)Timeout|operation timed out after|curl: \(28\)|\(os error 110\)|\[Errno 110\]|context deadline exceeded \(Client|Client\.Timeout exceeded|request timed out\b|HTTP request .*timed out|Operation too slow|timed out while (?:downloading|fetching|connecting)|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT|g(?:ave|iving) up after \d+ (?:attempts|tries|retries)",
         NETWORK,
     ),
     rule(

@@ -137,7 +137,7 @@ pub(super) const TEST_LIMIT: &[Rule] = &[
     rule(
         "test-limit.generic",
         TEST,
-        r"(?i)\btimeout during test|\btests? did(?: not|n't) (?:finish|complete|end) within \d|\b(?:failed|fail|error)\b.{0,60}\((?:timed out|timeout)\b|\b[1-9]\d* (?:tests? )?timed out\b|^\W*TIMEOUT\W+\w|\b(?-i:TIMEOUT) after \d|\bpass(?:ed)?\b.*\btime(?:d[- ])?outs?\s*[:= ]\s*[1-9]|\btests? (?:timed out|was killed) after \d|\btest(?: case)? (?:'[^']*' |\S+ )?(?:timed out|exceeded (?:the |its )?time ?(?:out|limit))(?: after| in|:| of|\.|$)",
+        r"(?i)\btimeout during test|\btook (?:longer|more) than [\d.]+ ?(?:ms|s|m)\w*\b.{0,20}\b(?:abort|kill|stopp|cancel|terminat)|\.\.\. ?\W{0,2}(?:timed[- ]out|timeout)\b\W*$|\btests? did(?: not|n't) (?:finish|complete|end) within \d|\b(?:failed|fail|error)\b.{0,60}\((?:timed out|timeout)\b|\b[1-9]\d* (?:tests? )?timed out\b|^\W*TIMEOUT\W+\w|\b(?-i:TIMEOUT) after \d|\bpass(?:ed)?\b.*\btime(?:d[- ])?outs?\s*[:= ]\s*[1-9]|\btests? (?:timed out|was killed) after \d|\btest(?: case)? (?:'[^']*' |\S+ )?(?:timed out|exceeded (?:the |its )?time ?(?:out|limit))(?: after| in|:| of|\.|$)",
         TIMEOUT,
     ),
 ];
