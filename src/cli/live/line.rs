@@ -205,22 +205,13 @@ mod tests {
     #[test]
     fn the_line_says_as_much_as_fits() {
         let running = view(What::Command { deadline: Some(Duration::from_secs(600)) });
-        assert_eq!(
-            at(&running, 119, 42),
-            "run-20260301-120000 | iteration 2/5 attempt 1/3 | running 0:42 of 10:00 | lint ok, test FAILED | \
-             s stop after this attempt"
-                .chars()
-                .take(119)
-                .collect::<String>()
-        );
-        assert_eq!(
-            at(&running, 79, 42),
-            "iteration 2/5 attempt 1/3 | running 0:42 of 10:00 | lint ok, test FAILED | s stop"
-        );
-        assert_eq!(
-            at(&running, 39, 42),
-            "2/5 #1/3 | running 0:42 of 10:00 | s stop".chars().take(39).collect::<String>()
-        );
+        let full = "run-20260301-120000 | iteration 2/5 attempt 1/3 | running 0:42 of 10:00 | lint ok, test FAILED | \
+                    s stop after this attempt";
+        assert_eq!(at(&running, 122, 42), full);
+        assert_eq!(at(&running, 121, 42), full.trim_start_matches("run-20260301-120000 | "));
+        assert_eq!(at(&running, 79, 42), "iteration 2/5 attempt 1/3 | running 0:42 of 10:00 | s stop");
+        assert_eq!(at(&running, 41, 42), "2/5 #1/3 | running 0:42 of 10:00 | s stop");
+        assert_eq!(at(&running, 39, 42), "2/5 #1/3 | running 0:42 of 10:00");
         for width in 0..200 {
             assert!(at(&running, width, 4000).width() <= width);
         }
