@@ -73,6 +73,11 @@ pub struct Ui {
 }
 
 impl Ui {
+    /// The text for people, which is not even made where a program asks: long tables take longer than all else.
+    pub fn text(&self, render: impl FnOnce() -> String) -> String {
+        if self.json { String::new() } else { render() }
+    }
+
     /// Reads flags, `NO_COLOR` and the terminal.
     pub fn new(global: &GlobalArgs) -> Self {
         let terminal = io::stdout().is_terminal();

@@ -108,8 +108,10 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
         all.drain(..all.len().saturating_sub(limit));
     }
     let imported = foreign(context, &state, run.filter(|_| !args.all_runs).map(|run| &run.key));
-    let mut text = render::checkpoints_table(ui, &all, context.clock.now());
-    text.extend(imported.iter().map(|one| format!("{}\n", foreign_line(one))));
+    let text = ui.text(|| {
+        let foreign = imported.iter().map(|one| format!("{}\n", foreign_line(one)));
+        render::checkpoints_table(ui, &all, context.clock.now()) + &foreign.collect::<String>()
+    });
     Ok(Reply::new(json!({"checkpoints": all, "imported": imported}), text))
 }
 

@@ -27,7 +27,7 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let status = look(context)?;
     let now = context.clock.now();
-    let text = render::status_text(ui, &status, now);
+    let text = ui.text(|| render::status_text(ui, &status, now));
     let key = Some(&status.run.key);
     let document = json!({
         "run": render::run(&status.run),
