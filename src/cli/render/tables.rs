@@ -169,12 +169,7 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
 
 /// `retry-status`.
 pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
-    let mut text = match retry.standing {
-        Standing::Allowed => "An attempt is allowed now.\n".to_owned(),
-        Standing::Wait(until) => format!("Wait: the next attempt is allowed at {until} ({}).\n", when(until, now)),
-        Standing::Exhausted => "No attempt is left.\n".to_owned(),
-        Standing::NeedsPerson => "A person is needed.\n".to_owned(),
-    };
+    let mut text = standing_text(retry, now) + "\n";
     if let Some(status) = &retry.status {
         for budget in &status.budgets {
             let (scope, unit) = (budget.scope.as_str(), budget.scope.unit());
@@ -190,11 +185,26 @@ pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
     text
 }
 
+fn standing_text(retry: &Retry, now: Timestamp) -> String {
+    match retry.standing {
+        Standing::Allowed => "An attempt is allowed now.".to_owned(),
+        Standing::Wait(until) => format!("Wait: the next attempt is allowed at {until} ({}).", when(until, now)),
+        Standing::Exhausted => "No attempt is left.".to_owned(),
+        Standing::NeedsPerson => "A person is needed.".to_owned(),
+    }
+}
+
 /// The iterations of a run, a line an attempt.
 pub fn iterations_text(ui: &Ui, run: &Run) -> String {
+    latest_iterations(ui, run, usize::MAX)
+}
+
+/// The same of the latest attempts.
+fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     let mut notes = String::new();
     let mut table = table(ui, &["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"]);
-    for (iteration, attempt) in run.attempts() {
+    let earlier = run.attempts().count().saturating_sub(most);
+    for (iteration, attempt) in run.attempts().skip(earlier) {
         let result = match attempt.outcome {
             Some(AttemptOutcome::Passed) => "passed",
             Some(AttemptOutcome::Failed) => "failed",
@@ -263,7 +273,10 @@ pub fn attempts_text(ui: &Ui, history: &crate::store::views::AttemptHistory) -> 
     text
 }
 
-/// Where a run stands (B1).
+/// How many attempts `status` lists: with the failure and the ways on it fits a small terminal.
+const ATTEMPTS_SHOWN: usize = 8;
+
+/// Where a run stands (B1). What matters most comes last, where a terminal stands still.
 pub fn status_text(ui: &Ui, status: &crate::engine::status::Status, now: Timestamp) -> String {
     let mut text = String::new();
     let run = &status.run;
@@ -279,6 +292,37 @@ pub fn status_text(ui: &Ui, status: &crate::engine::status::Status, now: Timesta
     if let Some(unfinished) = &status.unfinished_operation {
         let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
     }
+    let latest = status.latest.as_deref().unwrap_or("none");
+    let good = status.last_good.as_deref().unwrap_or("none");
+    let attempts = run.attempts().count();
+    if attempts > 0 {
+        if attempts > ATTEMPTS_SHOWN {
+            let _ = writeln!(text, "The latest {ATTEMPTS_SHOWN} of {attempts} attempts (recover report has all):");
+        }
+        text.push_str(&latest_iterations(ui, run, ATTEMPTS_SHOWN));
+    }
+    if !run.steps.is_empty() {
+        let mut table = table(ui, &["STEP", "STATUS", "RUNS", "ENDED", "RESULT"]);
+        fill_steps(&mut table, run, now);
+        let _ = write!(text, "\n{}", finish(&table));
+    }
+    let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
+    let budgets = status.retry.status.iter().flat_map(|status| &status.budgets);
+    let used: Vec<String> = budgets
+        .map(|budget| format!("{} {} of {} {}", budget.scope.as_str(), budget.used, budget.limit, budget.scope.unit()))
+        .collect();
+    if !used.is_empty() {
+        let _ = writeln!(text, "Used:        {}", used.join(", "));
+    }
+    text.push_str(&failure_text(status, now));
+    let _ = writeln!(text, "\n{}", standing_text(&status.retry, now));
+    text
+}
+
+/// Why it failed, what was decided, and the ways on.
+fn failure_text(status: &crate::engine::status::Status, now: Timestamp) -> String {
+    let run = &status.run;
+    let mut text = String::new();
     if let Some(failure) = &run.failure {
         let _ = writeln!(text, "\nFailure");
         let _ = writeln!(text, "  type       {} ({})", failure.kind.as_str(), failure.cause.as_str());
@@ -306,18 +350,6 @@ pub fn status_text(ui: &Ui, status: &crate::engine::status::Status, now: Timesta
             let _ = writeln!(text, "\nManual steps");
         }
         let _ = writeln!(text, "  {}. {step}", number + 1);
-    }
-    let latest = status.latest.as_deref().unwrap_or("none");
-    let good = status.last_good.as_deref().unwrap_or("none");
-    let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
-    text.push_str(&retry_text(&status.retry, now));
-    if !run.iterations.is_empty() {
-        let _ = write!(text, "\n{}", iterations_text(ui, run));
-    }
-    if !run.steps.is_empty() {
-        let mut table = table(ui, &["STEP", "STATUS", "RUNS", "ENDED", "RESULT"]);
-        fill_steps(&mut table, run, now);
-        let _ = write!(text, "\n{}", finish(&table));
     }
     text
 }
