@@ -3206,8 +3206,11 @@ _recover_known() {
             ;;
     esac
     if [[ "$place" != command && -n "$kind" ]]; then
-        local IFS=$'\n'
-        COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" __complete "$kind" "${where[@]}" 2>/dev/null | cut -f1)" -- "$cur"))
+        # Not by compgen -W, which would expand what the words contain.
+        COMPREPLY=()
+        while IFS=$'\t' read -r word _; do
+            [[ "$word" == "$cur"* ]] && COMPREPLY+=("$(printf '%q' "$word")")
+        done < <("${COMP_WORDS[0]}" __complete "$kind" "${where[@]}" 2>/dev/null)
         return 0
     fi
     _recover "$@"

@@ -152,7 +152,7 @@ impl Live {
         self.shared.now.store(false, Ordering::Relaxed);
     }
 
-    /// What was asked during a wait until `until`. What is waited for until then is waited for no more.
+    /// What was asked during a wait until `until`. That wait is waited for no more.
     pub(super) fn asked(&self, until: Timestamp) -> Option<Woken> {
         if self.is_to_stop() {
             return Some(Woken::Stop);
@@ -164,9 +164,10 @@ impl Live {
         Some(Woken::Now)
     }
 
-    /// Whether somebody said that the wait until then need not be taken.
+    /// Whether somebody said that this very wait need not be taken. A later attempt's own wait is another, also where it
+    /// is over sooner.
     pub(super) fn waives(&self, until: Timestamp) -> bool {
-        self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|waived| until <= waived)
+        self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|waived| until == waived)
     }
 }
 
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(live.asked(at(5)), None, "asked before the wait began");
         live.retry_now();
         assert_eq!(live.asked(at(5)), Some(Woken::Now));
-        assert!(live.waives(at(5)) && !live.waives(at(6)));
+        assert!(live.waives(at(5)) && !live.waives(at(6)) && !live.waives(at(4)));
         assert!(live.toggle_stop());
         assert_eq!(live.asked(at(5)), Some(Woken::Stop));
         assert!(!live.toggle_stop() && !live.is_to_stop());

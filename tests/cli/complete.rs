@@ -65,9 +65,9 @@ fn bash_completes_them() {
     }
     env.write("completions.bash", env.recover(&["completions", "bash"]).expect(0).stdout);
     let checkpoint = env.json(0, &["checkpoint", "list"])["checkpoints"][0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(completed(&env, "recover resume "), ["r 1"]);
-    assert_eq!(completed(&env, "recover status --run "), ["r 1"]);
-    assert_eq!(completed(&env, "recover --run="), ["r 1"]);
+    assert_eq!(completed(&env, "recover resume "), ["r\\ 1"]);
+    assert_eq!(completed(&env, "recover status --run "), ["r\\ 1"]);
+    assert_eq!(completed(&env, "recover --run="), ["r\\ 1"]);
     assert!(completed(&env, "recover rollback --to ").contains(&checkpoint));
     assert_eq!(completed(&env, "recover rollback --to la"), ["latest"]);
     assert_eq!(completed(&env, &format!("recover checkpoint diff latest {checkpoint}")), [checkpoint.as_str()]);
@@ -76,10 +76,16 @@ fn bash_completes_them() {
     // Everything else is clap's.
     assert_eq!(completed(&env, "recover rollb"), ["rollback"]);
     assert!(completed(&env, "recover resume --str").contains(&"--strategy".to_owned()));
-    assert!(!completed(&env, "recover run -- ").contains(&"r 1".to_owned()));
-    assert!(!completed(&env, "recover resume --instructions ").contains(&"r 1".to_owned()));
+    assert!(!completed(&env, "recover run -- ").contains(&"r\\ 1".to_owned()));
+    assert!(!completed(&env, "recover resume --instructions ").contains(&"r\\ 1".to_owned()));
     // From another folder.
     let elsewhere = format!("recover -C {} resume ", env.work().display());
     std::fs::create_dir(env.root().join("other")).unwrap();
-    assert_eq!(completed(&env, &format!("{elsewhere}r")), ["r 1"]);
+    assert_eq!(completed(&env, &format!("{elsewhere}r")), ["r\\ 1"]);
+    // A name is a name, whatever it says.
+    let odd = "$(touch${IFS}PWNED)`touch PWNED`";
+    env.json(0, &["checkpoint", "create", "--run", odd]);
+    let offered = completed(&env, "recover resume ");
+    assert!(offered.iter().any(|word| word.starts_with(r"\$\(touch")), "{offered:?}");
+    assert!(!env.exists("PWNED"));
 }

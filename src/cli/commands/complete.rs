@@ -18,7 +18,9 @@ pub fn complete(context: &Context, kind: CompleteKind) -> Reply {
         CompleteKind::Checkpoints => checkpoints(context),
         CompleteKind::Strategies => Ok(strategies(context)),
     };
-    let words = words.unwrap_or_default();
+    let mut words = words.unwrap_or_default();
+    // A line is a word: what would not be one is not offered.
+    words.retain(|(word, _)| !word.is_empty() && !word.chars().any(char::is_control));
     let lines: Vec<String> = words.iter().map(|(word, what)| format!("{word}\t{}\n", escape(what))).collect();
     let known: Vec<&String> = words.iter().map(|(word, _)| word).collect();
     Reply::new(json!({"words": known}), lines.concat())
