@@ -41,14 +41,15 @@ const FORMATS: &[Format] = &[
     last(r"^\d+ (?:runs|tests), .*\d+ failures", true),
     last(r"^\d+ tests?, \d+ failures?", true),
     last(r"^\d+ tests? completed, \d+ failed", true),
+    last(r"^\d+ failures?, \d+ errors?\.?$", true),
     last(r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<total>\d+)", false),
     last(r"Failed:\s+(?P<failed>\d+), Passed:\s+(?P<passed>\d+)", false),
     last(r"^(?:ok|FAILED) \| \d+ passed", true),
     last(r"^Executed \d+ of \d+ .*FAILED", true),
     Format { pattern: r"^\s*(?P<failed>\d+) failing\b", adds_up: false, words: false },
     Format { pattern: r"^\s*(?P<passed>\d+) passing\b", adds_up: false, words: false },
-    Format { pattern: r"^(?:#|\xE2\x84\xB9) pass (?P<passed>\d+)$", adds_up: false, words: false },
-    Format { pattern: r"^(?:#|\xE2\x84\xB9) fail (?P<failed>\d+)$", adds_up: false, words: false },
+    Format { pattern: r"^(?:#|\xE2\x84\xB9) pass +(?P<passed>\d+)$", adds_up: false, words: false },
+    Format { pattern: r"^(?:#|\xE2\x84\xB9) fail +(?P<failed>\d+)$", adds_up: false, words: false },
     Format { pattern: r"^\s*(?P<passed>\d+) pass$", adds_up: false, words: false },
     Format { pattern: r"^\s*(?P<failed>\d+) fail$", adds_up: false, words: false },
     Format { pattern: r"^\s+(?P<failed>\d+) failed$", adds_up: false, words: false },
@@ -61,8 +62,14 @@ const FORMATS: &[Format] = &[
 ];
 
 /// Lines of which one is one test: Go's, unittest's total, TypeScript's errors.
-const COUNTED: &[&str] =
-    &[r"^\s*--- PASS: ", r"^\s*--- FAIL: ", r"^ok  \t", r"^FAIL\t", r"error TS\d+: ", r"^Ran \d+ tests? in"];
+const COUNTED: &[&str] = &[
+    r"^\s*--- PASS: ",
+    r"^\s*--- FAIL: ",
+    r"^ok  \t",
+    r"^FAIL\t",
+    r"error TS\d+: ",
+    r"^Ran \d+ tests? (?:in|containing)\b",
+];
 
 /// The formats, then what is counted.
 static PATTERNS: LazyLock<Patterns> =

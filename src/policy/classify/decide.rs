@@ -139,7 +139,10 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         // An errno says that the machine refused the program itself, whatever the words resemble.
         let errno = ["EACCES", "EPERM", "EROFS", "ENOSPC", "os error "].iter().any(|name| reported.text.contains(name));
         let vague = matches!(reported.verdict.cause, Cause::ResourceNotFound | Cause::Unknown | Cause::InvalidInput);
-        if let Some(cancelled) = said {
+        // An interruption tears down connections; another error after it is another matter.
+        let torn = matches!(reported.verdict.cause, Cause::NetworkError | Cause::Unknown);
+        let later = |said: &Conclusion| reported.source == said.evidence.source && reported.line > said.evidence.line;
+        if let Some(cancelled) = said.filter(|said| torn || !later(said)) {
             return cancelled;
         }
         if let Some(machine) = memory_or_machine().filter(|_| errno || vague) {

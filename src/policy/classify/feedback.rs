@@ -4,7 +4,8 @@ use super::api;
 use super::decide::{Conclusion, Inputs, evidence_of, last_words};
 use super::message;
 use super::process;
-use super::rules::{AGENT, ANY, BUILD, Family, LINT, TEST, TYPECHECK};
+use super::quoted;
+use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
 use super::scan::{Hit, Scan};
 use super::shape;
 use super::verdict::{BROKEN, FAILED, INVALID, MISSING, NO_TOOL, UNCLEAR};
@@ -77,17 +78,23 @@ impl<'a> Feedback<'a> {
         if let Some(fact) = process::cancellation(evidence, signal) {
             return Conclusion::of_fact(fact);
         }
-        if let Some(hit) = self.best(Family::Cancelled) {
+        if let Some(hit) =
+            self.scan.matches(Family::Cancelled, self.stages).find(|hit| !self.is_of_program_under_test(*hit))
+        {
             return Conclusion::of_hit(hit);
         }
+        if let Some(conclusion) = self.cancelled_in_log() {
+            return conclusion;
+        }
         // 3. A dead process: memory explains a signal, other words only repeat it.
-        if let Some(hit) = self.best(Family::Memory) {
+        let real = |family| self.scan.matches(family, self.stages).find(|hit| !self.names_failed_test(*hit));
+        if let Some(hit) = real(Family::Memory) {
             return Conclusion::of_hit(hit);
         }
         if let Some(fact) = process::crash(signal) {
             return Conclusion::of_fact(fact);
         }
-        if let Some(hit) = self.best(Family::Crashed) {
+        if let Some(hit) = real(Family::Crashed) {
             return Conclusion::of_hit(hit);
         }
         // 5. The machine.
@@ -114,7 +121,53 @@ impl<'a> Feedback<'a> {
             Some(failed) if failed > 0 && hit.rule.id != "test-limit.node" => failed > u64::from(limits),
             _ => self.asserted(),
         };
-        (!others).then_some(hit)
+        // What a test is called may speak of time, too; then there is something that it compared.
+        let compared = hit.rule.id == "test-limit.tap-words"
+            && self
+                .streams()
+                .iter()
+                .any(|(_, text)| text.lines().any(|line| line.bytes.trim_ascii_start().starts_with(b"expected:")));
+        (!others && !compared).then_some(hit)
+    }
+
+    /// Whether tests were counted as failed and one of them compared values.
+    fn compared_in_vain(&self) -> bool {
+        self.inputs.counts.failed.is_some_and(|failed| failed > 0) && self.asserted()
+    }
+
+    /// Whether words of a signal are what the program under test said: the runner went on and counted.
+    fn is_of_program_under_test(&self, hit: Hit<'a>) -> bool {
+        const WORDS: [&str; 4] = ["cancel.signal-word", "cancel.by-user", "cancel.user-did", "cancel.shutdown"];
+        let counted = self.scan.last_line(Family::TestsFailed, hit.source);
+        let went_on = counted.is_some_and(|line| line.number > hit.line.number);
+        WORDS.contains(&hit.rule.id) && went_on && self.compared_in_vain() || self.names_failed_test(hit)
+    }
+
+    /// Whether a line is about a test that failed by what it checks, so that its words may be the test's name.
+    fn names_failed_test(&self, hit: Hit<'a>) -> bool {
+        if !self.compared_in_vain() {
+            return false;
+        }
+        let said = hit.line.to_text();
+        message::failed_names(self.inputs).iter().any(|name| name.len() >= 6 && said.contains(name.as_str()))
+    }
+
+    /// The program's log ends with a signal that it received, and nothing failed before.
+    fn cancelled_in_log(&self) -> Option<Conclusion> {
+        const LAST_LINES: usize = 4;
+        let failures = [Family::TestsFailed, Family::Load, Family::Compile];
+        if self.asserted() || failures.into_iter().any(|family| self.best(family).is_some()) {
+            return None;
+        }
+        let rules = &FAMILIES[Family::Cancelled as usize];
+        self.streams().into_iter().find_map(|(source, text)| {
+            let mut logged = text.lines().rev().take(LAST_LINES).filter(|line| quoted::is_log(line.bytes));
+            let (line, rule) = logged.find_map(|line| {
+                let of_signal = |rule: &&Rule| matches!(rule.id, "cancel.signal-word" | "cancel.by-user");
+                rules.matches(line.bytes).into_iter().find(of_signal).map(|rule| (line, rule))
+            })?;
+            Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
+        })
     }
 
     /// Whether a test failed by what it checks.

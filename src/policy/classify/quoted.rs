@@ -23,6 +23,8 @@ const SOURCE: &[&str] = &[
     // Code excerpts with a gutter: rustc, gcc, ruff, tsc --pretty, babel.
     r"^\s*>?\s*\d*\s*\|(?:\s|$|\^)",
     r"^\s*(?:--> |::: |\.\.\.\s*$)",
+    // The box that some frameworks draw around a traceback.
+    r"^\s*\xE2\x94\x82\s*(?:\xE2\x9D\xB1\s*)?\d+\s+\xE2\x94\x82",
     r"^[\s^~|+-]*$",
     // Diffs.
     r"^[-+](?:[^-+]|$)",
@@ -31,18 +33,17 @@ const SOURCE: &[&str] = &[
     // What pytest explains of an assertion.
     r"^E\s+(?:\+\s|assert\b|AssertionError\b)",
     r"(?i)^\s*(?:E\s+)?(?:\w+\.)*Assertion(?:Failed)?Error\b",
-    // Logs.
-    r"^\W*(?:TRACE|DEBUG|INFO|WARN|NOTICE)\b",
-    r"^time=\S+ level=(?:debug|info|warn)",
-    r#"level"?[=:]"?(?:debug|info|warn)"#,
     // Not final: the tool tries again, or only warns.
     r"(?i)^\W*(?:npm )?warn(?:ing)?\b[:\s]",
     r"(?i)\b(?:will retry|tr(?:y|ies) remaining|attempts? (?:left|remaining))",
     r"(?:^|[ ,;(])(?:[Rr]etrying|Reconnecting)(?:[ ,;.)]|$)(?:[^(]|$)",
     // Source that an interpreter or a linter prints.
     r#"^\s+(?:if|for|while|return|raise|throw|throws|assert|print|printf|println!|panic!|expect|import|from|const|let|var|def|fn|func|echo)\b.*[({;:"]"#,
+    r"^[\s>]*(?:[\w$.:]*[.:])?(?:(?i:assert)\w*!?|expect|EXPECT_\w+|REQUIRE|CHECK)\s?\(.*\S",
     r"^\s+at\s+\S+.*:\d+",
     r"^\s*#\s*(?:captured|expected|stdout of)",
+    // A value on a line of its own.
+    r"^\s+(?:\x22.*\x22|'.*'|`.*`),?\s*$",
 ];
 
 const NAMES: &[&str] = &[
@@ -51,7 +52,7 @@ const NAMES: &[&str] = &[
     r"^(?:FAILED|ERROR) \S+::",
     r"\s(?:FAILED|ERROR)\s+\[\s*\d+%\]",
     r"^(?:\s*)(?:ok|not ok) \d+",
-    r"^\s*# Subtest",
+    r"^\s*#\s+(?:Subtest|Failed test )",
     r"^\s*(?:--- (?:PASS|FAIL|SKIP)|=== (?:RUN|PAUSE|CONT|NAME))",
     r"^\s*(?:PASS|FAIL)\s+\[",
     r"^\s*\d+\) \D",
@@ -67,33 +68,53 @@ const NAMES: &[&str] = &[
 /// Lines with a time: logs of the program under test, or a tool's own.
 const LOGS: &[&str] = &[r"^\W*\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d", r"^\W*\d\d:\d\d:\d\d[.,\s]"];
 
+/// Lines with a level: of no failure.
+const LEVELS: &[&str] = &[
+    r"^\W*(?:TRACE|DEBUG|INFO|WARN|NOTICE)\b",
+    r"^time=\S+ level=(?:debug|info|warn)",
+    r#"level"?[=:]"?(?:debug|info|warn)"#,
+];
+
 /// Where no program is under test, a tool writes its last words like this.
 const SEVERE: &[&str] = &[r"\b(?:FATAL|ERROR|CRITICAL|PANIC)\b", r"(?i)level=(?:error|fatal)"];
 
 /// Marks that stand before a test's name where tests run, and before a finding elsewhere.
 const MARKED_NAMES: &[&str] = &[
     r"^\W*(?:FAIL|PASS|OK|SKIP)(?: |: ?)[\w./:-]+",
+    r" \.\.\. (?:(?i:ok|fail(?:ed)?|pass(?:ed)?|skip(?:ped)?)|ERROR)\W*$",
     r"^\s*(?:\xE2\x9C\x93|\xE2\x9C\x94|\xE2\x88\x9A|\xE2\x9C\x97|\xE2\x9C\x98|\xE2\x9C\x96|\xC3\x97|\xE2\x9C\x95|\xE2\x97\x8F|\xE2\x97\x8B|\xE2\x80\xA2)\s+[^\[\s]",
 ];
 
 const LOCATIONS: &[&str] = &[
-    r"^(?:\[\w+\] )?\s*\S+\.(?:pyi?|rs|[cm]?[jt]sx?|go|c|cc|cpp|cxx|h|hpp|mm?|java|kts?|scala|rb|php|swift|cs|fs|exs?|sh|vue|svelte|hs|mli?|zig|lua|dart|css|scss|md)(?::\d|\(\d|:?\[\d| \d+:\d| line \d)",
+    r"^(?:\[\w+\] )?\s*\S+\.(?:pyi?|rs|[cm]?[jt]sx?|go|c|cc|cpp|cxx|h|hpp|mm?|java|kts?|scala|rb|php|swift|cs|fs|exs?|sh|vue|svelte|hs|mli?|zig|lua|dart|css|scss|md|xml|xsd|xslt?|html?|svg|rst|adoc|txt|csv)(?::\d|\(\d|:?\[\d| \d+:\d| line \d)",
     r"^\s+\d+:\d+\s+(?:error|warning|\xE2\x9C\x96)",
 ];
 
-/// Words of success, and a wrapper's words that only repeat the status.
-const SUCCESS: &[&str] = &[
+/// A wrapper's words that only repeat the status.
+const WRAPPERS: &[&str] = &[
     r"^\S*make(?:\[\d+\])?: \*\*\* .* \S+ \d+$|^ninja: build stopped",
     r"^npm (?:error|ERR!) (?:code ELIFECYCLE|errno|path|command|workspace|location|Lifecycle|Exit status|A complete log)|ELIFECYCLE",
     r"(?i)^\W*(?:error:? )?(?:command|process|script|recipe|task|step)\b.* (?:failed|exited|completed|terminated) (?:with|on line).*\d+\W*$",
     r"^rake aborted!$|^Command failed with status \(\d+\)|^Tasks: TOP =>|^ERROR +run failed: command|^error Command failed with exit code|^task: Failed to run task|^Failed: .* exited with \d+$|^WARNING: .* exited \d+$",
+    r"(?i)^\W*(?:exit|return)(?:ed)?(?: with)?(?: status| code)*\W*\d+\W*$",
+];
+
+/// Words of success, and of a failure without a reason.
+const SUCCESS: &[&str] = &[
+    // Words that say that it failed, and not at all why.
+    r"(?i)^\W*(?:(?:error|fatal|failed|oops|sorry)\W+)?(?:an? )?(?:(?:unknown|unexpected|unspecified|internal|fatal|generic|undefined) )?(?:error|problem|exception)(?: has)? (?:occurr?ed|happened)\W*$|^\W*(?:(?:error|fatal|failed|oops|sorry)\W+)?(?:something (?:went|is) wrong|unknown (?:error|reason|failure)|unspecified error|for an? unknown reason|no (?:further )?details?(?: (?:is|are))?(?: available| given)?)\W*$|^\W*(?:oops|error|fatal(?: error)?|giving up|aborting|exiting|stopped|bye)\W*$",
     r"(?i)\b(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|problems?|issues?|warnings?|offenses?|violations?|differences)\b",
     r"(?i)\b(?:errors?|failures?|failed|warnings?): ?0\b",
     r"(?i)\b(?:succe(?:ss|ss?ful(?:ly)?|eded)|all (?:\w+ )?(?:checks|tests|good|ok|passed|done)|completed ok)\b",
 ];
 
-static SETS: LazyLock<[Patterns; 7]> = LazyLock::new(|| {
-    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE]
+/// What the operating system answered is why a compiler could not do its work, whatever place it names.
+const REFUSED: &[&str] = &[
+    r"(?::|\() ?'?(?:Permission denied|Read-only file system|No space left on device|Operation not permitted|Too many open files|Disk quota exceeded|Cannot allocate memory|Input/output error)'?\)?\.?$",
+];
+
+static SETS: LazyLock<[Patterns; 10]> = LazyLock::new(|| {
+    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE, REFUSED, LEVELS, WRAPPERS]
         .map(|patterns| Patterns::new(patterns.iter().copied()))
 });
 
@@ -103,7 +124,7 @@ pub(super) struct Quoted {
     section: Section,
     tests_run: bool,
     /// For each of the sets.
-    room: [Matches; 7],
+    room: [Matches; 10],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,9 +157,9 @@ impl Quoted {
         let last_retry = contains(line, b"Retrying (Retry(total=0") || line.starts_with(b"WARNING: fetching http");
         if inside || !last_retry && (self.is_in(0, line) || self.is_log(line)) {
             Quote::Source
-        } else if self.is_in(2, line) && !own_trouble(line) {
+        } else if self.is_in(2, line) && !own_trouble(line) && (self.tests_run || !self.is_in(7, line)) {
             Quote::Location
-        } else if self.is_in(3, line) {
+        } else if self.is_in(3, line) || self.is_in(9, line) {
             Quote::Success
         } else {
             Quote::No
@@ -146,7 +167,7 @@ impl Quoted {
     }
 
     fn is_log(&mut self, line: &[u8]) -> bool {
-        self.is_in(5, line) && (self.tests_run || !self.is_in(6, line))
+        self.is_in(8, line) || self.is_in(5, line) && (self.tests_run || !self.is_in(6, line))
     }
 
     fn is_in(&mut self, set: usize, line: &[u8]) -> bool {
@@ -169,9 +190,22 @@ impl Quoted {
     }
 }
 
+/// Whether a line only repeats the status of what it ran.
+pub(super) fn is_wrapper(line: &[u8]) -> bool {
+    SETS[9].is_match(line, &mut Matches::default())
+}
+
+/// Whether a line is one of a log: it begins with a time or a level.
+pub(super) fn is_log(line: &[u8]) -> bool {
+    let mut room = Matches::default();
+    SETS[5].is_match(line, &mut room) || SETS[8].is_match(line, &mut room)
+}
+
 /// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.
 fn own_trouble(line: &[u8]) -> bool {
-    [&b"fatal error: "[..], b"internal compiler error", b":in ", b")] "].iter().any(|mark| contains(line, mark))
+    [&b"fatal error: "[..], b"internal compiler error", b":in ", b")] ", b": error while writing "]
+        .iter()
+        .any(|mark| contains(line, mark))
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -189,7 +223,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for patterns in [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE] {
+        for patterns in [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE, REFUSED, LEVELS, WRAPPERS] {
             let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build();
             assert!(set.is_ok(), "{:?}", set.err());
         }

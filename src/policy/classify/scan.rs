@@ -93,6 +93,13 @@ impl<'a> Scan<'a> {
         self.matches(family, stages).next()
     }
 
+    /// The last line of one stream that matched in `family`.
+    pub(super) fn last_line(&self, family: Family, source: EvidenceSource) -> Option<Line<'a>> {
+        let (stream, text) = if source == EvidenceSource::Stderr { (0, self.stderr) } else { (1, self.stdout) };
+        let hits = self.hits[family as usize].iter().map(|hits| hits[stream]).filter(|hits| hits.count > 0);
+        hits.map(|hits| hits.last).max().map(|index| text.line(index))
+    }
+
     /// How many lines the rule with this id matched, both streams together.
     pub(super) fn count(&self, family: Family, id: &str) -> u32 {
         let rules = FAMILIES[family as usize].rules.iter().zip(&self.hits[family as usize]);

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::quoted::{Quote, Quoted};
+use super::quoted::{Quote, Quoted, is_wrapper};
 use crate::policy::patterns::{Matches, Patterns};
 use crate::policy::text::{Line, Text};
 
@@ -172,8 +172,11 @@ pub(super) fn complaint(text: &Text, tests_run: bool) -> Option<Line<'_>> {
     let mut last = None;
     for line in text.lines() {
         quotes.follow(line.bytes);
-        if matches!(quotes.kind(line.bytes), Quote::No | Quote::Location) && !is_aside(line) {
-            last = Some(line);
+        match quotes.kind(line.bytes) {
+            Quote::No | Quote::Location if !is_aside(line) => last = Some(line),
+            // What came before it was not what it failed of.
+            Quote::Success if !is_wrapper(line.bytes) => last = None,
+            _ => {}
         }
     }
     last.filter(|line| is_sentence(*line))
@@ -192,6 +195,20 @@ fn is_sentence(line: Line<'_>) -> bool {
     /// What ends like something that is being done, and is not.
     const NOT_DOING: [&str; 8] =
         ["missing", "warning", "conflicting", "dangling", "nothing", "failing", "overlapping", "mismatching"];
+    /// What is said where all is well.
+    const WELL: [&str; 9] = [
+        "up to date",
+        "up-to-date",
+        "nothing to do",
+        "no changes",
+        "thank you",
+        "thanks for",
+        " is ready",
+        " is live",
+        " available at ",
+    ];
+    /// Words with which a step that went well ends.
+    const WELL_ENDS: [&str; 8] = ["ok", "ready", "bundled", "emitted", "ms", "passed", "clean", "unchanged"];
     const DONE: [&str; 34] = [
         "added",
         "analysed",
@@ -234,7 +251,9 @@ fn is_sentence(line: Line<'_>) -> bool {
     let letters = words.iter().filter(|word| word.chars().any(char::is_alphabetic)).count();
     let Some(first) = words.iter().find(|word| word.chars().all(char::is_alphabetic)) else { return false };
     let doing = first.ends_with("ing") && !NOT_DOING.contains(first);
-    letters >= 2 && !doing && !DONE.contains(first) && !text.ends_with("...")
+    let well =
+        WELL.iter().any(|phrase| text.contains(phrase)) || words.last().is_some_and(|last| WELL_ENDS.contains(last));
+    letters >= 2 && !doing && !well && !DONE.contains(first) && !text.ends_with("...")
 }
 
 #[cfg(test)]
@@ -288,6 +307,10 @@ mod tests {
             ("one\nDone in 3 s", false),
             ("all tests passed successfully", false),
             ("finished", false),
+            ("Compass: page four is unreadable\nexit status 3", true),
+            ("step one\nAn unexpected error occurred.", false),
+            ("Release 1.4 is live", false),
+            ("The index is up to date", false),
             ("Compiled 3 files\n(See the full trace with --trace)", false),
             ("", false),
         ] {

@@ -1,7 +1,7 @@
 //! Compilers, linkers, interpreters and package managers: it does not build.
 
 use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
-use crate::policy::classify::verdict::{BROKEN, INVALID, MISSING, UNCLEAR};
+use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
 const NOT_LINT: u8 = BUILD | TEST | TYPECHECK;
@@ -22,6 +22,14 @@ pub(super) const COMPILE: &[Rule] = &[
         r"can only install packages when your package\.json|Error importing plugin \x22",
         BROKEN,
     ),
+    // A validator found that a document is not what its schema says; that its own settings are not, it says otherwise.
+    rule(
+        "lint.schema",
+        LINT | TEST,
+        r"validity error : |^\s*instancePath: |^Schema validation errors were encountered|::\$\S*: .* is not (?:of type|one of|valid under)",
+        FAILED,
+    ),
+    rule("build.xml-parse", FEEDBACK, r":\d+: (?:namespace error|parser error) : ", BROKEN),
     rule(
         "build.lint-parse",
         LINT,
@@ -158,7 +166,7 @@ pub(super) const LIKELY: &[Rule] = &[
     rule(
         "build.bundler",
         RUN,
-        r"^(?:webpack .*)?(?:compiled with|[1-9]\d*) errors?(?: in \d+|$| and)|^\W*\[(?:vite|rollup|plugin|esbuild)[^\]]*\].*(?:[Ee]rror|failed|Could not|Failed)|error during build:|Build failed with \d+ errors?|✘ \[ERROR\]|RollupError|Failed to compile\.?|webpack\S* .*compiled with [1-9]\d* error|^ERROR in \S|error: (?:bundling|Bundle) failed|Build failed because of webpack errors|Parcel.*[Bb]uild failed",
+        r"^(?:webpack .*)?(?:compiled with|[1-9]\d*) errors?(?: in \d+|$| and)|^\W*\[(?:vite|rollup|plugin|esbuild)[^\]]*\].*(?:[Ee]rror|failed|Could not|Failed)|error during build:|Build failed with \d+ errors?|✘ \[ERROR\]|RollupError|Failed to compile\.?|webpack\S* .*compiled with [1-9]\d* error|^ERROR in [^\s(]|error: (?:bundling|Bundle) failed|Build failed because of webpack errors|Parcel.*[Bb]uild failed",
         BROKEN,
     ),
     rule(

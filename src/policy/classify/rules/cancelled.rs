@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "cancel.signal-word",
         ANY,
-        r"(?i)\b(?:received|got|caught|on|due to|with|by) (?:an? )?(?:signal )?(?:2 |15 )?\(?(?:SIGINT|SIGTERM|SIGHUP|interrupt signal|termination signal|ctrl[-+]c)\b",
+        r"(?i)\b(?:received|got|caught|on|due to|with|by) (?:an? )?(?:signal )?(?:2 |15 )?\(?(?:SIGINT|SIGTERM|SIGHUP|interrupt signal|termination signal|ctrl[-+]c)\b|\bSIG(?:INT|TERM|HUP)\b(?: signal)?(?:,| -)? (?:was |has been )?(?:received|caught|arrived|detected)\b|\b(?:interrupt|termination|terminate|kill|stop|shutdown) (?:signal )?(?:was |has been )?received\b|\b(?:shutting down|stopping|exiting|quitting|terminating|aborting) (?:gracefully )?(?:on|due to|because of|after) (?:an? |the )?(?:signal (?:2|15)\b|SIG(?:INT|TERM|HUP)\b|interrupt\b|ctrl)",
         CANCELLED,
     ),
     rule(
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "cancel.user-did",
         ANY,
-        r"(?i)\buser (?:has )?(?:abort|cancel|interrupt|requested (?:cancel|abort|shutdown|stop))|\b(?:cancel|interrupt)\w* requested|Request interrupted",
+        r"(?i)\buser (?:has )?(?:aborted|cancell?ed|interrupted|requested (?:cancel|abort|shutdown|stop))|\b(?:cancel(?:l?ation)?|interrupt(?:ion)?|termination|shutdown) (?:was )?requested\b|Request interrupted",
         CANCELLED,
     ),
     rule(
@@ -54,6 +54,8 @@ pub(super) const RULES: &[Rule] = &[
         r"^\s*(?:\^C\s*)+$|\bCtrl[-+]C (?:pressed|received|detected)|^\W*(?:error: )?(?i:keyboard interrupt)\b",
         CANCELLED,
     ),
+    // What command-line libraries print of an interrupt, and nothing else.
+    rule("cancel.library", FEEDBACK, r"^\W*Aborted!$|^Gracefully stopping\.\.\. \(press Ctrl\+C", CANCELLED),
     rule("cancel.shutdown", FEEDBACK, r"\b(?:[A-Z]\w+|server|build) (?:server |daemon )?is shutting down", CANCELLED),
     rule(
         "cancel.nextest",

@@ -10,7 +10,7 @@ pub(super) const MEMORY: &[Rule] = &[
     rule(
         "memory.kernel",
         ANY,
-        r"(?i)\bout of memory: killed process|\boom[-_ ]kill(?:er|ed|s)?\b|\bOOMKilled\b|memory cgroup out of memory|invoked oom-killer|killed by (?:the )?oom",
+        r"(?i)\bout of memory: killed process|\boom[- ]kill(?:er|ed|s)?\b|\boom_kill(?:er|ed|[ :=]+[1-9]\d*)\b|\bOOMKilled\b|memory cgroup out of memory|invoked oom-killer|killed by (?:the )?oom",
         OUT_OF_MEMORY,
     ),
     rule(
@@ -79,7 +79,7 @@ pub(super) const MEMORY: &[Rule] = &[
     rule(
         "memory.tool",
         FEEDBACK,
-        r"(?i)\b(?:cannot allocate vector of size|eheap_alloc: cannot allocate|CUDA out of memory|terminated .*out[- ]of[- ]memory|r[au]n out of memory|exceeded (?:the )?memory limit|out of memory!)",
+        r"(?i)\b(?:cannot allocate vector of size|eheap_alloc: cannot allocate|CUDA out of memory|terminated .*out[- ]of[- ]memory|r[au]n out of memory|exceeded (?:the )?memory limit|out of memory!|: not enough memory\b|: heap (?:limit exceeded|(?:space )?exhausted))",
         OUT_OF_MEMORY,
     ),
 ];
@@ -108,7 +108,7 @@ pub(super) const DIED: &[Rule] = &[
     rule(
         "crash.ninja",
         FEEDBACK,
-        r"^ninja: .*subcommand (?:failed|crashed).*signal|^Segmentation fault|^Bus error|^Illegal instruction|^Speicherzugriffsfehler|^Erreur de segmentation|^Aborted(?: \(core dumped\))?$",
+        r"^ninja: .*subcommand (?:failed|crashed).*signal|^(?:Segmentation fault|Bus error|Illegal instruction)(?:\W*$| ?\(|: \d| at | in )|^Speicherzugriffsfehler|^Erreur de segmentation|^Aborted(?: \(core dumped\))?$",
         CRASHED,
     ),
     rule(
@@ -170,7 +170,14 @@ pub(super) const DIED: &[Rule] = &[
     rule(
         "crash.stack",
         ANY,
-        r"has overflowed its stack|^fatal error: stack overflow|goroutine stack exceeds \d+-byte limit|^(?:fatal runtime error: )?stack overflow, aborting|^Stack overflow\.$|stack overflow \(native\)",
+        r"has overflowed its stack|^fatal error: stack overflow|goroutine stack exceeds \d+-byte limit|^(?:fatal runtime error: )?stack overflow, aborting|^Stack overflow\.$|stack overflow \(native\)|\bSTORAGE_ERROR\b.*(?:stack overflow|erroneous memory)|^Fatal error: exception (?:Stdlib\.)?Stack_overflow|(?i)^(?:\S+: )?(?:internal |fatal )?(?:error: )?stack (?:space )?overflow(?: detected)?\b(?: \(e\.g|[.!:,]|$)|Process is terminated due to StackOverflow|\bEStackOverflow\b|^Runtime error 202\b",
+        CRASHED,
+    ),
+    // Access to memory that is not there, in words of runtimes that catch the signal.
+    rule(
+        "crash.memory-access",
+        ANY,
+        r"^SIGSEGV: Illegal storage access|^Invalid memory access \(signal \d+\)|\bEAccessViolation\b|^Runtime error 216\b|EXCEPTION_ACCESS_VIOLATION|^(?:raised )?PROGRAM_ERROR : .*erroneous memory|^\[\d+\] signal \(\d+(?:\.\d+)?\): (?:Segmentation|Abort|Bus|Illegal)|^Segmentation fault at address|\*\*\* caught (?:segfault|bus error|illegal operation) \*\*\*",
         CRASHED,
     ),
     rule(
@@ -228,7 +235,7 @@ pub(super) const DIED: &[Rule] = &[
     rule(
         "crash.segfault-word",
         FEEDBACK,
-        r"(?i)^\W*(?:error: |fatal: |fatal error: )?(?:segmentation fault|segfault)\b|: (?:Segmentation fault|Bus error|Illegal instruction|Aborted)(?: +\(core dumped\))?$",
+        r"(?i)^\W*(?:error: |fatal: |fatal error: )?(?:segmentation fault|segfault)(?:\W*$|\W*\(|[:,.!;]| at\b| in\b| while\b)|: (?:Segmentation fault|Bus error|Illegal instruction|Aborted)(?: +\(core dumped\))?$",
         CRASHED,
     ),
 ];

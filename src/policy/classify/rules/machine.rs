@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "disk.full",
         ANY,
-        r"(?:^|[:;(=>\]] *|- |ERROR )[Nn]o space left on device(?:$|[ .,;:()\]'])|\bENOSPC\b|\(os error 28\)|\[Errno 28\]|errno[ =:]+28\b",
+        r"(?:^|[:;(=>\]] *|- |ERROR )[Nn]o space left on device(?:$|[ .,;:()\]']|\x22\))|: '[Nn]o space left on device'|\b(?:ENOSPC|enospc)\b|\(os error 28\)|\[Errno 28\]|errno[ =:]+28\b",
         DISK_FULL,
     ),
     rule(
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "disk.quota",
         ANY,
-        r"(?i)(?:^|[:;(] *)disk quota exceeded|\bEDQUOT\b|\(os error 122\)|\[Errno 122\]",
+        r"(?i)(?:^|[:;(] *)disk quota exceeded|\bquota (?:is |was )?(?:reached|exceeded|exhausted) (?:on|for) (?:the )?(?:volume|device|dis[kc]|file ?system|/)|\bEDQUOT\b|\(os error 122\)|\[Errno 122\]",
         DISK_FULL,
     ),
     rule(
@@ -43,26 +43,26 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "limit.open-files",
         ANY,
-        r"(?:^|[:;(] *|\] )[Tt]oo many open files|\bEMFILE\b|\bENFILE\b|\(os error (?:24|23)\)|\[Errno 2[34]\]|Zu viele offene Dateien|Trop de fichiers ouverts|Demasiados archivos abiertos",
+        r"(?:^|[:;(] *|\] )[Tt]oo many open files|\b(?:EMFILE|emfile)\b|\bENFILE\b|\(os error (?:24|23)\)|\[Errno 2[34]\]|Zu viele offene Dateien|Trop de fichiers ouverts|Demasiados archivos abiertos",
         LIMIT,
     ),
     // A lock that may not be made is no lock that somebody holds.
     rule(
         "denied.read-only",
         ANY,
-        r"(?:^|[:;(] *)(?:[Rr]ead-only file ?system)\b|\bEROFS\b|\(os error 30\)|\[Errno 30\]|Das Dateisystem ist nur lesbar|Système de fichiers accessible en lecture seul|Sistema de ficheros de sólo lectura|Sistema de archivos de s(?:ó|o)lo lectura",
+        r"(?:^|[:;(] *'?)(?:[Rr]ead-only file ?system)\b|\b(?:EROFS|erofs)\b|ReadOnlyFileSystem(?:Exception)?\b|\(os error 30\)|\[Errno 30\]|Das Dateisystem ist nur lesbar|Système de fichiers accessible en lecture seul|Sistema de ficheros de sólo lectura|Sistema de archivos de s(?:ó|o)lo lectura",
         DENIED,
     ),
     rule(
         "denied.access",
         ANY,
-        r"(?:^|[:;(\]=>] *|- |ERROR |with |error |failed )[Pp]ermission denied(?:$|[ .,;:()\]'!?])|\bEACCES\b|\(os error 13\)|\[Errno 13\]|\berrno[ =:]+13\b|\(13: Permission denied\)|kind: PermissionDenied",
+        r"(?:^|[:;(\]=>] *|- |ERROR |with |error |failed )[Pp]ermission denied(?:$|[ .,;:()\]'!?]|\x22\))|: '[Pp]ermission denied'|\b(?:EACCES|eacces)\b|(?:error: |: )AccessDenied$|\(os error 13\)|\[Errno 13\]|\berrno[ =:]+13\b|\(13: Permission denied\)|kind: PermissionDenied",
         DENIED,
     ),
     rule(
         "denied.operation",
         ANY,
-        r"(?:^|[:;(] *)[Oo]peration not permitted(?:$|[ .,;:()'])|\bEPERM\b|\(os error 1\)|\[Errno 1\]",
+        r"(?:^|[:;(] *)[Oo]peration not permitted(?:$|[ .,;:()'])|\b(?:EPERM|eperm)\b|\(os error 1\)|\[Errno 1\]",
         DENIED,
     ),
     rule(
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "lock.busy",
         ANY,
-        r"(?:^|: )(?:Text file busy|Device or resource busy)|\bE(?:TXTBSY|BUSY)\b|\(os error (?:26|16)\)|\[Errno (?:26|16)\]|EADDRINUSE|[Aa]ddress already in use|port (?:\d+ )?is already (?:in use|allocated)",
+        r"(?:^|: )(?:Text file busy|Device or resource busy)|(?i:\bresource (?:is )?busy\b)|\bE(?:TXTBSY|BUSY)\b|\(os error (?:26|16)\)|\[Errno (?:26|16)\]|EADDRINUSE|[Aa]ddress already in use|port (?:\d+ )?is already (?:in use|allocated)",
         LOCKED,
     ),
     rule(
@@ -92,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "denied.words",
         ANY,
-        r"(?i)insufficient permission|(?:^|[:.,;(] *|since |because |as )(?:you|user \S+|we) (?:do not|don't|does not) have (?:the )?(?:sufficient |required |write |necessary )?(?:permissions?|write access|the permissions)\b|are you root\?|must be (?:run as )?(?:root|superuser)|requires? (?:root|superuser|administrator) (?:privilege|access|permission)|not in the sudoers|sudo: .*password is required|a terminal is required to read the password|you cannot perform this operation unless you are root|permission denied while trying to connect|dubious ownership|needs? to be run as root|no write access|is not writ(?:e)?able(?:$|[ .,;:])|not have write permissions|unable to write .*: permission|cannot write .*permission|write permission",
+        r"(?i)insufficient permission|(?:^|[:.,;(] *|since |because |as )(?:you|user \S+|we) (?:do not|don't|does not) have (?:the )?(?:sufficient |required |write |necessary )?(?:permissions?|write access|the permissions)\b|are you root\?|must be (?:run as )?(?:root|superuser)|requires? (?:root|superuser|administrator) (?:privilege|access|permission)|not in the sudoers|sudo: .*password is required|a terminal is required to read the password|you cannot perform this operation unless you are root|permission denied while trying to connect|dubious ownership|needs? to be run as root|no write access|^! I can't write on file |is not writ(?:e)?able(?:$|[ .,;:])|not have write permissions|unable to write .*: permission|cannot write .*permission|write permission",
         DENIED,
     ),
     rule(
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "limit.other",
         ANY,
-        r"(?:^|: )(?:File too large|Too many levels of symbolic links|File name too long|Input/output error|Stale file handle|Bad file descriptor|File size limit exceeded|Too many users|Structure needs cleaning|Value too large for defined data type)$|\bE(?:FBIG|IO|STALE|NAMETOOLONG|ELOOP|LOOP)\b: |\(os error (?:5|27|116|36|40)\)|\[Errno (?:5|27|116|36|40)\]|too many processes|maximum number of processes|max user processes",
+        r"(?:^|: )(?:File too large|Too many levels of symbolic links|File name too long|Input/output error|Stale file handle|Bad file descriptor|File size limit exceeded|Too many users|No such device(?: or address)?|Structure needs cleaning|Value too large for defined data type)$|\bE(?:FBIG|IO|STALE|NAMETOOLONG|ELOOP|LOOP)\b: |\(os error (?:5|27|116|36|40)\)|\[Errno (?:5|27|116|36|40)\]|too many processes|maximum number of processes|max user processes",
         LIMIT,
     ),
 ];
@@ -169,7 +169,7 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
     rule(
         "tool.compiler",
         FEEDBACK,
-        r"no acceptable C compiler found|C(?:\+\+)? compiler cannot be found|No CMAKE_\w+_COMPILER could be found|unable to find a build program corresponding|is not a full path and was not found in the PATH|Unknown compiler\(s\)|(?i)is `?(?:cmake|pkg-config|protoc|nasm|perl|make|ninja|clang|llvm-config)`? (?:not )?installed\?|could not find `?(?:protoc|cmake|pkg-config|nasm|llvm-config|bison|flex)\b|pkg-config (?:command |script )?(?:could not be|was not|not) found|The pkg-config script could not be found|Microsoft Visual C\+\+ \d+\.\d+ or greater is required|xcrun: error: |no developer tools were found|unable to find (?:utility|libclang)|No C compiler|compiler not found",
+        r"no acceptable C compiler found|C(?:\+\+)? compiler cannot be found|No CMAKE_\w+_COMPILER could be found|unable to find a build program corresponding|is not a full path and was not found in the PATH|Unknown compiler\(s\)|(?i)is `?(?:cmake|pkg-config|protoc|nasm|perl|make|ninja|clang|llvm-config)`? (?:not )?installed\?|could not find `?(?:protoc|cmake|pkg-config|nasm|llvm-config|bison|flex)\b|pkg-config (?:command |script )?(?:could not be|was not|not) found|The pkg-config script could not be found|Microsoft Visual C\+\+ \d+\.\d+ or greater is required|xcrun: error: |no developer tools were found|unable to find (?:utility|libclang)|No C compiler|(?i:could not find (?:a|any) (?:\S+ )?compiler)|compiler not found",
         NO_TOOL,
     ),
     rule(
@@ -205,7 +205,7 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
     rule(
         "tool.hook",
         FEEDBACK,
-        r"(?i)\bExecutable `[^`]+` not found|\b(?:program|executable) (?:[`'\x22]?[\w.+-]+[`'\x22]? )?(?:was |is |could )?not (?:be )?found\b|\bnot found (?:in|on) (?:your |the )?\$?PATH\b|program is available in your PATH|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
+        r"(?i)\bExecutable `[^`]+` not found|\b(?:program|executable) (?:[`'\x22]?[\w.+-]+[`'\x22]? )?(?:was |is |could )?not (?:be )?found\b|\bnot found (?:in|on) (?:your |the )?\$?PATH\b|program is available in your PATH|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|^\W*(?:(?:error|fatal|warning)(?:\[\w+\])?: |[\w.-]+: (?:error: )?)?[`'\x22]?[\w.+/-]+[`'\x22]? (?:(?:was|is|could) )?not (?:be )?found\b.{0,80}\b(?:select a different|(?:or|and|please|to|must|first|can) (?:re-?)?install\b|apt(?:-get)? install|brew install|dnf install)|\brequired,? but (?:it )?(?:is |was |could )?(?:not|n't) (?:be )?(?:installed|found)\b|(?:cannot|can't|could not|couldn't|unable to|failed to) (?:find|locate) (?:\S+ ){0,3}(?:executable|program|binary|interpreter)\b|\bmake sure .{0,60}\b(?:executables?|programs?|binar(?:y|ies)|commands?|installed)\b.{0,60}\bPATH\b|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
         NO_TOOL,
     ),
     rule("tool.agent", AGENT, r"(?i)native binary not found|Cannot find module '/\S*/(?:cli|index|bin)\S*'", NO_TOOL),

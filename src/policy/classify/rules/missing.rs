@@ -10,7 +10,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "missing.named-file",
         FEEDBACK,
-        r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|\bmissing (?:data|input|source|model|asset|fixture)s? \W?\w+\W?: |(?:required|input|source|data|schema|template|fixture) file .{0,80}(?:is missing|not found|missing)",
+        r"(?i)\bno [`'\x22]?[\w./-]+\.(?:toml|json|xml|ya?ml|ninja|cfg|ini|py|gradle|mod|lock|cmake)[`'\x22]? (?:file )?(?:was |were |could be )?(?:found|exists|in )|loading 'build\.ninja': |src refspec \S+ does not match any|does not (?:contain|have) (?:this|these|the) features?|Could not resolve entry module|Could not find or load main class|\bno \w+ (?:directory|folder) (?:in|found)\b|\bmissing (?:data|input|source|model|asset|fixture)s? \W?\w+\W?: |(?:required|input|source|data|schema|template|fixture|config(?:uration)?|settings|manifest) file .{0,80}(?:is missing|not found|missing)",
         MISSING,
     ),
     rule(
@@ -29,6 +29,13 @@ pub(super) const RULES: &[Rule] = &[
         "missing.script",
         FEEDBACK,
         r"(?i)missing script:?|ERR_PNPM_NO_SCRIPT|Command \x22\S+\x22 not found|Couldn't find a script named|error Command \S+ not found|Usage Error: Couldn't find|script \S+ (?:not found|does not exist|is not defined)|Script not found \x22|No script named|Task not found|task: Task \x22.*\x22 does not exist|Justfile does not contain recipe|Don't know how to build task|Task '\S+' (?:is ambiguous|not found) in|Cannot locate tasks? (?:that match )?'|Unknown lifecycle phase|The task \S+ (?:could not be found|does not exist)|There are no commands defined|Command \x22\S+\x22 is not defined|nox\.\S*no such session|unknown environment '|provided environments not found|Sessions? not found|hatch.*Unknown (?:script|environment)|Unknown (?:rake|invoke|grunt|gulp|mix) task|could not find task|Task never defined|Could not find gulpfile|npm (?:error|ERR!) workspace .* not found|No workspaces? found|No projects? (?:found|matched)",
+        MISSING,
+    ),
+    // A build graph names what is made from what, and one of it is not there.
+    rule(
+        "missing.prerequisite",
+        FEEDBACK,
+        r"\bMissingInput\w*|(?i:\bmissing input files?(?: ['`\x22/:(]| for\b))|(?i:\bdo(?:es)?(?: not|n't) know how to (?:make|build) )|(?i:\bno rule (?:found |available )?(?:for|to (?:make|build|redo|produce|create|generate))\b)|\bno rule (?:is )?available\b|(?i:\bsource [`'\x22][^'\x22]+['\x22] not found, needed by)|\bsource not found: |Dependent file '[^']+' does not exist|specifies (?:file|directory) '[^']+' which doesn't exist|\bExplicitly named file '",
         MISSING,
     ),
     rule(

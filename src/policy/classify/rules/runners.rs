@@ -10,7 +10,7 @@ pub(super) const ASSERTION: &[Rule] = &[
     rule(
         "assertion.any",
         ANY,
-        r"(?i)\bassert(?:ion)?[\w.]*(?:error|failed|failure|exception|failederror)\b|assertion `?.*failed|^E\s+assert\b|ERR_ASSERTION|failureType: 'testCodeFailure'|\bAssertionError\b|\bexpect\(.*\)\.|^\s*(?:Expected|expected)\b.*|^\s*Failure/Error:|ComparisonFailure|\bgot\b.*\bwant\b|, want \S|should (?:be|equal|have|deep)",
+        r"(?i)\bassert(?:ion)?[\w.]*(?:error|failed|failure|exception|failederror)\b|assertion `?.*failed|^E\s+assert\b|ERR_ASSERTION|failureType: 'testCodeFailure'|\bAssertionError\b|\bexpect\(.*\)\.|^\s*(?:Expected|expected)\b.*|^\s*Failure/Error:|ComparisonFailure|\bgot\b.*\bwant\b|, want \S|should (?:be|equal|have|deep)|\bexpected\b.{1,80}\b(?:to (?:be|equal|eq|match|have|contain|include|throw|return)|but (?:got|was|received|found)|got|received)\b",
         FAILED,
     ),
     rule("assertion.go", ANY, r"^--- FAIL: ", FAILED),
@@ -99,7 +99,7 @@ pub(super) const TESTS_FAILED: &[Rule] = &[
         r"^Tests:\s+[1-9]\d* failed|^\s*Tests\s+[1-9]\d* failed|^Snapshots?:?\s+[1-9]\d* (?:failed|obsolete)|\x22numFailedTests\x22:\s*[1-9]",
         FAILED,
     ),
-    rule("tests.mocha", FEEDBACK, r"^\s+[1-9]\d* failing\b|^\s*(?:[1-9]\d*) (?:of \d+ )?failed\s*(?:\(|$)", FAILED),
+    rule("tests.mocha", FEEDBACK, r"^\s*[1-9]\d* failing\b|^\s*(?:[1-9]\d*) (?:of \d+ )?failed\s*(?:\(|$)", FAILED),
     rule(
         "tests.tap",
         FEEDBACK,
@@ -229,9 +229,15 @@ pub(super) const TESTS_FAILED: &[Rule] = &[
         FAILED,
     ),
     rule(
+        "tests.clojure",
+        FEEDBACK,
+        r"^(?:[1-9]\d* failures?, \d+ errors?|\d+ failures?, [1-9]\d* errors?)\.?$|^(?:FAIL|ERROR) in \(\S+\) \(",
+        FAILED,
+    ),
+    rule(
         "tests.generic",
         TEST,
-        r"(?i)^\W*(?:total |tests? )?(?:fail(?:ed|ures?|s)?)(?: (?:tests?|files?|cases?|suites?|specs?|checks?|assertions?))?\s*[:=]\s*[1-9]|\bpass(?:ed)?\s*[:=]\s*\d+\W+fail(?:ed|ures?|s)?\s*[:=]\s*[1-9]|\b[1-9]\d* (?:\w+ )?(?:tests?|specs?|examples?|assertions?|scenarios?|cases?|checks?|suites?) (?:have |has )?fail(?:ed|ing|ures?)\b|\bfinal status: fail",
+        r"(?i)^\W*(?:total |tests? )?(?:fail(?:ed|ures?|s)?)(?: (?:tests?|files?|cases?|suites?|specs?|checks?|assertions?))?\s*[:=]\s*[1-9]|\bpass(?:ed)?\s*[:=]\s*\d+\W+fail(?:ed|ures?|s)?\s*[:=]\s*[1-9]|\b[1-9]\d* (?:\w+ )?(?:tests?|specs?|examples?|assertions?|scenarios?|cases?|checks?|suites?) (?:have |has )?fail(?:ed|ing|ures?)\b|\bfinal status: fail|\b(?:total|tests?|run|pass(?:ed)?)\s*[:=]\s*\d+\W+(?:\w+\s*[:=]\s*\d+\W+)?fail(?:ed|ures?|s)?\s*[:=]\s*[1-9]|\b(?:pass(?:ed)?|ok)\W+\d+\W+(?:fail(?:ed)?|not ok)\W+[1-9]|^\W*\d+ (?:run|tests?|total|passed|ok|succeeded)\b.{0,30}\b[1-9]\d* (?:failed|failing|failures?)\b|^\W*[1-9]\d* failed\b.{0,20}\b\d+ (?:passed|ok|succeeded)\b",
         FAILED,
     ),
     rule(

@@ -134,10 +134,18 @@ pub(super) const TEST_LIMIT: &[Rule] = &[
         r"^\s*(?:Timed out after|Timeout:? (?:after|expired)) [\d.]+ ?(?:s|ms|seconds)",
         TIMEOUT,
     ),
+    // `timed out after` is what the harness says of the test that it ended; an assertion speaks of what it compared.
+    rule("test-limit.tap-words", FEEDBACK, r"^\s*not ok \d+ .*\btimed out (?:after|in) [\d.]+ ?m?s", TIMEOUT),
+    rule(
+        "test-limit.harnesses",
+        TEST,
+        r"\[TIMEDOUT\]|\b[Aa] (?:spec|suite|node) timeout occurred|\btimetrap_timeout\b|\bMethod timed out after [\d.]+|(?i:did not complete within [\d.]+ ?(?:m?s|sec|min)\w*)|\btest timed out after [\d.]+ ?\w+|\bstill running at [\d.]+ secs|\bfunction timed out, ensure the promise|: Timed out\. \([\d.]+m?s\)|\bTest timeout expired\b|\bthe function call took \d+ ms\. Max time|\bTimeout [\d.]+ ?m?s expired|reached elapsed time limit|^(?:nose\.\S*)?TimeExpired: |\btest timed out\.$|^\s*Timed out \(\d+ ?ms\)",
+        TIMEOUT,
+    ),
     rule(
         "test-limit.generic",
         TEST,
-        r"(?i)\btimeout during test|\btook (?:longer|more) than [\d.]+ ?(?:ms|s|m)\w*\b.{0,20}\b(?:abort|kill|stopp|cancel|terminat)|\.\.\. ?\W{0,2}(?:timed[- ]out|timeout)\b\W*$|\btests? did(?: not|n't) (?:finish|complete|end) within \d|\b(?:failed|fail|error)\b.{0,60}\((?:timed out|timeout)\b|\b[1-9]\d* (?:tests? )?timed out\b|^\W*TIMEOUT\W+\w|\b(?-i:TIMEOUT) after \d|\bpass(?:ed)?\b.*\btime(?:d[- ])?outs?\s*[:= ]\s*[1-9]|\btests? (?:timed out|was killed) after \d|\btest(?: case)? (?:'[^']*' |\S+ )?(?:timed out|exceeded (?:the |its )?time ?(?:out|limit))(?: after| in|:| of|\.|$)",
+        r"(?i)\btimeout during test|\b(?-i:TIMED[- ]OUT) after \d|\bexceeded (?:the )?[\d.]+ ?(?:ms|s|sec\w*) (?:time ?limit|timeout|limit)\b|\btime ?limit of [\d.]+ ?\w+ (?:was )?(?:reached|exceeded|hit|expired)\b|\b(?:killed|aborted|stopped|terminated)\b\W{0,3}(?:by|after|on|due to|because of)?\W{0,2}(?:the |its )?(?:timeout|time ?limit)\b|\bdid(?: not|n't) (?:finish|complete|end) (?:with)?in [\d.]+ ?(?:ms|s|sec\w*|min\w*)\b|\btook (?:longer|more) than [\d.]+ ?(?:ms|s|m)\w*\b.{0,20}\b(?:abort|kill|stopp|cancel|terminat)|\.\.\. ?\W{0,2}(?:timed[- ]out|timeout)\b\W*$|\btests? did(?: not|n't) (?:finish|complete|end) within \d|\b(?:failed|fail|error)\b.{0,60}\((?:timed out|timeout)\b|\b[1-9]\d* (?:tests? )?timed out\b|^\W*TIMEOUT\W+\w|\b(?-i:TIMEOUT) after \d|\bpass(?:ed)?\b.*\btime(?:d[- ])?outs?\s*[:= ]\s*[1-9]|\btests? (?:timed out|was killed) after \d|\btest(?: case)? (?:'[^']*' |\S+ )?(?:timed out|exceeded (?:the |its )?time ?(?:out|limit))(?: after| in|:| of|\.|$)",
         TIMEOUT,
     ),
 ];

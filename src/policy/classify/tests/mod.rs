@@ -2,6 +2,7 @@
 
 mod agents;
 mod checks;
+mod kinds;
 mod machine;
 mod projects;
 mod properties;
