@@ -135,7 +135,7 @@ mod tests {
     fn some() -> Iterations {
         let iteration =
             |number| Iteration { number, status: IterationStatus::Failed, attempts: Vec::new(), reason: None };
-        ByNumber::from_iter((1..=40).map(|number| (number, iteration(number)))).into()
+        (1..=40).map(|number| (number, iteration(number))).collect::<ByNumber>().into()
     }
 
     #[test]

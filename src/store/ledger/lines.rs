@@ -26,8 +26,8 @@ impl Store {
         }
         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
         let mut events: Vec<(Event, String)> = Vec::new();
-        let mut number = seq_of(&bytes[..whole]).unwrap_or(1);
-        for text in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
+        let first = seq_of(&bytes[..whole]).unwrap_or(1);
+        for (number, text) in (first..).zip(bytes[..whole].split_inclusive(|byte| *byte == b'\n')) {
             let text = text.strip_suffix(b"\n").unwrap_or(text);
             if number > after
                 && let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(number, reason))?
@@ -37,7 +37,6 @@ impl Store {
                 }
                 events.push((*event, String::from_utf8_lossy(text).into_owned()));
             }
-            number += 1;
         }
         Ok(events)
     }
