@@ -4,12 +4,13 @@
 //! the process. It is put back when this is dropped (also by a panic), before the process is suspended, and before a
 //! signal ends it. Ctrl-C and Ctrl-Z stay signals; Ctrl-\ is none, because it would leave the terminal as it is.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
@@ -153,8 +154,9 @@ fn next(modes: &Mutex<Modes>, stopped: &UnixStream) -> Option<Vec<u8>> {
             continue;
         }
         let mut bytes = [0; 256];
-        match stdin.lock().read(&mut bytes) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        // Not through the standard library's buffer: what that holds is seen neither here nor by the next reader.
+        match rustix::io::read(&stdin, &mut bytes) {
+            Err(Errno::INTR | Errno::AGAIN) => {}
             Ok(count) => return Some(bytes[..count].to_vec()),
             Err(_) => return Some(Vec::new()),
         }

@@ -93,3 +93,16 @@ fn what_is_typed_goes_to_the_command() {
     assert_eq!(env.read("resized").trim(), "30 100");
     assert!(said.contains("complete.") && !said.contains("stops after"), "{said}");
 }
+
+// A paste of any length arrives as it is: nothing waits for the next key.
+#[test]
+fn a_long_paste_arrives_whole() {
+    let env = TestEnv::repo();
+    let line = "echo ready; read first; read second; echo got ${#first} and ${#second}";
+    let Some(mut terminal) = Terminal::of(&env, &["run", "--pty", "--", "sh", "-c", line]) else { return };
+    terminal.expect("ready");
+    terminal.press(&format!("{}\n{}\n", "x".repeat(700), "y".repeat(600)));
+    terminal.expect("got 700 and 600");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+}
