@@ -46,6 +46,8 @@ pub(super) struct Output {
     capture: Capture,
     /// Bytes that may still be read.
     allowance: usize,
+    /// The child has no descriptor of its terminal open just now.
+    hung_up: bool,
 }
 
 impl Output {
@@ -53,7 +55,7 @@ impl Output {
         if let Some(pipe) = &pipe {
             spawn::enlarge(pipe);
         }
-        Self { pipe, capture: Capture::new(keep), allowance: usize::MAX }
+        Self { pipe, capture: Capture::new(keep), allowance: usize::MAX, hung_up: false }
     }
 
     /// Says that nobody of the group lives: what the pipe can hold by now may be theirs, more is not.
@@ -61,9 +63,14 @@ impl Output {
         self.allowance = self.pipe.as_ref().map_or(0, spawn::capacity);
     }
 
-    /// The pipe, if there may be something to read.
+    /// The pipe, if there may be something to read and waiting for it makes sense.
     pub(super) fn open(&self) -> Option<&OwnedFd> {
-        self.pipe.as_ref().filter(|_| self.allowance > 0)
+        self.pipe.as_ref().filter(|_| self.allowance > 0 && !self.hung_up)
+    }
+
+    /// Whether it is to be read at each look: the child may open its terminal again, and no wait tells when.
+    pub(super) fn is_hung_up(&self) -> bool {
+        self.hung_up && self.pipe.is_some()
     }
 
     /// Whether, when nobody of the group lives, everything that the group wrote was read.
@@ -74,12 +81,16 @@ impl Output {
         })
     }
 
-    /// Reads once from a pipe that is ready; 0 if there was nothing, or it ended.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads once from a pipe that is ready, or [hung up](Self::is_hung_up); 0 if there was nothing, or it ended.
+    /// `lives` says that the child's end is not known.
+    pub(super) fn read(&mut self, buffer: &mut [u8], lives: bool) -> io::Result<usize> {
         let Some(pipe) = &self.pipe else { return Ok(0) };
         let limit = buffer.len().min(self.allowance);
-        match rustix::io::read(pipe, &mut buffer[..limit]) {
-            // Of a child's terminal that nobody has open any more a read fails.
+        let read = rustix::io::read(pipe, &mut buffer[..limit]);
+        // Of a child's terminal that nobody has open a read fails.
+        self.hung_up = lives && read == Err(Errno::IO);
+        match read {
+            Err(Errno::IO) if lives => Ok(0),
             Ok(0) | Err(Errno::IO) => {
                 self.pipe = None;
                 Ok(0)

@@ -232,7 +232,7 @@ impl Supervision<'_> {
         } else {
             self.poll(can_read, self.patience())?
         };
-        if let Some(ready) = ready {
+        if let Some(ready) = &ready {
             if ready.woken {
                 let _ = (&self.woken).read(&mut [0; 64]);
                 if let Some(link) = &mut self.link {
@@ -242,12 +242,13 @@ impl Supervision<'_> {
             if ready.input {
                 self.input.feed();
             }
-            for stream in 0..self.outputs.len() {
-                if ready.outputs[stream]
-                    && let Some(free) = buffer.take().or_else(|| self.screen.buffer())
-                {
-                    self.read(stream, free)?;
-                }
+        }
+        for stream in 0..self.outputs.len() {
+            let is_ready = ready.as_ref().is_some_and(|ready| ready.outputs[stream]);
+            if (is_ready || self.outputs[stream].is_hung_up())
+                && let Some(free) = buffer.take().or_else(|| self.screen.buffer())
+            {
+                self.read(stream, free)?;
             }
         }
         if let Some(unused) = buffer {
@@ -275,6 +276,9 @@ impl Supervision<'_> {
             && let Some(next) = self.ending.next()
         {
             patience = patience.min(until(next));
+        }
+        if self.outputs.iter().any(Output::is_hung_up) {
+            patience = patience.min(GLANCE);
         }
         patience
     }
@@ -306,7 +310,7 @@ impl Supervision<'_> {
 
     /// Reads a stream once; it is ready.
     fn read(&mut self, stream: usize, mut buffer: Vec<u8>) -> io::Result<()> {
-        let count = self.outputs[stream].read(&mut buffer)?;
+        let count = self.outputs[stream].read(&mut buffer, self.status.is_none())?;
         if count == 0 {
             self.screen.give_back(buffer);
             return Ok(());

@@ -106,3 +106,16 @@ fn a_long_paste_arrives_whole() {
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
 }
+
+// A command may close its terminal and open it again: what it says then is read as before.
+#[test]
+fn a_terminal_that_is_closed_for_a_while_is_no_end() {
+    let env = TestEnv::repo();
+    let line =
+        "echo before; exec </dev/null >/dev/null 2>&1; sleep 0.5; exec >/dev/tty; sleep 0.1; echo behind; exit 3";
+    let ran = env.recover(&["--json", "run", "--pty", "--on-failure", "stop", "--", "sh", "-c", line]).json();
+    let attempt = &ran["iterations"][0]["attempts"][0];
+    assert_eq!(attempt["exit_code"], 3, "{ran}");
+    let log = std::fs::read_to_string(attempt["log_path"].as_str().unwrap()).unwrap();
+    assert!(log.contains("before") && log.contains("behind"), "{log}");
+}
