@@ -64,9 +64,9 @@ pub struct Ui {
     pub stderr_terminal: bool,
     /// Whether a terminal may be told to move its cursor: not where somebody wants no escape codes at all.
     pub moves: bool,
-    /// Whether a line can be overwritten.
+    /// Whether a line on stderr can be overwritten: not where stdout goes to a program that may use the terminal itself.
     pub redraws: bool,
-    /// Whether single keys may be taken from the terminal.
+    /// Whether single keys may be taken from the terminal, which such a program may read as well.
     pub keys: bool,
     /// Whether the terminal shows more than ASCII.
     pub unicode: bool,
@@ -102,8 +102,8 @@ impl Ui {
             stderr_color: wanted(stderr_terminal),
             stderr_terminal,
             moves: redraws && !plain,
-            redraws,
-            keys: io::stdin().is_terminal() && !global.no_input,
+            redraws: redraws && terminal,
+            keys: terminal && io::stdin().is_terminal() && !global.no_input,
             unicode: locale_is_utf8(),
         }
     }

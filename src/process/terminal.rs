@@ -73,7 +73,8 @@ impl Terminal {
         }
         wanted.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         wanted.local_modes.insert(LocalModes::ISIG);
-        wanted.special_codes[SpecialCodeIndex::VMIN] = 1;
+        // A read must not wait: somebody else may have taken what `poll` saw.
+        wanted.special_codes[SpecialCodeIndex::VMIN] = 0;
         wanted.special_codes[SpecialCodeIndex::VTIME] = 0;
         wanted.special_codes[SpecialCodeIndex::VQUIT] = DISABLED;
         let modes = Arc::new(Mutex::new(Modes { before, wanted, ours: false, paused: false }));
@@ -149,14 +150,16 @@ fn next(modes: &Mutex<Modes>, stopped: &UnixStream) -> Option<Vec<u8>> {
         if !fds[0].revents().is_empty() {
             return None;
         }
-        let readable = ready.is_ok() && fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
-        if !readable || !lock(modes).ours || !is_in_front() {
+        let seen = fds.get(1).map_or(PollFlags::empty(), PollFd::revents);
+        if ready.is_err() || seen.is_empty() || !lock(modes).ours || !is_in_front() {
             continue;
         }
         let mut bytes = [0; 256];
         // Not through the standard library's buffer: what that holds is seen neither here nor by the next reader.
         match rustix::io::read(&stdin, &mut bytes) {
             Err(Errno::INTR | Errno::AGAIN) => {}
+            // Somebody else was faster.
+            Ok(0) if !seen.intersects(PollFlags::HUP | PollFlags::ERR) => {}
             Ok(count) => return Some(bytes[..count].to_vec()),
             Err(_) => return Some(Vec::new()),
         }

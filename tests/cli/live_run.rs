@@ -201,3 +201,19 @@ fn without_a_terminal_there_is_no_display() {
     assert_eq!(ran.stderr, "err\n");
     assert!(ran.stdout.starts_with("out\n"), "{}", ran.stdout);
 }
+
+// Where stdout goes to another program, that may use the terminal too: no keys are taken, and no line is drawn.
+#[test]
+fn a_pipe_to_a_pager_leaves_it_the_terminal() {
+    let env = TestEnv::repo();
+    let line = format!(
+        "{} run -- sh -c 'echo begun; stty -a </dev/tty >modes; sleep 0.6' | cat",
+        env!("CARGO_BIN_EXE_recover")
+    );
+    let Some(terminal) = Terminal::running(&env, &["sh", "-c", &line], (80, 24), &[("NO_COLOR", "1")]) else { return };
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Iteration 1 of 1") && said.contains("begun") && !said.contains(" | "), "{said}");
+    let modes = env.read("modes");
+    assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
+}
