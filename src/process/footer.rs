@@ -195,7 +195,8 @@ impl State {
                     self.escape = Escape::Begun;
                     self.column
                 }
-                (Escape::None, b'\r') => Some(0),
+                // What is on this line is still there, and somebody may yet write behind it.
+                (Escape::None, b'\r') => self.column.filter(|column| *column == 0),
                 (Escape::None, b' '..=b'~') => self.column.map(|column| column + 1),
                 // Anything else may have moved the cursor anywhere.
                 _ => {
@@ -222,7 +223,10 @@ mod tests {
         assert_eq!(after(b"a line\n"), Some(0));
         assert_eq!(after(b"a line\nhalf"), Some(4));
         assert_eq!(after(b"\x1b[1;31mred\x1b[0m"), Some(3));
-        assert_eq!(after(b"50%\r"), Some(0));
+        assert_eq!(after(b"50%\r"), None);
+        assert_eq!(after(b"50%\r60%"), None);
+        assert_eq!(after(b"50%\r\n"), Some(0));
+        assert_eq!(after(b"\r"), Some(0));
         assert_eq!(after("größer".as_bytes()), None);
         assert_eq!(after(b"\x1b[2Kx"), None);
         assert_eq!(after(b"a\tb"), None);
@@ -243,6 +247,18 @@ mod tests {
         assert_eq!(state.erase(), "\r      \r\x1b[A\x1b[5G");
         state.printed(b" a line\n");
         assert_eq!(state.draw(79, Instant::now()), "\rstatus");
+    }
+
+    #[test]
+    fn a_line_that_is_to_be_overwritten_is_its_owners() {
+        let later = Instant::now() + CALM * 2;
+        let mut state = State { wanted: Some("status".to_owned()), moves: true, ..State::NEW };
+        state.printed(b"progress 50%\r");
+        assert_eq!(state.draw(79, later), "");
+        state.printed(b"progress 60%\r");
+        assert_eq!(state.draw(79, later), "");
+        state.printed(b"done\n");
+        assert_eq!(state.draw(79, later), "\rstatus");
     }
 
     #[test]
