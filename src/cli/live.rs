@@ -22,7 +22,7 @@ use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 
 use super::keys::{Key, Keys};
 use super::render::{said, seconds};
-use super::ui::Ui;
+use super::ui::{Ui, escape};
 use line::{Doing, View};
 
 pub use line::cut;
@@ -133,10 +133,10 @@ impl Observer for Told {
 impl Shared {
     fn draw(&self) {
         if let Some(footer) = &*lock(&self.footer) {
-            let view = lock(&self.view);
-            let line = view.line(footer.width(), Instant::now(), Timestamp::new(Utc::now()));
-            drop(view);
-            footer.draw(line.map(|line| self.ui.shown(&line)));
+            let width = footer.width();
+            let shown = |line: String| cut(&self.ui.shown(&line), width);
+            let line = lock(&self.view).line(width, Instant::now(), Timestamp::new(Utc::now()));
+            footer.draw(line.map(shown));
         }
     }
 
@@ -197,12 +197,12 @@ impl View {
     fn take(&mut self, progress: &Progress<'_>) -> Vec<String> {
         match *progress {
             Progress::Baseline { run } => {
-                self.run = run.key.to_string();
+                self.run = escape(&run.key.to_string());
                 vec!["Checking before the first attempt.".to_owned()]
             }
             Progress::Attempt { run, iteration, attempt, limit, deadline } => {
                 let of = |total: Option<u32>| total.map_or_else(String::new, |total| format!(" of {total}"));
-                self.run = run.key.to_string();
+                self.run = escape(&run.key.to_string());
                 self.iteration = format!("{iteration}{}", of(run.spec.iterations_total).replace(" of ", "/"));
                 self.attempt = format!("{attempt}{}", of(limit).replace(" of ", "/"));
                 self.results.clear();
@@ -211,11 +211,11 @@ impl View {
                 vec![format!("Iteration {iteration}{iterations}, attempt {attempt}{}", of(limit))]
             }
             Progress::LoopBegun { name, deadline, again } => {
-                self.doing = Some(Doing::now(What::Loop { name: name.to_owned(), deadline, again }));
+                self.doing = Some(Doing::now(What::Loop { name: escape(name), deadline, again }));
                 Vec::new()
             }
             Progress::LoopEnded { name, result } => {
-                self.results.push((name.to_owned(), result.passed));
+                self.results.push((escape(name), result.passed));
                 Vec::new()
             }
             Progress::Ended { iteration, attempt, failure, decision } => {
@@ -227,14 +227,14 @@ impl View {
                     }
                 }];
                 lines.extend(decision.map(|decision| format!("Decision: {}", decision.reason)));
-                self.reason = decision.map(|decision| decision.reason.clone()).unwrap_or_default();
+                self.reason = decision.map(|decision| escape(&decision.reason)).unwrap_or_default();
                 lines
             }
             Progress::Waiting { until, parked, reason } => {
                 self.doing = Some(Doing::now(What::Waiting { until, parked }));
                 let what = if parked { "Parked" } else { "Waiting" };
                 // What was said just now need not be said again.
-                let told = std::mem::replace(&mut self.reason, reason.to_owned()) == reason;
+                let told = std::mem::replace(&mut self.reason, escape(reason)) == self.reason;
                 vec![if told { format!("{what} until {until}") } else { format!("{what} until {until}: {reason}") }]
             }
             Progress::LoopsEnded | Progress::Waited => {
@@ -245,6 +245,28 @@ impl View {
                 self.doing = Some(Doing::now(What::RollingBack));
                 vec![format!("Rolling back to {checkpoint}")]
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+
+    #[test]
+    fn what_others_said_is_fitted_as_it_is_shown() {
+        let mut view = View::default();
+        let until = Timestamp::from_millis(90_000);
+        view.take(&Progress::LoopBegun { name: "te\tst\u{1b}", deadline: None, again: false });
+        let line = |view: &View, width| view.line(width, Instant::now(), Timestamp::from_millis(0)).unwrap();
+        assert!(line(&view, 79).contains("te\\tst\\u{1b} 0:0"), "{}", line(&view, 79));
+        let said = view.take(&Progress::Waiting { until, parked: false, reason: "a\u{1b}[2J\nb" });
+        assert_eq!(said.len(), 1);
+        for width in 0..100 {
+            let line = line(&view, width);
+            assert!(line.width() <= width && !line.contains(char::is_control), "{line:?}");
         }
     }
 }
