@@ -18,8 +18,10 @@ pub enum Key {
     Enter,
     /// Escape.
     Escape,
-    /// Ctrl-D, or the terminal went away.
+    /// Ctrl-D.
     EndOfInput,
+    /// The terminal went away: the last one.
+    Gone,
     /// No key: another program had the terminal meanwhile, and what was drawn may be gone.
     Again,
 }
@@ -34,7 +36,7 @@ impl Keys {
     /// Has `pressed` called for each key, from another thread, until it answers false.
     pub fn listen(mut pressed: impl FnMut(Key) -> bool + Send + 'static) -> io::Result<Self> {
         let typed = move |bytes: &[u8]| {
-            if bytes.is_empty() { pressed(Key::EndOfInput) } else { keys(bytes).into_iter().all(&mut pressed) }
+            if bytes.is_empty() { pressed(Key::Gone) } else { keys(bytes).into_iter().all(&mut pressed) }
         };
         Ok(Self { terminal: Terminal::take(Typing::Keys, typed)?, _again: None })
     }

@@ -167,11 +167,11 @@ impl Shared {
                 let stops = self.live.toggle_stop();
                 lock(&self.view).stops = stops;
             }
-            Key::EndOfInput => return false,
+            Key::Gone => lock(&self.view).keys = false,
             _ => return true,
         }
         self.draw();
-        true
+        key != Key::Gone
     }
 
     fn suspended(&self, what: Suspension) {

@@ -217,3 +217,16 @@ fn a_pipe_to_a_pager_leaves_it_the_terminal() {
     let modes = env.read("modes");
     assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
 }
+
+// Ctrl-D is no key: those that are offered go on working.
+#[test]
+fn ctrl_d_does_not_end_the_keys() {
+    let env = fails_once();
+    let Some(mut terminal) = started(&env) else { return };
+    terminal.expect("r now, s stop");
+    terminal.press("\u{4}");
+    terminal.press("r");
+    terminal.expect("Iteration 1 of 1, attempt 2 of 3");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+}

@@ -48,7 +48,7 @@ impl<'a> Talk<'a> {
             return Err(nothing_changed(signal.exit_code()));
         }
         match self.keys.recv_timeout(GLANCE) {
-            Ok(Key::EndOfInput) | Err(RecvTimeoutError::Disconnected) => Err(nothing_changed(130)),
+            Ok(Key::EndOfInput | Key::Gone) | Err(RecvTimeoutError::Disconnected) => Err(nothing_changed(130)),
             Ok(key) => Ok(Some(key)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
         }

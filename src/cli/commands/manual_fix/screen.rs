@@ -130,7 +130,7 @@ fn listen(asker: Asker) -> io::Result<Keys> {
             leaving @ ('a' | 'q') => asker.insist(leaving),
             other => asker.ask(other),
         },
-        Key::EndOfInput => asker.insist(END_OF_INPUT),
+        Key::EndOfInput | Key::Gone => asker.insist(END_OF_INPUT),
         _ => true,
     })
 }
