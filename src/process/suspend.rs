@@ -33,7 +33,19 @@ struct State {
     hooks: Vec<(u64, Hook)>,
     groups: Vec<Pid>,
     next: u64,
+    /// The terminal was given back, and did not come back yet.
+    away: bool,
     stood_still: Duration,
+    /// Since when it stands still now.
+    stopped_since: Option<Instant>,
+}
+
+impl State {
+    /// How long this process stood still in all, the stop included that nobody noted as over yet: who asks first after
+    /// it may be faster.
+    fn stood_still(&self, now: Instant) -> Duration {
+        self.stood_still + self.stopped_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -79,7 +91,13 @@ pub(super) fn leave_terminal() {
 
 /// How long this process stood still in all.
 pub(super) fn stood_still() -> Duration {
-    with(|state| state.stood_still)
+    with(|state| state.stood_still(Instant::now()))
+}
+
+/// Whether the terminal was given back because this process stops or ends: nobody may take it until it comes back.
+/// Who asks this after it registered its hook misses nothing.
+pub(super) fn is_away() -> bool {
+    with(|state| state.away)
 }
 
 /// A group that stands still while this process does.
@@ -103,7 +121,13 @@ impl Drop for Companion {
 }
 
 fn tell(what: Suspension) {
-    let hooks: Vec<Hook> = with(|state| state.hooks.iter().map(|(_, hook)| Arc::clone(hook)).collect());
+    // One after the other: a way out that a stuck terminal held up must not come after the way back.
+    static TELLING: Mutex<()> = Mutex::new(());
+    let _guard = TELLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let hooks: Vec<Hook> = with(|state| {
+        state.away = what == Suspension::Begins;
+        state.hooks.iter().map(|(_, hook)| Arc::clone(hook)).collect()
+    });
     for hook in hooks {
         hook(what);
     }
@@ -135,10 +159,13 @@ fn stop() {
     leave_terminal();
     let groups = with(|state| state.groups.clone());
     signal(&groups, Signal::STOP);
-    let begun = Instant::now();
+    with(|state| state.stopped_since = Some(Instant::now()));
     // Returns when somebody continues us; SIGCONT comes then.
     let _ = low_level::raise(signal_hook::consts::SIGSTOP);
-    with(|state| state.stood_still += begun.elapsed());
+    with(|state| {
+        state.stood_still = state.stood_still(Instant::now());
+        state.stopped_since = None;
+    });
     signal(&groups, Signal::CONT);
 }
 
@@ -164,4 +191,26 @@ fn is_orphan() -> bool {
         parent = table::parent(super::group::number(pid));
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_counts_before_it_is_noted_as_over() {
+        let begun = Instant::now();
+        let mut state = State { stood_still: Duration::from_secs(2), ..State::default() };
+        assert_eq!(state.stood_still(begun), Duration::from_secs(2));
+        state.stopped_since = Some(begun);
+        assert_eq!(state.stood_still(begun + Duration::from_secs(5)), Duration::from_secs(7));
+    }
+
+    #[test]
+    fn a_terminal_is_away_until_it_comes_back() {
+        tell(Suspension::Begins);
+        assert!(is_away());
+        tell(Suspension::Ends);
+        assert!(!is_away());
+    }
 }

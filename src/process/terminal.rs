@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
-use super::suspend::{Registered, Suspension, on_suspend};
+use super::suspend::{Registered, Suspension, is_away, on_suspend};
 
 /// The code of a key that does nothing.
 const DISABLED: u8 = if cfg!(target_os = "linux") { 0 } else { 0xff };
@@ -49,7 +49,7 @@ struct Modes {
 impl Modes {
     /// Takes the terminal if it may be taken.
     fn take(&mut self) {
-        if !self.ours && !self.paused && is_in_front() {
+        if !self.ours && !self.paused && !is_away() && is_in_front() {
             self.ours = tcsetattr(io::stdin(), OptionalActions::Now, &self.wanted).is_ok();
         }
     }
