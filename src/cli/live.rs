@@ -136,7 +136,7 @@ impl Shared {
             let width = footer.width();
             let shown = |line: String| cut(&self.ui.shown(&line), width);
             let line = lock(&self.view).line(width, Instant::now(), Timestamp::new(Utc::now()));
-            footer.draw(line.map(shown));
+            footer.draw(line.filter(|_| !footer.is_others()).map(shown));
         }
     }
 

@@ -11,7 +11,8 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::termios::tcgetwinsize;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use unicode_width::UnicodeWidthStr;
 
 /// Nothing came for so long: an unfinished line may stay unfinished for a while.
@@ -37,6 +38,12 @@ impl Footer {
     pub fn width(&self) -> usize {
         let columns = tcgetwinsize(&self.terminal).map_or(0, |size| size.ws_col);
         usize::from(if columns == 0 { 80 } else { columns }).saturating_sub(1)
+    }
+
+    /// Whether others have the terminal while this process goes on in the background: the line would be drawn over a
+    /// shell's prompt.
+    pub fn is_others(&self) -> bool {
+        tcgetpgrp(&self.terminal).is_ok_and(|group| group != getpgrp())
     }
 
     /// Shows this line from now on: one line of plain text, already as short as [`Self::width`]. `None` for none.

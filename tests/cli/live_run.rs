@@ -218,6 +218,21 @@ fn a_pipe_to_a_pager_leaves_it_the_terminal() {
     assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
 }
 
+// In the background the terminal is the shell's: nothing is drawn over its prompt.
+#[test]
+fn a_run_in_the_background_draws_no_line() {
+    let env = TestEnv::repo();
+    let line = format!(
+        "{} run -- sh -c 'echo begun; while ! test -e go; do sleep 0.05; done' & sleep 1; touch go; wait $!",
+        env!("CARGO_BIN_EXE_recover")
+    );
+    let words = ["sh", "-m", "-c", &line];
+    let Some(terminal) = Terminal::running(&env, &words, (80, 24), &[("NO_COLOR", "1")]) else { return };
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Iteration 1 of 1") && said.contains("complete.") && !said.contains(" | "), "{said}");
+}
+
 // Ctrl-D is no key: those that are offered go on working.
 #[test]
 fn ctrl_d_does_not_end_the_keys() {
