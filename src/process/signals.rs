@@ -151,6 +151,17 @@ impl Interrupts {
         state.pending.take()
     }
 
+    /// Takes the request if it is `signal`. Another one that came after it is pending from now on.
+    pub fn take_only(&self, signal: Signal) -> bool {
+        let mut state = self.state();
+        if state.pending != Some(signal) {
+            return false;
+        }
+        state.unheard = 0;
+        state.pending = state.latest.filter(|latest| *latest != signal);
+        true
+    }
+
     /// Waits for `duration`, or until a request comes; if one is pending already, not at all. Time in which the machine
     /// is suspended counts.
     pub fn sleep(&self, duration: Duration) -> Result<(), Signal> {
@@ -277,6 +288,22 @@ mod tests {
         assert_eq!(interrupts.pending(), Some(Signal::Int));
         assert_eq!(interrupts.take(), Some(Signal::Int));
         assert_eq!(interrupts.pending(), None);
+    }
+
+    #[test]
+    fn only_what_is_meant_is_taken() {
+        let interrupts = Interrupts::disconnected();
+        interrupts.request(Signal::Int);
+        interrupts.request(Signal::Int);
+        assert!(interrupts.take_only(Signal::Int));
+        assert_eq!(interrupts.pending(), None);
+        interrupts.request(Signal::Term);
+        assert!(!interrupts.take_only(Signal::Int));
+        assert_eq!(interrupts.take(), Some(Signal::Term));
+        interrupts.request(Signal::Int);
+        interrupts.request(Signal::Hup);
+        assert!(interrupts.take_only(Signal::Int));
+        assert_eq!(interrupts.pending(), Some(Signal::Hup));
     }
 
     #[test]

@@ -178,3 +178,20 @@ fn the_editor_opens_where_it_failed_last() {
     env.json(0, &["manual-fix", "--edit"]);
     assert_eq!(env.read("../edited").trim(), format!("+2 {}", env.work().join("two.py").display()));
 }
+
+// B8: Ctrl-C in the editor is the editor's; who wants to end us while it is open does.
+#[test]
+fn a_request_to_end_that_comes_while_the_editor_is_open_is_heeded() {
+    for (signal, expected) in [("TERM", 143), ("HUP", 129)] {
+        let mut env = handed_over(&["test=cat message; exit 1"]);
+        env.write("one.py", "a\n");
+        env.write("message", "one.py:1: error: first\n");
+        env.json(100, &["manual-fix", "verify"]);
+        env.script("../bin/vim", &format!("kill -{signal} $PPID"));
+        env.set("EDITOR", &env.root().join("bin/vim").to_string_lossy());
+        let Some(terminal) = Terminal::of(&env, &["manual-fix", "--edit"]) else { return };
+        let (code, said) = terminal.end();
+        assert_eq!(code, expected, "{said}");
+        assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["status"], "active", "{said}");
+    }
+}

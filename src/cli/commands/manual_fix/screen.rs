@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::engine::manual_fix::watch::{Asker, Step, Watch};
 use crate::engine::manual_fix::{Fix, Judged, abort, log_dir, start};
 use crate::engine::{Context, Error, Result};
-use crate::process::Show;
+use crate::process::{Show, Signal};
 
 use super::super::super::exit::ExitCode;
 use super::super::super::keys::{Key, Keys};
@@ -32,8 +32,8 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
     }
     if let Some(editor) = editor {
         editor.open(context, &fix.session, ui)?;
-        // What was pressed there was not meant for us.
-        context.interrupts.take();
+        // A Ctrl-C that was pressed there was not meant for us; who wants to end us still does.
+        context.interrupts.take_only(Signal::Int);
     }
     introduce(&fix, ui);
     let mut watch = Watch::new(context, Show::Nothing)?;
