@@ -1,9 +1,9 @@
 //! Sync before rename, and the folder after it.
 
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::Builder;
 
@@ -40,6 +40,31 @@ fn replace(path: &Path, content: &[u8], exact: Option<u32>, synced: bool) -> io:
     }
     temporary.persist(path).map_err(|error| error.error)?;
     if synced { sync_dir(folder) } else { Ok(()) }
+}
+
+/// Keeps `content` in a file at `place`, or beside it (`name-2.json`) where another content is kept already; nothing
+/// is ever written over. Returns where it is.
+pub fn keep_copy(place: &Path, content: &[u8]) -> io::Result<PathBuf> {
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let stem = place.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = place.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    let mut number = 1;
+    let mut copy = place.to_owned();
+    loop {
+        match fs::read(&copy) {
+            Ok(kept) if kept == content => return Ok(copy),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                write_atomic(&copy, content)?;
+                return Ok(copy);
+            }
+            Err(error) => return Err(error),
+        }
+        number += 1;
+        copy = place.with_file_name(format!("{stem}-{number}{extension}"));
+    }
 }
 
 /// Makes names in `folder` (created, renamed or removed ones) survive a crash of the machine.

@@ -1,12 +1,12 @@
 //! `recover sync`: every view anew from the ledger, in its own place or, for the source systems, in a folder.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::durable::{reap, write_atomic};
+use crate::durable::{keep_copy, reap, write_atomic};
 use crate::model::import::ImportKind;
 use crate::model::run::NONE;
 use crate::store::views::{
@@ -42,13 +42,24 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     }
     if to.is_some() {
         for (path, content) in &views {
-            let same = fs::read(path).is_ok_and(|present| present == *content);
+        let mut ours = Ours::read(context);
+            let present = match fs::read(path) {
+                Ok(present) => Some(present),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(Error::io(format!("cannot read {}", path.display()), error)),
+            };
+            let same = present.as_ref() == Some(content);
             if !same {
                 write(path, content)?;
+                if let Some(foreign) = present.filter(|present| !ours.is(path, present)) {
+                    keep_aside(path, &foreign)?;
+                }
             }
             tell(&mut synced, path, !same);
+            ours.add(path, content);
         }
         return Ok(synced);
+        ours.write(context)?;
     }
     settle::settle(context)?;
     let mut written = BTreeSet::new();

@@ -285,3 +285,45 @@ fn views_of_our_own_runs_add_nothing() {
     assert_eq!(env.json(0, &["import", "../views"])["changed"], false);
     assert_eq!(events(&env), before);
 }
+
+// C1, L1: the files of the systems before are kept where the views are written over them, and it is told how to take
+// them over.
+#[test]
+fn files_that_were_there_before_are_kept() {
+    let env = TestEnv::repo();
+    let state = |name: &str| format!(".ultraplan/state/{name}");
+    let (loop_state, records) = (recovery().to_string(), lanes().to_string());
+    env.write(&state("recovery.json"), &loop_state);
+    env.write(&state("checkpoints.json"), &records);
+    let args = ["checkpoint", "create", "--stage", "before_lane_start", "--run", "r1", "--lane", "K"];
+    let ran = env.recover(&args).expect(0);
+    assert_eq!(env.read(&state("recover/before/recovery.json")), loop_state);
+    assert_eq!(env.read(&state("recover/before/checkpoints.json")), records);
+    let copy = env.work().join(state("recover/before/checkpoints.json"));
+    assert!(ran.stderr.contains(&format!("recover import {}", copy.display())), "{}", ran.stderr);
+    assert_eq!(env.state_json("checkpoints.json").as_array().unwrap().len(), 1);
+    for name in ["recovery.json", "checkpoints.json"] {
+        let copy = env.work().join(state("recover/before")).join(name);
+        assert_eq!(env.json(0, &["import", &copy.to_string_lossy()])["changed"], true, "{name}");
+    }
+    assert_eq!(env.state_json("checkpoints.json").as_array().unwrap().len(), 3);
+    // Only once: what stands there now is ours.
+    assert!(!env.recover(&args).expect(0).stderr.contains("recover import"));
+}
+
+// L1: files in a folder of the source systems are kept once; what was written here is simply written again.
+#[test]
+fn files_in_another_folder_are_kept() {
+    let env = sources();
+    env.json(0, &["import", "../src/recovery.json"]);
+    env.write("../out/recovery.json", "{\"errorCount\": 7}");
+    env.recover(&["sync", "--to", "../out"]).expect(0);
+    assert_eq!(env.read("../out/recovery.json.before"), "{\"errorCount\": 7}");
+    env.json(0, &["import", "../src/attempt_history.json"]);
+    assert_eq!(env.json(0, &["sync", "--to", "../out"])["changed"], true);
+    assert!(!env.exists("../out/attempt_history.json.before"));
+    env.write("../out/recovery.json", "{\"errorCount\": 8}");
+    env.recover(&["sync", "--to", "../out"]).expect(0);
+    assert_eq!(env.read("../out/recovery.json-2.before"), "{\"errorCount\": 8}");
+    assert_eq!(env.read("../out/recovery.json.before"), "{\"errorCount\": 7}");
+}

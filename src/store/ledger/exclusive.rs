@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::durable::{reap, sync_dir, write_atomic};
-use crate::model::event::{EVENT_SCHEMA, Event};
+use crate::durable::{keep_copy, reap, sync_dir, write_atomic};
+use crate::model::event::{EVENT_SCHEMA, Event, Payload};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
@@ -56,6 +56,9 @@ impl Exclusive {
                 &line::encode(&event).map_err(io::Error::from).map_err(self.store.io("encode an event for"))?,
             );
             made.push(event);
+        if self.loaded.lines == 0 {
+            self.keep_foreign_views(&made)?;
+        }
         }
         if made.is_empty() {
             return Ok(());
@@ -111,6 +114,40 @@ impl Exclusive {
         let path = self.store.dir.join(relative);
         if fs::read(&path).is_ok_and(|present| present == content) {
             return Ok(false);
+    /// Copies what stands in the views' places before there is a ledger to `recover/before`: it is another system's,
+    /// and the views are written over it.
+    fn keep_foreign_views(&self, made: &[Event]) -> Result<(), StoreError> {
+        let names = ["recovery.json", "attempt_history.json", "active_checkpoint.json"];
+        let lanes = self.store.lane_file();
+        for path in names.iter().map(|name| self.store.dir.join(name)).chain([lanes.to_owned()]) {
+            let failed = |action| {
+                let path = path.clone();
+                move |source| StoreError::Io { action, path, source }
+            };
+            let content = match fs::read(&path) {
+                Ok(content) => content,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed("read")(error)),
+            };
+            let place = self.store.private_dir().join("before").join(path.file_name().unwrap_or_default());
+            let copy = keep_copy(&place, &content).map_err(failed("keep a copy of"))?;
+            let source = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            let is_source = |event: &Event| match &event.payload {
+                Payload::Imported(imported) => Path::new(&imported.source) == source,
+                _ => false,
+            };
+            if !made.iter().any(is_source) {
+                let copy = copy.to_string_lossy();
+                let quoted = shlex::try_quote(&copy).unwrap_or(std::borrow::Cow::Borrowed(&*copy));
+                tracing::warn!(
+                    "{} was there before; what it says is not taken over: recover import {quoted}",
+                    path.display()
+                );
+            }
+        }
+        Ok(())
+    }
+
         }
         let failed = |source| StoreError::Io { action: "write", path: path.clone(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
