@@ -327,3 +327,24 @@ fn files_in_another_folder_are_kept() {
     assert_eq!(env.read("../out/recovery.json-2.before"), "{\"errorCount\": 8}");
     assert_eq!(env.read("../out/recovery.json.before"), "{\"errorCount\": 7}");
 }
+
+// What is nested deeper than the ledger could read again never gets into it.
+#[test]
+fn a_document_that_is_too_deep_is_refused() {
+    let env = TestEnv::repo();
+    let deep = |levels: usize| {
+        let inner = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        format!(r#"{{"id": "b", "iterations": [], "more": {inner}}}"#)
+    };
+    for levels in [64, 90, 110, 123, 126] {
+        env.write("../deep.json", deep(levels));
+        let error = env.json(12, &["import", "../deep.json"]);
+        assert!(text(&error["error"]["message"]).contains("at /more/0/0"), "{error}");
+        env.json(12, &["--dry-run", "import", "../deep.json"]);
+    }
+    assert!(!env.exists(".ultraplan/state/events.jsonl"));
+    env.write("../deep.json", deep(63));
+    env.json(0, &["import", "../deep.json"]);
+    assert_eq!(env.json(0, &["import", "../deep.json"])["changed"], false);
+    env.json(0, &["status"]);
+}

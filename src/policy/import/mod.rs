@@ -21,6 +21,7 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 
 use super::classify::classify;
+use read::{MAX_DEPTH, Place};
 
 pub use read::Problem;
 
@@ -76,6 +77,7 @@ pub fn recognise(document: &Value) -> Option<ImportKind> {
 /// # Errors
 /// The place in the document that makes no sense, and why.
 pub fn read(kind: ImportKind, document: &Value, at: &Circumstances<'_>) -> Result<Vec<Part>, Problem> {
+    Place::root(document).no_deeper_than(MAX_DEPTH)?;
     match kind {
         ImportKind::Battle => battle::read(document, at).map(|part| vec![part]),
         ImportKind::AttemptHistory => history::read(document, at).map(|part| vec![part]),

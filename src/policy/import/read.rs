@@ -5,6 +5,11 @@ use serde_json::{Map, Value};
 
 use crate::model::time::Timestamp;
 
+/// Lists and objects within one another: more than any of these documents has, and half of what can be read again.
+pub(super) const MAX_DEPTH: usize = 64;
+/// More iterations than any run has.
+const MAX_ITERATION: u32 = 100_000;
+
 /// What is wrong with a document, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{place}: {message}")]
@@ -32,6 +37,20 @@ impl<'a> Place<'a> {
     pub fn problem(&self, message: impl Into<String>) -> Problem {
         let place = if self.path.is_empty() { "/".to_owned() } else { self.path.clone() };
         Problem { place, message: message.into() }
+    }
+
+    /// Refuses what is nested deeper than any of these documents is: one that the ledger could not read again inside
+    /// an event of its own, say.
+    pub fn no_deeper_than(&self, levels: usize) -> Result<(), Problem> {
+        let inner: Vec<Self> = match self.value {
+            Value::Array(_) => self.items()?,
+            Value::Object(fields) => fields.keys().filter_map(|name| self.field(name)).collect(),
+            _ => return Ok(()),
+        };
+        let Some(left) = levels.checked_sub(1) else {
+            return Err(self.problem(format!("it is nested more than {MAX_DEPTH} levels deep")));
+        };
+        inner.iter().try_for_each(|one| one.no_deeper_than(left))
     }
 
     fn is_not(&self, what: &str) -> Problem {

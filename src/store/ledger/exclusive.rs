@@ -31,9 +31,7 @@ impl Exclusive {
         let mut text = String::new();
         for (seq, NewEvent { run, source, payload }) in (self.loaded.lines + before + 1..).zip(events) {
             let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
-            text.push_str(
-                &line::encode(&event).map_err(io::Error::from).map_err(self.store.io("encode an event for"))?,
-            );
+            text.push_str(&self.encoded(&event)?);
         }
         Ok(text)
     }
@@ -52,16 +50,14 @@ impl Exclusive {
             let seq = self.loaded.lines + made.len() as u64 + 1;
             let NewEvent { run, source, payload } = new;
             let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
-            text.push_str(
-                &line::encode(&event).map_err(io::Error::from).map_err(self.store.io("encode an event for"))?,
-            );
+            text.push_str(&self.encoded(&event)?);
             made.push(event);
-        if self.loaded.lines == 0 {
-            self.keep_foreign_views(&made)?;
-        }
         }
         if made.is_empty() {
             return Ok(());
+        }
+        if self.loaded.lines == 0 {
+            self.keep_foreign_views(&made)?;
         }
         self.write(text.as_bytes())?;
         let state = Arc::make_mut(&mut self.loaded.state);
@@ -73,6 +69,16 @@ impl Exclusive {
         self.loaded.beyond_cache += made.len() as u64;
         self.renew_cache(&text);
         Ok(())
+    }
+
+    /// An event's line. What could not be read again is no line: it would cost everything that is recorded already.
+    fn encoded(&self, event: &Event) -> Result<String, StoreError> {
+        let failed = self.store.io("encode an event for");
+        let text = line::encode(event).map_err(io::Error::from).map_err(&failed)?;
+        match line::decode(text.trim_end_matches('\n').as_bytes()) {
+            Ok(_) => Ok(text),
+            Err(reason) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, reason))),
+        }
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
@@ -108,12 +114,6 @@ impl Exclusive {
         self.loaded.beyond_cache = 0;
     }
 
-    /// Writes a view (a path below the state directory, or an absolute one) unless it holds exactly that already.
-    /// Returns whether it was written.
-    pub fn write_view(&self, relative: &Path, content: &[u8]) -> Result<bool, StoreError> {
-        let path = self.store.dir.join(relative);
-        if fs::read(&path).is_ok_and(|present| present == content) {
-            return Ok(false);
     /// Copies what stands in the views' places before there is a ledger to `recover/before`: it is another system's,
     /// and the views are written over it.
     fn keep_foreign_views(&self, made: &[Event]) -> Result<(), StoreError> {
@@ -148,6 +148,12 @@ impl Exclusive {
         Ok(())
     }
 
+    /// Writes a view (a path below the state directory, or an absolute one) unless it holds exactly that already.
+    /// Returns whether it was written.
+    pub fn write_view(&self, relative: &Path, content: &[u8]) -> Result<bool, StoreError> {
+        let path = self.store.dir.join(relative);
+        if fs::read(&path).is_ok_and(|present| present == content) {
+            return Ok(false);
         }
         let failed = |source| StoreError::Io { action: "write", path: path.clone(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
