@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::{keep_copy, reap, write_atomic};
 use crate::model::import::ImportKind;
+use crate::model::path::short_part;
 use crate::model::run::NONE;
 use crate::store::views::{
     active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records, recovery_state,
@@ -41,8 +42,8 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
         return Ok(synced);
     }
     if to.is_some() {
-        for (path, content) in &views {
         let mut ours = Ours::read(context);
+        for (path, content) in &views {
             let present = match fs::read(path) {
                 Ok(present) => Some(present),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -50,16 +51,16 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
             };
             let same = present.as_ref() == Some(content);
             if !same {
-                write(path, content)?;
                 if let Some(foreign) = present.filter(|present| !ours.is(path, present)) {
                     keep_aside(path, &foreign)?;
                 }
+                write(path, content)?;
             }
-            tell(&mut synced, path, !same);
             ours.add(path, content);
+            tell(&mut synced, path, !same);
         }
-        return Ok(synced);
         ours.write(context)?;
+        return Ok(synced);
     }
     settle::settle(context)?;
     let mut written = BTreeSet::new();
@@ -140,10 +141,62 @@ fn sessions(context: &Context, state: &crate::model::state::State, root: &Path) 
 }
 
 /// A name for a file.
-fn plain(name: &str) -> String {
-    let name: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect();
+fn plain(whole: &str) -> String {
+    let name: String = whole
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+        .collect();
+    let name = short_part(name, whole);
     if name.starts_with('.') { format!("_{name}") } else { name }
+}
+
+/// What other folders' files were written here, so that they are written again, and those of others are kept.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Ours {
+    by_path: BTreeMap<String, String>,
+}
+
+impl Ours {
+    fn place(context: &Context) -> PathBuf {
+        context.store().private_dir().join("synced.json")
+    }
+
+    /// Without it every file is somebody else's: kept once too often.
+    fn read(context: &Context) -> Self {
+        let read = fs::read(Self::place(context)).ok();
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    fn is(&self, path: &Path, content: &[u8]) -> bool {
+        self.by_path.get(&*path.to_string_lossy()) == Some(&print_of(content))
+    }
+
+    fn add(&mut self, path: &Path, content: &[u8]) {
+        self.by_path.insert(path.to_string_lossy().into_owned(), print_of(content));
+    }
+
+    fn write(&self, context: &Context) -> Result<()> {
+        if *self == Self::read(context) {
+            return Ok(());
+        }
+        write(&Self::place(context), &encode(self)?)
+    }
+}
+
+/// What tells two contents apart.
+fn print_of(content: &[u8]) -> String {
+    format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
+}
+
+/// Keeps a file that is not ours beside what is written in its place.
+fn keep_aside(path: &Path, content: &[u8]) -> Result<()> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".before");
+    let kept = keep_copy(Path::new(&aside), content)
+        .map_err(|error| Error::io(format!("cannot keep a copy of {}", path.display()), error))?;
+    tracing::warn!("{} was not written by recover: what it said is kept in {}", path.display(), kept.display());
+    Ok(())
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {

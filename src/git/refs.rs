@@ -15,6 +15,7 @@ use super::marked_lock::MarkedLock;
 use super::objects::sync_folder;
 use super::repository::Repo;
 use crate::durable::temporary_prefix;
+use crate::model::path::short_part;
 use crate::model::snapshot::ObjectId;
 
 /// Where all of them are.
@@ -37,6 +38,7 @@ pub fn ref_name(run_id: &str, checkpoint: &str) -> String {
 /// A text as one component of a reference's name. Different texts give different components.
 ///
 /// Letters, digits, `-` and `_` stay, so does a `.` between two of these; any other byte becomes `%` and two hexadecimal digits.
+/// What gets too long for a file's name is cut, with a checksum at its end.
 pub fn ref_component(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let bytes = text.as_bytes();
@@ -51,7 +53,7 @@ pub fn ref_component(text: &str) -> String {
             let _ = write!(out, "%{byte:02x}");
         }
     }
-    if out.is_empty() { "%".to_owned() } else { out }
+    if out.is_empty() { "%".to_owned() } else { short_part(out, text) }
 }
 
 /// Whether a reference of this name is there, whatever it holds.

@@ -140,6 +140,20 @@ impl PathReason {
     }
 }
 
+/// What a part of a file's or reference's name is cut to: with what is put around it, it fits any file system (255).
+const LONGEST_PART: usize = 100;
+
+/// A part of a name, cut where no file system would take it; a checksum of `whole` then keeps it apart from others
+/// that begin alike. `name` is plain ASCII.
+#[must_use]
+pub fn short_part(mut name: String, whole: &str) -> String {
+    if name.len() > LONGEST_PART {
+        name.truncate(LONGEST_PART);
+        name.push_str(&format!("-{:08x}", crc32fast::hash(whole.as_bytes())));
+    }
+    name
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::durable::{FileLock, reap, write_atomic};
 use crate::model::event::{EVENT_SCHEMA, EventSource, Payload};
+use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
 
@@ -342,10 +343,13 @@ pub(super) fn file_name_of(key: &RunKey) -> String {
     let text = if of_lane { format!("{}_{}_{}", key.run_id, key.phase, key.lane) } else { key.run_id.clone() };
     let name: String = text.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     if name == key.run_id && !name.starts_with('.') {
-        return name;
+        return short_part(name, &text);
     }
     let whole = if of_lane { format!("{}\0{}\0{}", key.run_id, key.phase, key.lane) } else { text };
-    format!("{}-{:08x}", name.replace('.', "_"), crc32fast::hash(whole.as_bytes()))
+    let name = name.replace('.', "_");
+    let short = short_part(name.clone(), &whole);
+    // A name that was cut has its checksum already.
+    if short == name { format!("{name}-{:08x}", crc32fast::hash(whole.as_bytes())) } else { short }
 }
 
 fn is_plain(c: char) -> bool {

@@ -328,6 +328,33 @@ fn files_in_another_folder_are_kept() {
     assert_eq!(env.read("../out/recovery.json.before"), "{\"errorCount\": 7}");
 }
 
+// A run's id may be as long as any name: files and references are named by its beginning and a checksum.
+#[test]
+fn a_long_run_id_has_files_of_its_own() {
+    let env = TestEnv::repo();
+    let ids = ["a", "b"].map(|last| format!("{}{last}", "r".repeat(299)));
+    for id in &ids {
+        let mut document = battle("abc");
+        document["id"] = json!(id);
+        document["taskId"] = json!("t".repeat(300));
+        env.write("../battle.json", document.to_string());
+        assert_eq!(env.json(0, &["import", "../battle.json"])["changed"], true);
+        assert_eq!(env.json(0, &["import", "../battle.json"])["changed"], false);
+        env.json(0, &["status", "--run", id]);
+        env.json(0, &["checkpoint", "create", "--run", id]);
+        env.json(0, &["checkpoint", "create", "--run", id, "--lane", &"l".repeat(300)]);
+        env.json(0, &["sync"]);
+        env.json(0, &["sync", "--to", "../out"]);
+        env.json(0, &["doctor"]);
+    }
+    let folder = env.root().join("out/battles").join(format!(
+        "{}-{:08x}",
+        "t".repeat(100),
+        crc32fast::hash("t".repeat(300).as_bytes())
+    ));
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 2);
+}
+
 // What is nested deeper than the ledger could read again never gets into it.
 #[test]
 fn a_document_that_is_too_deep_is_refused() {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::model::path::short_part;
 use crate::model::run::{Run, RunKey};
 
 use super::error::StoreError;
@@ -52,7 +53,8 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
 
 /// Where a run's battle view is, below the state directory.
 pub fn battle_path(run: &Run) -> PathBuf {
-    let task: String = run.task_id.as_deref().unwrap_or("-").chars().map(plain).collect();
+    let whole = run.task_id.as_deref().unwrap_or("-");
+    let task = short_part(whole.chars().map(plain).collect(), whole);
     let task = if task.starts_with('.') { format!("_{task}") } else { task };
     Path::new("recover/battles").join(task).join(format!("{}.json", file_name_of(&run.key)))
 }
