@@ -433,6 +433,13 @@ impl Run {
         (number.saturating_add(1)..=u32::MAX).find(|number| !is_over(number)).unwrap_or(u32::MAX)
     }
 
+    /// Whether the current iteration is over and no number is left for another.
+    pub fn is_out_of_iterations(&self) -> bool {
+        let status = self.iterations.get(&self.current_iteration).map(|iteration| iteration.status);
+        let is_over = matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped));
+        is_over && self.iteration_after(self.current_iteration) == self.current_iteration
+    }
+
     /// What attempts of `iteration` are booked on where nobody named a subtask (A3).
     pub fn default_subtask(&self, iteration: u32) -> String {
         let prefix = self.task_id.as_deref().unwrap_or(&self.key.run_id);

@@ -375,3 +375,19 @@ fn a_document_that_is_too_deep_is_refused() {
     assert_eq!(env.json(0, &["import", "../deep.json"])["changed"], false);
     env.json(0, &["status"]);
 }
+
+// An iteration that nothing can follow would never end.
+#[test]
+fn iterations_without_end_are_refused() {
+    let env = TestEnv::repo();
+    let refused = |document: Value, place: &str| {
+        env.write("../b.json", document.to_string());
+        let error = env.json(12, &["import", "../b.json"]);
+        assert!(text(&error["error"]["message"]).contains(place), "{error}");
+    };
+    refused(json!({"id": "b", "iterations": [{"number": u32::MAX}]}), "/iterations/0/number");
+    refused(json!({"id": "b", "iterations": [{"number": 100_001}]}), "/iterations/0/number");
+    refused(json!({"id": "b", "iterations": [], "currentIteration": u32::MAX}), "/currentIteration");
+    env.write("../b.json", json!({"id": "b", "iterations": [{"number": 100_000}]}).to_string());
+    env.json(0, &["import", "../b.json"]);
+}

@@ -102,8 +102,8 @@ impl Driver<'_> {
                 return Ok(Some(ended));
             }
         }
-        let Some(total) = run.spec.iterations_total else { return Ok(None) };
-        if run.current_iteration <= total {
+        let left = run.spec.iterations_total.is_none_or(|total| run.current_iteration <= total);
+        if left && !run.is_out_of_iterations() {
             return Ok(None);
         }
         Ok(Some(if run.spec.until.is_some() && !self.escalated { Outcome::Failed } else { ended }))

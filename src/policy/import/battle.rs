@@ -24,7 +24,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
     let run = at.state.run(&key);
     let task = root.field("taskId").map(|field| field.name()).transpose()?;
     let status = root.field("status").map(|field| run_status(&field)).transpose()?;
-    let current = root.number_of("currentIteration")?;
+    let current = root.iteration_of("currentIteration")?;
     let failure = root.field("failure").map(|field| failure(&field, at)).transpose()?;
     check_checkpoints(&root)?;
     let mut part = Part { key: key.clone(), events: Vec::new(), left_out: Vec::new() };
@@ -41,7 +41,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
     }
     for (index, iteration) in iterations.iter().enumerate() {
         let position = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
-        let number = iteration.number_of("number")?.unwrap_or(position);
+        let number = iteration.iteration_of("number")?.unwrap_or(position);
         if number == 0 {
             return Err(iteration.problem("iterations are counted from 1"));
         }
@@ -183,7 +183,7 @@ fn failure(field: &Place<'_>, at: &Circumstances<'_>) -> Result<Failure, Problem
         suggested_action: suggested.unwrap_or(classified.suggested_action),
         message: message.to_owned(),
         details: details.map(str::to_owned),
-        iteration: field.number_of("iteration")?,
+        iteration: field.iteration_of("iteration")?,
         at: field.time_of("timestamp")?,
         ..classified
     })
@@ -215,7 +215,7 @@ fn feedback(field: &Place<'_>) -> Result<FeedbackResults, Problem> {
 fn check_checkpoints(root: &Place<'_>) -> Result<(), Problem> {
     for checkpoint in root.list("checkpoints")? {
         checkpoint.required("id")?.name()?;
-        checkpoint.number_of("afterIteration")?;
+        checkpoint.iteration_of("afterIteration")?;
         checkpoint.time_of("timestamp")?;
         for text in ["storageType", "commitHash", "patch", "baseCommitHash", "description"] {
             checkpoint.text_of(text)?;

@@ -124,6 +124,17 @@ impl<'a> Place<'a> {
         self.field(name).map(|field| field.number()).transpose()
     }
 
+    /// A field's number of an iteration. One that nothing can follow would never end.
+    pub fn iteration_of(&self, name: &str) -> Result<Option<u32>, Problem> {
+        let Some(field) = self.field(name) else { return Ok(None) };
+        match field.number()? {
+            number if number > MAX_ITERATION => {
+                Err(field.problem(format!("iterations beyond {MAX_ITERATION} are not taken over")))
+            }
+            number => Ok(Some(number)),
+        }
+    }
+
     /// A field's yes or no.
     pub fn flag_of(&self, name: &str) -> Result<Option<bool>, Problem> {
         let flag = |field: Self| field.value.as_bool().ok_or_else(|| field.is_not("true or false"));
