@@ -391,3 +391,25 @@ fn iterations_without_end_are_refused() {
     env.write("../b.json", json!({"id": "b", "iterations": [{"number": 100_000}]}).to_string());
     env.json(0, &["import", "../b.json"]);
 }
+
+// Numbers come back as they were: the same document is no news.
+#[test]
+fn odd_numbers_are_the_same_when_they_come_again() {
+    let env = TestEnv::repo();
+    let mut numbers: Vec<String> =
+        ["1e-7", "5e-324", "1.7976931348623157e308", "-0.0", "0.30000000000000004", "1e23"].map(str::to_owned).to_vec();
+    // Bits of every kind, from a fixed beginning.
+    let mut bits: u64 = 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..500 {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let number = f64::from_bits(bits);
+        if number.is_finite() {
+            numbers.push(format!("{number:e}"));
+        }
+    }
+    env.write("../b.json", format!(r#"{{"id": "b", "iterations": [], "odd": [{}]}}"#, numbers.join(",")));
+    assert_eq!(env.json(0, &["import", "../b.json"])["changed"], true);
+    for _ in 0..2 {
+        assert_eq!(env.json(0, &["import", "../b.json"])["changed"], false);
+    }
+}
