@@ -18,6 +18,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::run::Iteration;
 
+/// How a packed form begins. No two ways to pack begin alike: whoever changes [`Iteration`] or the packing changes it.
+pub const PACKED: &str = "1:";
+
 type ByNumber = BTreeMap<u32, Iteration>;
 
 /// Iterations by number. Packed or not makes no difference to who reads or changes them.
@@ -80,17 +83,31 @@ fn pack(open: &ByNumber) -> String {
     let json = serde_json::to_vec(open).expect("plain data has a form in JSON");
     let mut deflated = DeflateEncoder::new(Vec::new(), Compression::fast());
     let deflated = deflated.write_all(&json).and_then(|()| deflated.finish());
-    STANDARD_NO_PAD.encode(deflated.expect("memory takes everything"))
+    let packed = STANDARD_NO_PAD.encode(deflated.expect("memory takes everything"));
+    format!("{PACKED}{:08x}{packed}", crc32fast::hash(packed.as_bytes()))
 }
 
 fn unpack(packed: &str) -> ByNumber {
     let read = || {
-        let deflated = STANDARD_NO_PAD.decode(packed).ok()?;
+        let deflated = STANDARD_NO_PAD.decode(packed.get(HEAD..)?).ok()?;
         let mut json = Vec::new();
         DeflateDecoder::new(deflated.as_slice()).read_to_end(&mut json).ok()?;
         serde_json::from_slice(&json).ok()
     };
-    read().expect("what this version packed is whole: the checksum around it fits")
+    // What this version packed is whole, as `is_sound` saw; only somebody who forges both checksums comes here.
+    read().unwrap_or_else(|| {
+        tracing::error!("the cache recover/fold.json is forged: remove it");
+        ByNumber::new()
+    })
+}
+
+/// How long the mark and the checksum are.
+const HEAD: usize = PACKED.len() + 8;
+
+/// Whether a packed form was made by this version, and is what it made; nothing is unpacked for it.
+fn is_sound(packed: &str) -> bool {
+    let Some((head, base64)) = packed.split_at_checked(HEAD) else { return false };
+    head.strip_prefix(PACKED) == Some(format!("{:08x}", crc32fast::hash(base64.as_bytes())).as_str())
 }
 
 impl Serialize for Iterations {
@@ -122,7 +139,10 @@ impl<'de> Visitor<'de> for Either {
         ByNumber::deserialize(MapAccessDeserializer::new(map)).map(Iterations::from)
     }
 
-    fn visit_str<E>(self, packed: &str) -> Result<Iterations, E> {
+    fn visit_str<E: serde::de::Error>(self, packed: &str) -> Result<Iterations, E> {
+        if !is_sound(packed) {
+            return Err(E::custom("packed by another version, or damaged"));
+        }
         Ok(Iterations { open: OnceLock::new(), packed: Some(packed.into()) })
     }
 }
@@ -149,6 +169,20 @@ mod tests {
             assert_eq!(read, some());
         }
         assert_eq!(packed.get(&7), some().get(&7));
+    }
+
+    // A cache that is damaged or of another version is no cache; nothing that is read panics later.
+    #[test]
+    fn what_this_version_did_not_pack_is_refused() {
+        let mut packed = some();
+        packed.pack();
+        let text = serde_json::to_string(&packed).unwrap();
+        let older = text.replace(PACKED, "");
+        let cut = format!("{}\"", &text[..text.len() / 2]);
+        for bad in [older.as_str(), cut.as_str(), "\"\"", "\"1:\"", "\"1:00000000é\"", "\"0:0000000é\""] {
+            assert!(serde_json::from_str::<Iterations>(bad).is_err(), "{bad}");
+        }
+        assert!(unpack("1:deadbeef!").is_empty());
     }
 
     #[test]

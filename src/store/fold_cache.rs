@@ -8,10 +8,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::write_atomic_unsynced;
+use crate::model::iterations::PACKED;
 use crate::model::state::State;
 
 /// Changes whenever [`State`] or the fold changes.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/7");
+
+/// That, and how iterations are packed.
+fn version() -> String {
+    format!("{FORMAT}/{PACKED}")
+}
 
 /// The fold of the ledger's first `offset` bytes.
 #[derive(Serialize, Deserialize)]
@@ -30,7 +36,7 @@ pub struct FoldCache {
 impl FoldCache {
     /// A cache entry for a prefix of the ledger.
     pub fn new(offset: u64, ends_with: String, lines: u64, state: State) -> Self {
-        Self { version: VERSION.to_owned(), offset, ends_with, lines, state }
+        Self { version: version(), offset, ends_with, lines, state }
     }
 
     /// Reads the cache; anything wrong with it is the same as none.
@@ -42,7 +48,7 @@ impl FoldCache {
         if crc32fast::hash(json) != checksum {
             return None;
         }
-        serde_json::from_slice::<Self>(json).ok().filter(|cache| cache.version == VERSION)
+        serde_json::from_slice::<Self>(json).ok().filter(|cache| cache.version == version())
     }
 
     /// Writes the cache; a failure costs time later, nothing else.
