@@ -214,8 +214,14 @@ fn free_id(
 
 /// The event of a checkpoint that was recorded.
 pub fn event(checkpoint: &Checkpoint) -> NewEvent {
-    let payload = Payload::CheckpointCreated { checkpoint: Box::new(checkpoint.clone()), adopted: false };
-    NewEvent::about(&checkpoint.run, payload)
+    event_with(checkpoint, Vec::new())
+}
+
+/// The same where the caller named commits as the run's own.
+fn event_with(checkpoint: &Checkpoint, own_commits: Vec<ObjectId>) -> NewEvent {
+    let checkpoint = Box::new(checkpoint.clone());
+    let key = checkpoint.run.clone();
+    NewEvent::about(&key, Payload::CheckpointCreated { checkpoint, adopted: false, own_commits })
 }
 
 fn headline(checkpoint: &Checkpoint) -> String {
@@ -349,10 +355,11 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     let now = context.clock.now();
     // The run first: the checkpoint's own events then begin with it.
     ledger.append(now, std::mem::take(&mut events))?;
+    let own_commits = request.lane_fields.commit_shas.iter().cloned().map(ObjectId).collect();
     let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
     let request = Request { lane_fields, ..request };
     let checkpoint = record(context, &ledger, &key, &prepared, request)?;
-    ledger.append(now, vec![event(&checkpoint)])?;
+    ledger.append(now, vec![event_with(&checkpoint, own_commits)])?;
     write_views(&ledger, Some(&key))?;
     Ok((true, checkpoint))
 }

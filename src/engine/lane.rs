@@ -35,7 +35,8 @@ const MAX_CONTEXT: usize = 120;
 /// Commits that a record lists.
 const MAX_COMMITS: usize = 200;
 
-/// Fills in what a record of a stage says anyway: the lane's base, its HEAD and commits, where it is to be merged.
+/// Fills in what a record of a stage says anyway: the lane's base, its HEAD and commits, where it is to be merged. The
+/// commits are those on its branch, which tells nothing of who made them.
 pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFields) -> LaneFields {
     let Some(reached) = fields.stage.clone() else { return fields };
     if fields.base_branch.is_none() {

@@ -140,7 +140,10 @@ pub(super) fn adopt_one(context: &Context, mut found: Checkpoint) -> Result<Opti
         ));
     }
     let (id, key) = (found.id.clone(), found.run.clone());
-    events.push(NewEvent::about(&key, Payload::CheckpointCreated { checkpoint: Box::new(found), adopted: true }));
+    events.push(NewEvent::about(
+        &key,
+        Payload::CheckpointCreated { checkpoint: Box::new(found), adopted: true, own_commits: Vec::new() },
+    ));
     ledger.append(now, events)?;
     write_views(&ledger, Some(&key))?;
     Ok(Some(format!("took in checkpoint {id}, whose event was never written")))

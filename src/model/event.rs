@@ -151,6 +151,10 @@ pub enum Payload {
         /// Whether it was found as a reference without an event and taken in.
         #[serde(default)]
         adopted: bool,
+        /// Commits that whoever asked for it named as the run's own. Those that the record of a stage lists beside them
+        /// are whatever is on the branch, whoever made it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        own_commits: Vec<ObjectId>,
     },
     /// Something was done that may have changed the work tree, by the agent or the loop itself (S10).
     OperationRecorded {

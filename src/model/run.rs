@@ -323,7 +323,7 @@ pub struct Run {
     /// Ledger sequence of the run's latest checkpoint, at first of what was before the run: what came after it goes into
     /// the next one.
     pub checkpoint_event_seq: u64,
-    /// Commits that the run's own attempts made.
+    /// Commits that the run's own attempts, steps and checkpoints made, or that were named as its own.
     pub own_commits: BTreeSet<ObjectId>,
     /// The attempt under way.
     pub live: Option<LiveAttempt>,

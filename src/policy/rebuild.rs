@@ -90,7 +90,11 @@ fn chains(mut recorded: Vec<Recorded>) -> BTreeMap<RunKey, Vec<Item>> {
             schema: EVENT_SCHEMA,
             run: Some(checkpoint.run.clone()),
             source: EventSource::Recover,
-            payload: Payload::CheckpointCreated { checkpoint: Box::new(checkpoint.clone()), adopted: false },
+            payload: Payload::CheckpointCreated {
+                checkpoint: Box::new(checkpoint.clone()),
+                adopted: false,
+                own_commits: Vec::new(),
+            },
         });
         let mut push = |event: Event, order: (u64, u64)| {
             if seen.insert(identity(&event)) {

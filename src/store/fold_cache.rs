@@ -12,7 +12,7 @@ use crate::model::iterations::PACKED;
 use crate::model::state::State;
 
 /// Changes whenever [`State`] or the fold changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/7");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
 
 /// That, and how iterations are packed.
 fn version() -> String {

@@ -192,6 +192,36 @@ fn the_lanes_branch_goes_back_too() {
     assert_eq!(lane.env.read("../ran").lines().count(), 2);
 }
 
+// C5, snapshot.md (HEAD): a record of a stage lists what is on the lane's branch; that makes nobody's commit the run's. A
+// commit that was named as the run's own goes back unasked.
+#[test]
+fn a_commit_by_hand_in_a_lane_is_nobody_elses_to_take() {
+    let lane = Lane::begun();
+    let base = lane.git(&["rev-parse", "HEAD"]);
+    let commit = "echo w > w.txt; git add w.txt; git commit -qm work";
+    lane.here(0, &["step", "work", "--stage", "after_lane_tests", "--", "sh", "-c", commit]);
+    let by_step = lane.git(&["rev-parse", "HEAD"]);
+    lane.write("hand.txt", "mine\n");
+    lane.git(&["add", "hand.txt"]);
+    lane.git(&["commit", "-qm", "by hand"]);
+    let by_hand = lane.git(&["rev-parse", "HEAD"]);
+    lane.stage(&lane.place.clone(), "pre_pr", "ready", &[]);
+    let listed = lane.record("pre_pr")["commit_shas"].as_array().unwrap().len();
+    assert_eq!(listed, 2, "the record tells both");
+    let back = ["rollback", "--to", "stage:after_lane_start", "--edits", "discard"];
+    let refused = lane.here(13, &back);
+    assert!(text(&refused["error"]["message"]).starts_with("1 commit(s)"), "{refused}");
+    assert_eq!((lane.git(&["rev-parse", "HEAD"]), lane.read("hand.txt")), (by_hand.clone(), "mine\n".into()));
+    // Also where the ledger is folded from its start.
+    lane.env.sh("find . -name fold.json -delete").expect(0);
+    lane.here(13, &back);
+    let named = ["--commit-sha", by_hand.trim(), "--commit-sha", by_step.trim()];
+    lane.stage(&lane.place.clone(), "pre_pr", "complete", &named);
+    lane.here(0, &back);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), base);
+    assert!(!lane.place.join("hand.txt").exists());
+}
+
 // C4, C5: what a lane's steps did in the work tree is gone after a rollback, so they run again, stage or none; one in
 // another work tree, which stays, is skipped, and its stage is reached again.
 #[test]

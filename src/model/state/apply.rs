@@ -11,7 +11,6 @@ use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
 use crate::model::run::{Iteration, IterationStatus, Run, RunKey, RunSpec, RunStatus};
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 use super::State;
@@ -238,7 +237,10 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 leave_failure_of(run, *iteration);
             }
         }
-        Payload::CheckpointCreated { checkpoint, .. } => checkpoint_created(run, checkpoint, event.seq),
+        Payload::CheckpointCreated { checkpoint, own_commits, .. } => {
+            run.own_commits.extend(own_commits.iter().cloned());
+            checkpoint_created(run, checkpoint, event.seq);
+        }
         Payload::RetryReset {} => {
             forgive(run, event.seq);
             run.reset_seq = event.seq;
@@ -290,7 +292,6 @@ fn checkpoint_created(run: &mut Run, checkpoint: &Checkpoint, seq: u64) {
     run.checkpoint_event_seq = seq;
     run.own_commits.extend(checkpoint.branch_commit.clone());
     let fields = &checkpoint.lane_fields;
-    run.own_commits.extend(fields.commit_shas.iter().cloned().map(ObjectId));
     // A lane begins in the work tree of the project, where its own is made, and goes on in that: there is no way back.
     let is_project = std::path::Path::new(&checkpoint.state_dir).starts_with(&checkpoint.worktree);
     if fields.stage.is_some() && !is_project {
