@@ -222,6 +222,37 @@ fn a_commit_by_hand_in_a_lane_is_nobody_elses_to_take() {
     assert!(!lane.place.join("hand.txt").exists());
 }
 
+// C5, snapshot.md (HEAD): a lane goes back in its own work tree; the project's branch is never moved for it.
+#[test]
+fn a_lane_that_was_merged_takes_nothing_off_main() {
+    let lane = Lane::begun();
+    let main = lane.env.work().to_owned();
+    lane.here(0, &["step", "work", "--", "sh", "-c", "echo w > w.txt; git add w.txt; git commit -qm work"]);
+    lane.stage(&lane.place.clone(), "pre_pr", "ready", &[]);
+    lane.env.git(&["merge", "-q", "--ff-only", "lane-1"]);
+    let merged = lane.env.git(&["rev-parse", "main"]);
+    for stage in ["stage:after_lane_start", "stage:before_lane_start"] {
+        for more in [&[][..], &["--commits", "drop"], &["--commits", "keep"]] {
+            let back = [&["rollback", "--to", stage, "--edits", "discard"], more].concat();
+            let refused = lane.at(&main, 13, &back);
+            assert_eq!(lane.env.git(&["rev-parse", "HEAD", "main"]), [merged.as_str(), &merged].concat(), "{refused}");
+            assert!(lane.env.exists("w.txt") && lane.place.join("w.txt").exists());
+            let hint = text(&refused["error"]["hint"]);
+            assert!(hint.contains(" -C ") && hint.contains("lane 1"), "{hint}");
+        }
+    }
+    // The way on that is told goes back in the lane's own, and main stays.
+    let hint = lane.at(&main, 13, &["rollback", "--to", "stage:after_lane_start"])["error"]["hint"].clone();
+    lane.paste(&hint).expect(0);
+    assert!(!lane.place.join("w.txt").exists() && lane.env.exists("w.txt"));
+    assert_eq!(lane.env.git(&["rev-parse", "main"]), merged);
+    lane.here(0, &["undo"]);
+    // With its own gone, the branch here is still not the lane's.
+    std::fs::remove_dir_all(&lane.place).unwrap();
+    lane.at(&main, 13, &["rollback", "--to", "stage:after_lane_start", "--edits", "discard"]);
+    assert_eq!(lane.env.git(&["rev-parse", "main"]), merged);
+}
+
 // C4, C5: what a lane's steps did in the work tree is gone after a rollback, so they run again, stage or none; one in
 // another work tree, which stays, is skipped, and its stage is reached again.
 #[test]

@@ -1,11 +1,17 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
+use std::fs;
+use std::path::Path;
+
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
+use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::{Head, Manifest};
+use crate::model::operation::OperationKind;
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
 
+use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::RestoreRequest;
 
@@ -46,21 +52,51 @@ pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
     }
 }
 
+/// Refuses to take a run back in a work tree that is not its own while that is there: the files and the branch here are
+/// somebody else's. `checkpoint restore` puts a checkpoint back anywhere.
+pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option<&Run>) -> Result<()> {
+    let goes_back = request.kind == OperationKind::Rollback && request.reposition.is_some() && context.has_git();
+    let here = context.worktree_name();
+    let Some(run) = run.filter(|run| goes_back && run.worktree != here) else { return Ok(()) };
+    // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.
+    let its = Repo::discover(Path::new(&run.worktree), context.home()).ok();
+    let its = its.filter(|its| its.workdir() == Path::new(&run.worktree));
+    if its.is_none_or(|its| !same_folder(its.common_dir(), context.repo().map(Repo::common_dir).ok())) {
+        return Ok(());
+    }
+    let message = format!("run {} works in {}, not in {here}", run.key, run.worktree);
+    let words = ["rollback", "--to", request.checkpoint_id.as_str()];
+    let again = context.hint_command_at(&run.worktree, Some(&run.key), &words);
+    Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
+}
+
+fn same_folder(one: &Path, other: Option<&Path>) -> bool {
+    other.is_some_and(|other| fs::canonicalize(one).ok() == fs::canonicalize(other).ok())
+}
+
+/// Whether a checkpoint is one that the lane, whose own work tree this is, began with in the project's.
+pub fn is_before_lane(context: &Context, run: Option<&Run>, target: &Checkpoint) -> Result<bool> {
+    let here = context.worktree_name();
+    let in_project = Path::new(&target.state_dir).starts_with(&target.worktree)
+        || Path::new(&target.worktree) == context.repo()?.main_worktree();
+    Ok(in_project && target.worktree != here && run.is_some_and(|run| run.worktree == here))
+}
+
 /// Decides what happens to HEAD.
 ///
-/// A checkpoint that was taken in another work tree (`elsewhere`) names that one's branch. Where this branch began at its
-/// commit, as a lane's does that was begun in the main work tree, it is this branch that goes back to it.
+/// A checkpoint of before a lane had its own work tree (`before_lane`) names the branch of the project's. Where the lane's
+/// branch began at its commit, it is the lane's branch that goes back to it.
 pub fn plan(
     repo: &Repo,
     run: Option<&Run>,
     now: &Head,
     target: &Head,
     request: &RestoreRequest,
-    elsewhere: bool,
+    before_lane: bool,
 ) -> Result<HeadPlan> {
     let commits = request.commits;
     let begun_there = match (&target.commit, &now.commit) {
-        (Some(base), Some(current)) if elsewhere && now.branch.is_some() => is_ancestor(repo, base, current)?,
+        (Some(base), Some(current)) if before_lane && now.branch.is_some() => is_ancestor(repo, base, current)?,
         _ => false,
     };
     let own;

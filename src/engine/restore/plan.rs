@@ -95,6 +95,8 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {}", request.checkpoint_id))
             .hint("recover checkpoint list --all-runs")
     })?;
+    let run = request.run.as_ref().and_then(|key| state.run(key));
+    head::refuse_elsewhere(context, request, run)?;
     let stored = load_checkpoint(repo, &target.commit)?;
     let selection =
         Selection::globs(&request.paths).map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
@@ -120,10 +122,9 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         MemoryPlan::default()
     };
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
-    let run = request.run.as_ref().and_then(|key| state.run(key));
-    let elsewhere = target.worktree != context.worktree_name();
     let head = if moves_head {
-        head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request, elsewhere)?
+        let before_lane = head::is_before_lane(context, run, &target)?;
+        head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
     } else {
         HeadPlan::Stay
     };
