@@ -359,6 +359,30 @@ fn a_settings_file_that_cannot_be_read_is_left_alone() {
     assert_eq!(env.recover(&["hook", "install", "aider"]).code, 2);
 }
 
+// Nothing else in a settings file changes: what would be written as another number is refused, with the way on.
+#[test]
+fn what_cannot_be_written_as_it_is_stays() {
+    let env = TestEnv::repo();
+    let odd = ["{\"a\": 12345678901234567890123}", "{\"a\": 31.245270191439438}", "{\"a\": 1, \"a\": 2}"];
+    for odd in odd {
+        env.write(".claude/settings.json", odd);
+        let refused = env.json(2, &["hook", "install", "claude"]);
+        assert!(refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("hook print claude")), "{refused}");
+        assert_eq!(env.read(".claude/settings.json"), odd);
+        assert_eq!(env.json(0, &["hook", "uninstall", "claude"])["changed"], false, "{odd}");
+    }
+    let other = "{\n  \"hooks\": {\n    \"enabled\": true\n  },\n  \"a\": 0.5\n}\n";
+    env.write(".gemini/settings.json", other);
+    env.json(0, &["hook", "install", "gemini"]);
+    assert!(env.read(".gemini/settings.json").contains("\"enabled\": true"));
+    env.json(0, &["hook", "uninstall", "gemini"]);
+    assert_eq!(env.read(".gemini/settings.json"), other);
+    // A link to nothing is somebody's, and stays one.
+    env.sh("rm .claude/settings.json; ln -s ../nowhere/settings.json .claude/settings.json").expect(0);
+    assert_eq!(env.json(2, &["hook", "install", "claude"])["error"]["code"], "config");
+    assert!(env.work().join(".claude/settings.json").is_symlink() && !env.work().join("nowhere").exists());
+}
+
 // Where the settings go: the project, the user's own of the project, the user's; a link stays one.
 #[test]
 fn settings_go_where_they_are_wanted() {
@@ -454,4 +478,15 @@ fn hooks_of_others_are_respected() {
     let outside = env.work().parent().expect("a folder").join("hooks").to_string_lossy().into_owned();
     env.git(&["config", "core.hooksPath", &outside]);
     assert_eq!(env.json(13, &["hook", "install", "git"])["error"]["code"], "unsafe_path");
+    // So is a script that is a link to one outside.
+    env.git(&["config", "--unset", "core.hooksPath"]);
+    env.sh("printf '#!/bin/sh\\n' > ../shared; chmod 755 ../shared; ln -s \"$PWD/../shared\" .git/hooks/pre-push")
+        .expect(0);
+    assert_eq!(env.json(13, &["hook", "install", "git"])["error"]["code"], "unsafe_path");
+    assert_eq!(env.read("../shared"), "#!/bin/sh\n");
+    assert_eq!(env.json(0, &["hook", "uninstall", "git"])["changed"], false);
+    // git does not run a script that is not executable; that is told, and its mode is its own.
+    env.sh("rm .git/hooks/pre-push; cp ../shared .git/hooks/pre-push; chmod 644 .git/hooks/pre-push").expect(0);
+    let installed = env.json(0, &["hook", "install", "git"]);
+    assert!(installed["notes"].to_string().contains("is not executable"), "{installed}");
 }

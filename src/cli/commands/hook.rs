@@ -84,7 +84,7 @@ fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[Str
     let mut text = String::new();
     let mut files = Vec::new();
     for (agent, changes) in all {
-        for FileChange { path, change } in changes {
+        for FileChange { path, change, .. } in changes {
             files.push(json!({"agent": agent.as_str(), "path": path.to_string_lossy(), "change": change}));
             if *change != "unchanged" || all.len() == 1 {
                 let would = if context.dry_run() && *change != "unchanged" { "would be " } else { "" };
@@ -96,7 +96,9 @@ fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[Str
     if text.is_empty() {
         text.push_str("The hook is nowhere here.\n");
     }
-    for note in notes {
+    let of_files = all.iter().flat_map(|(_, changes)| changes).filter_map(|change| change.note.clone());
+    let notes: Vec<String> = notes.iter().cloned().chain(of_files).collect();
+    for note in &notes {
         text.push_str(&format!("note: {}\n", escape(note)));
     }
     let document = if context.dry_run() {

@@ -11,10 +11,12 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 
 use crate::durable::{write_atomic, write_atomic_mode};
+use crate::git::Repo;
 use crate::model::hook::HookAgent;
 use crate::policy::hook_settings::script::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, opencode_plugin, with_block, without_block,
 };
+use crate::policy::hook_settings::text::keeps;
 use crate::policy::hook_settings::{indent_of, settings, with_ours, without_ours};
 
 use super::super::context::Context;
@@ -48,6 +50,9 @@ pub struct FileChange {
     pub path: PathBuf,
     /// `created`, `modified`, `deleted` or `unchanged`.
     pub change: &'static str,
+    /// What is to be said about it.
+    #[serde(skip)]
+    pub note: Option<String>,
 }
 
 /// The file that an agent's settings are in, relative to the project (or the home folder).
@@ -90,19 +95,42 @@ pub fn carry_out(
         }
         let folder = hooks_folder(context)?;
         for hook in GIT_HOOKS {
-            plans.push(of_script(&folder.join(hook), task, hook, program)?);
+            let plan = of_script(&folder.join(hook), task, hook, program)?;
+            if plan.change() != "unchanged" && !folder_of(&plan.path).is_some_and(|at| is_own(context.repo(), &at)) {
+                let message = format!("{hook} is a link to {}, outside of this repository", plan.path.display());
+                return Err(outside(message));
+            }
+            plans.push(plan);
         }
     } else {
         let path = settings_path(context, agent, place)?;
         plans.push(match agent {
             HookAgent::Opencode => of_plugin(path, task, program)?,
-            _ => of_settings(path, task, agent, place, program)?,
+            _ => of_settings(context, path, task, agent, place, program)?,
         });
+    }
+    for plan in plans.iter().filter(|plan| plan.change() != "unchanged") {
+        if let Some(link) = dangling(&plan.path) {
+            let message = format!("{} is left as it is: it is a link to nothing", link.display());
+            return Err(Error::new(ErrorKind::Config, message)
+                .hint("make what it leads to, or take the link away, and do this again"));
+        }
     }
     if !context.dry_run() {
         plans.iter().try_for_each(Plan::write)?;
     }
-    Ok(plans.into_iter().map(|plan| FileChange { change: plan.change(), path: plan.path }).collect())
+    let told = |plan: Plan| FileChange { change: plan.change(), note: plan.note(task), path: plan.path };
+    Ok(plans.into_iter().map(told).collect())
+}
+
+/// The link to nothing on the way to a file, or the file itself.
+fn dangling(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|at| at.is_symlink() && !at.exists())
+}
+
+/// The folder that a file is in, or will be.
+fn folder_of(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).find_map(|at| fs::canonicalize(at).ok())
 }
 
 fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<PathBuf> {
@@ -127,13 +155,20 @@ fn hooks_folder(context: &Context) -> Result<PathBuf> {
     }
     let repo = context.repo()?;
     let folder = repo.hooks_dir()?;
-    let own = [repo.workdir(), repo.common_dir()];
-    if !own.iter().any(|own| fs::canonicalize(own).is_ok_and(|own| folder.starts_with(own))) {
-        let message = format!("core.hooksPath is {}, outside of this repository", folder.display());
-        return Err(Error::new(ErrorKind::UnsafePath, message)
-            .hint("add the lines to the scripts there yourself: recover hook print git"));
+    if !is_own(Ok(repo), &folder) {
+        return Err(outside(format!("core.hooksPath is {}, outside of this repository", folder.display())));
     }
     Ok(folder)
+}
+
+fn is_own(repo: Result<&Repo>, folder: &Path) -> bool {
+    let own = |repo: &Repo| [repo.workdir(), repo.common_dir()].map(|own| fs::canonicalize(own).ok());
+    repo.is_ok_and(|repo| own(repo).into_iter().flatten().any(|own| folder.starts_with(own)))
+}
+
+fn outside(message: String) -> Error {
+    Error::new(ErrorKind::UnsafePath, message)
+        .hint("add the lines to the scripts there yourself: recover hook print git")
 }
 
 /// What a file is to hold.
@@ -154,6 +189,13 @@ impl Plan {
             (Some(before), Some(after)) if before != after => "modified",
             _ => "unchanged",
         }
+    }
+
+    /// A script that is there keeps its mode, also where git does not run it for that.
+    fn note(&self, task: Task) -> Option<String> {
+        let mode = fs::metadata(&self.path).ok()?.permissions().mode();
+        let idle = self.executable && task == Task::Install && self.before.is_some() && mode & 0o111 == 0;
+        idle.then(|| format!("{} is not executable: git does not run it until it is", self.path.display()))
     }
 
     fn write(&self) -> Result<()> {
@@ -192,7 +234,14 @@ fn refused(path: &Path, why: &str) -> Error {
         .hint("mend it, or add what this prints yourself: recover hook print --help")
 }
 
-fn of_settings(path: PathBuf, task: Task, agent: HookAgent, place: Place, program: &str) -> Result<Plan> {
+fn of_settings(
+    context: &Context,
+    path: PathBuf,
+    task: Task,
+    agent: HookAgent,
+    place: Place,
+    program: &str,
+) -> Result<Plan> {
     let before = read(&path)?;
     let text = before.as_deref().unwrap_or_default();
     if task == Task::Uninstall && before.is_none() {
@@ -215,6 +264,15 @@ fn of_settings(path: PathBuf, task: Task, agent: HookAgent, place: Place, progra
     } else if was_ours && place != Place::User {
         None
     } else {
+        if !text.trim().is_empty() && !keeps(text, &existing) {
+            let why = "it holds a number, or a key twice, that would not be written as it is";
+            let (do_it, with) = match task {
+                Task::Install => ("paste the settings into it yourself", "this prints them"),
+                Task::Uninstall => ("take the settings out of it yourself", "this prints what they are"),
+            };
+            let print = context.hint_command(None, &["hook", "print", agent.as_str()]);
+            return Err(refused(&path, why).hint(format!("{do_it}; {with}: {print}")));
+        }
         let end = if text.ends_with('\n') || text.is_empty() { "\n" } else { "" };
         Some(pretty(&changed, indent_of(text)) + end)
     };

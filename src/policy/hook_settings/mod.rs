@@ -2,6 +2,7 @@
 //! again. Nothing else in the file changes.
 
 pub mod script;
+pub mod text;
 
 use serde_json::{Map, Value, json};
 
@@ -89,7 +90,8 @@ pub fn with_ours(mut existing: Value, agent: HookAgent, program: &str) -> Result
     let events: Vec<String> = hooks.keys().chain(ours.keys()).cloned().collect();
     for event in events {
         let wanted = ours.get(&event).and_then(Value::as_array).and_then(|groups| groups.first());
-        if wanted.is_none() && !hooks.contains_key(&event) {
+        // What is no list cannot hold ours.
+        if wanted.is_none() && !hooks.get(&event).is_some_and(Value::is_array) {
             continue;
         }
         let list = hooks.entry(event.clone()).or_insert_with(|| json!([]));
@@ -208,6 +210,17 @@ mod tests {
     fn what_is_no_settings_file_is_told() {
         for wrong in [json!([]), json!(3), json!({"hooks": []}), json!({"hooks": {"Stop": {}}})] {
             assert!(with_ours(wrong.clone(), HookAgent::Claude, "recover").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_below_hooks_and_no_event_of_ours_stays() {
+        let theirs = json!({"hooks": {"enabled": true, "Notification": {"a": 1}}});
+        for agent in [HookAgent::Claude, HookAgent::Codex, HookAgent::Gemini] {
+            let added = with_ours(theirs.clone(), agent, "recover").unwrap();
+            assert_eq!(added["hooks"]["enabled"], true);
+            assert_eq!(added["hooks"]["Notification"], theirs["hooks"]["Notification"]);
+            assert_eq!(without_ours(added, agent).unwrap(), theirs);
         }
     }
 
