@@ -197,6 +197,28 @@ fn a_turn_that_fails_is_recorded() {
     assert_eq!(env.json(0, &["status", "--run", "claude-t"])["run"]["status"], "escalated");
 }
 
+// L4, S8: a turn that ends well forgives turns of its session, not what else failed, nor a run that the settings name.
+#[test]
+fn a_good_turn_forgives_nothing_but_turns() {
+    let env = TestEnv::repo();
+    let stop = serde_json::to_vec(&event("s", "Stop")).expect("JSON");
+    env.recover(&["run", "--run", "loop", "--attempts", "1", "--", "sh", "-c", "exit 3"]);
+    let before = env.json(0, &["retry-status", "--run", "loop"]);
+    assert_eq!(before["can_retry"], false, "{before}");
+    call_raw(&env, &["hook", "run", "claude", "--run", "loop"], &stop).expect(0);
+    let after = env.json(0, &["retry-status", "--run", "loop"]);
+    for field in ["can_retry", "error_count"] {
+        assert_eq!(after[field], before[field], "{field}: {after}");
+    }
+    // The same of the session's own run, where a supervised attempt failed in it.
+    env.recover(&["run", "--run", "claude-s", "--attempts", "1", "--", "sh", "-c", "exit 3"]);
+    let before = env.json(0, &["retry-status", "--run", "claude-s"]);
+    call(&env, &event("s", "Stop"));
+    let after = env.json(0, &["retry-status", "--run", "claude-s"]);
+    assert_eq!((&after["can_retry"], &after["error_count"]), (&before["can_retry"], &before["error_count"]));
+    assert_eq!(after["can_retry"], false, "{after}");
+}
+
 // Below `recover run` the checkpoints are the run's, and the failure is its supervisor's to record.
 #[test]
 fn below_a_supervised_run_the_run_is_that_one() {

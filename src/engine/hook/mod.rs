@@ -14,7 +14,7 @@ use crate::model::decision::Decision;
 use crate::model::event::Payload;
 use crate::model::failure::{EvidenceSource, Failure, FailureEvidence, LoopKind};
 use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
-use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
 use crate::policy::occasion::{Occasion, occasion};
 use crate::policy::redact::redact;
@@ -103,7 +103,7 @@ pub fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEve
         Moment::BeforeTool(call) => before_tool(context, agent, owner, call),
         Moment::Git(hook) => before_git(context, hook),
         Moment::Compacting => at_rest(context, trigger::PHASE, "Before the conversation is shortened"),
-        Moment::TurnEnded(_) => turn_ended(context, agent, owner),
+        Moment::TurnEnded(_) => turn_ended(context, agent, owner, event),
         Moment::TurnFailed(failure) => turn_failed(context, agent, owner, event, failure),
         Moment::SessionEnded => session_ended(context, owner),
         Moment::Other(_) => Ok(Handled::nothing("nothing to do about this event")),
@@ -184,21 +184,25 @@ fn at_rest(context: &Context, why: &'static str, description: &str) -> Result<Ha
 
 /// What the agent wrote is known as its own from here on. The answer is never that it should go on, so that it does not
 /// matter here whether a hook made it go on before (`stop_hook_active`).
-fn turn_ended(context: &Context, agent: HookAgent, owner: Owner) -> Result<Handled> {
+fn turn_ended(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
     if owner == Owner::Others {
         return Ok(Handled::nothing("whoever supervises the run takes its checkpoint"));
     }
     let handled = at_rest(context, trigger::SESSION, &format!("After a turn of {}", agent.as_str()))?;
-    if let Some(key) = &handled.run {
+    // A run that the settings name is more than the session: its budgets are not the hook's to give back.
+    let own = session_run(agent, event.session_id.as_deref());
+    if let Some(key) = handled.run.as_ref().filter(|key| key.run_id == own) {
         forget_failure(context, key)?;
     }
     Ok(handled)
 }
 
-/// A turn that ended well after one that failed: the failure counts no more (L4).
+/// A turn that ended well after one that failed: the failure counts no more (L4). Where anything but turns has failed
+/// since the counts began, they stay: one turn says nothing about that.
 fn forget_failure(context: &Context, key: &RunKey) -> Result<()> {
     let mut ledger = context.store().lock()?;
-    let Some(run) = ledger.state().run(key).filter(|run| run.failure.is_some() && run.live.is_none()) else {
+    let failed = |run: &Run| run.failure.is_some() && run.live.is_none() && only_turns_failed(run);
+    let Some(run) = ledger.state().run(key).filter(|run| failed(run)) else {
         return Ok(());
     };
     let payload = Payload::RunResumed {
@@ -212,6 +216,20 @@ fn forget_failure(context: &Context, key: &RunKey) -> Result<()> {
     };
     ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
     Ok(write_views(&ledger, Some(key))?)
+}
+
+/// Whether what counts against the run's budgets are turns: nobody's process ended and no feedback loop spoke.
+fn only_turns_failed(run: &Run) -> bool {
+    let attempts = run.iterations.values().flat_map(|iteration| &iteration.attempts);
+    let counts = |attempt: &&Attempt| {
+        attempt.outcome == Some(AttemptOutcome::Failed) && attempt.ended_seq.is_some_and(|seq| seq > run.reset_seq)
+    };
+    attempts.filter(counts).all(|attempt| {
+        attempt.exit_code.is_none()
+            && attempt.signal.is_none()
+            && attempt.log_path.is_none()
+            && attempt.feedback_results.is_empty()
+    })
 }
 
 fn turn_failed(
