@@ -22,7 +22,7 @@ use clap::Parser;
 use serde_json::json;
 
 use crate::engine::context::{Naming, Setup};
-use crate::engine::salvage::{self, Salvaged};
+use crate::engine::salvage::refuse_gone;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::process::{HELPER, Interrupts, exec_on_terminal};
 
@@ -149,7 +149,7 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     let is_gone = found.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     let failed = |error: std::io::Error| misplaced(&named, &error.to_string());
     let cwd = match found {
-        // A lane that is taken up or taken back gets its work tree again.
+        // A lane that is taken up or taken back is told how its work tree comes back.
         Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => cwd,
         found => found.map_err(failed)?,
     };
@@ -166,34 +166,20 @@ fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     if !is_gone {
         return Context::new(setup, interrupts);
     }
-    let salvaged = salvage_worktree(&setup, &start)?.ok_or_else(|| {
+    Err(refuse_gone_worktree(&setup, &start)?.unwrap_or_else(|| {
         let message = format!("-C {}: no such folder, and no run had its work tree there", named.display());
         Error::new(ErrorKind::Usage, message)
-    })?;
-    let context = Context::new(Setup { cwd: salvaged.path.clone(), ..setup }, interrupts)?;
-    salvage::refill(&context, &salvaged)?;
-    let (path, branch) = (salvaged.path.display(), &salvaged.branch);
-    let held = match salvaged.layers.first() {
-        Some(_) if salvaged.refill => "what its latest checkpoint holds".to_owned(),
-        // What was not committed then is in there still.
-        Some(layer) => {
-            let look = context.hint_command(None, &["checkpoint", "diff", &layer.checkpoint_id]);
-            format!("what the branch holds, which has moved on since its latest checkpoint: {look}")
-        }
-        None => "what the branch holds".to_owned(),
-    };
-    tracing::warn!("the work tree {path} was gone: it is there again on {branch}, with {held}");
-    Ok(context)
+    }))
 }
 
-/// Makes a work tree again whose folder is gone, by what the state directory, else the current project knows of it.
-fn salvage_worktree(setup: &Setup, start: &Path) -> Result<Option<Salvaged>> {
+/// How a work tree comes back whose folder is gone, by what the state directory, else the current project knows of it.
+fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
     let named = setup.state_dir.as_ref().map(|dir| start.join(dir)).filter(|dir| dir.is_dir());
     let folders = named.into_iter().chain([start.to_owned()]);
     for cwd in folders {
         let project = Context::new(Setup { cwd, ..setup.clone() }, Interrupts::disconnected());
-        if let Some(salvaged) = salvage::recreate(&project?, &setup.cwd)? {
-            return Ok(Some(salvaged));
+        if let Some(refused) = refuse_gone(&project?, &setup.cwd)? {
+            return Ok(Some(refused));
         }
     }
     Ok(None)

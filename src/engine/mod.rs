@@ -6,8 +6,8 @@
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
 //! - [`step`] runs a named command once; [`hook`] is what agents and git call.
-//! - [`step`] runs a named command once; [`lane`] keeps the lane contract's records, [`salvage`] makes a lane's work tree
-//!   again.
+//! - [`step`] runs a named command once; [`lane`] keeps the lane contract's records, [`salvage`] says how a
+//!   work tree that is gone comes back.
 //! - [`import`] takes the source systems' files over, [`sync`] and [`seed_json`] write them.
 //! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
 //!   ledger again.

@@ -215,7 +215,7 @@ fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) 
         let there = Path::new(&run.worktree);
         let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
         let message = if there.exists() { message } else { format!("{message}, which is gone") };
-        // A work tree that is gone is made again by it.
+        // It says how a work tree that is gone comes back.
         return Err(Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store())));
     }
     let open = run.manual_fix.as_ref().is_some_and(|fix| fix.status == ManualFixStatus::Active);

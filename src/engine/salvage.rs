@@ -1,68 +1,74 @@
-//! A work tree whose folder is gone: made again from its branch and from what the checkpoints say it held last.
+//! A work tree whose folder is gone: how it comes back, from what git still keeps of it, its branch and its checkpoints.
+//!
+//! Only told, not done: what git keeps of such a work tree (a detached `HEAD`, the index, the reflog, the journal of a
+//! restore) may be the last name of somebody's work. The commands that are told take nothing of it away.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::git::linked::add_again;
+use crate::git::linked::kept_of;
+use crate::git::refs::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::operation::{BaselineLayer, OperationKind, Scope};
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::policy::restore_plan::Edits;
 
 use super::context::{Context, plain_path};
 use super::error::{Error, ErrorKind, Result};
-use super::restore::{Commits, RestoreRequest, restore};
 use super::settle;
 
-/// A work tree that was made again.
-#[derive(Clone, Debug)]
-pub struct Salvaged {
-    /// Where it is.
-    pub path: PathBuf,
-    /// The branch that is checked out in it.
-    pub branch: String,
-    /// What it held last: checkpoints, each with the paths (globs) that were put back from it, the first one whole.
-    pub layers: Vec<BaselineLayer>,
-    /// Whether the branch still stands where it stood then, so that the checkpoint's files belong on top of it.
-    pub refill: bool,
-}
-
-/// Makes the folder `path` a work tree again, if one of the runs that `project` knows had it. `None`: nobody had.
-pub fn recreate(project: &Context, path: &Path) -> Result<Option<Salvaged>> {
+/// The refusal to work in the folder `path`, which is gone, with the commands that bring it back, if one of the runs that
+/// `project` knows had its work tree there. `None`: nobody had.
+pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
     let path = plain_path(path);
     let state = settle::load_settled(project)?;
     let Some(latest) = latest_in(project, &state, &path).filter(|_| project.has_git()) else { return Ok(None) };
-    let layers = layers(&state, &path);
-    let first = layers.first().and_then(|layer| state.checkpoint(&layer.checkpoint_id));
-    let base = first.unwrap_or(latest).base_commit.as_ref();
-    let gone = format!("the work tree {} is gone", path.display());
-    let Some(branch) = latest.head_ref.clone() else {
-        let at = base.map_or("HEAD", |commit| commit.0.as_str());
-        let words = ["git", "-C", &project.worktree_name(), "worktree", "add", "--detach", &path.to_string_lossy(), at]
-            .map(str::to_owned);
-        let hint = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
-        let message = format!("{gone}, and no branch was checked out in it");
-        return Err(Error::new(ErrorKind::RunNotFound, message).hint(hint));
-    };
-    if project.dry_run() {
-        let message = format!("{gone}; it would be made again on {branch}");
-        return Err(Error::new(ErrorKind::RunNotFound, message).hint("leave out --dry-run"));
-    }
-    project.check_safe_mode("making a work tree again")?;
+    let held = held_last(&state, &path, latest);
     let repo = project.repo()?;
-    add_again(repo, &path, &branch, base)?;
-    let tip = crate::git::refs::resolve_ref(repo, &branch);
-    let refill = !layers.is_empty() && tip.as_ref() == base;
-    Ok(Some(Salvaged { path, branch, layers, refill }))
+    let (main, folder) = (project.worktree_name(), path.to_string_lossy().into_owned());
+    let base = held.base_commit.as_ref().map_or("HEAD", |commit| commit.0.as_str());
+    let tip = held.head_ref.as_deref().and_then(|branch| resolve_ref(repo, branch));
+    let short = held.head_ref.as_deref().map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
+    let kept = kept_of(repo, &path)?;
+    let git = |words: &[&str]| join(&[&["git", "-C", &main, "worktree"], words].concat());
+    let mut commands = match (&kept, short) {
+        // `add --force` and `prune` would throw away what git keeps.
+        (Some(_), _) => vec![join(&["mkdir", "-p", &folder]), git(&["repair"])],
+        (None, Some(branch)) if tip.is_some() => vec![git(&["add", &folder, branch])],
+        (None, Some(branch)) => vec![git(&["add", "-b", branch, &folder, base])],
+        (None, None) => vec![git(&["add", "--detach", &folder, base])],
+    };
+    let head = match &kept {
+        Some(kept) => kept.head.as_ref(),
+        None => tip.as_ref().or(held.base_commit.as_ref()),
+    };
+    let recover = |words: &[&str]| project.hint_command_at(&folder, Some(&held.run), words);
+    if head == held.base_commit.as_ref() {
+        let back = ["rollback", "--to", &held.id, "--scope", "files", "--edits", "discard"];
+        commands.push(recover(&back));
+    } else {
+        // What is committed there is newer than the checkpoint; what was not committed then is in there still.
+        if kept.is_some() {
+            commands.push(join(&["git", "-C", &folder, "checkout-index", "--all"]));
+        }
+        commands.push(recover(&["checkpoint", "diff", &held.id]));
+    }
+    let moved = if head == held.base_commit.as_ref() { "" } else { ", and its HEAD has moved on since" };
+    let message =
+        format!("the work tree {folder} of run {} is gone; {} is what it held last{moved}", held.run, held.id);
+    Ok(Some(Error::new(ErrorKind::UnsafePath, message).hint(commands.join(" && "))))
 }
 
-/// What the work tree held last, as far as checkpoints hold it.
-fn layers(state: &State, path: &Path) -> Vec<BaselineLayer> {
+/// The words as a line for a shell.
+fn join(words: &[&str]) -> String {
+    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+}
+
+/// The checkpoint of what the work tree held last: the one that its run last wrote it from, unless that was another run's
+/// or taken on another branch, or parts of others lie on top of it.
+fn held_last<'a>(state: &'a State, path: &Path, latest: &'a Checkpoint) -> &'a Checkpoint {
     let known = state.worktrees.get(&*path.to_string_lossy());
-    let all = known.map(|worktree| worktree.baseline.as_slice()).unwrap_or_default();
-    let whole = all.iter().rposition(|layer| layer.paths.is_empty());
-    let there = |layer: &&BaselineLayer| state.checkpoint(&layer.checkpoint_id).is_some();
-    whole.map(|whole| all[whole..].iter().filter(there).cloned().collect()).unwrap_or_default()
+    let layer = known.and_then(|worktree| worktree.baseline.last()).filter(|layer| layer.paths.is_empty());
+    let written = layer.and_then(|layer| state.checkpoint(&layer.checkpoint_id));
+    written.filter(|written| written.run == latest.run && written.head_ref == latest.head_ref).unwrap_or(latest)
 }
 
 /// The latest checkpoint that was taken there, of the run that is named where one is.
@@ -72,30 +78,4 @@ fn latest_in<'a>(project: &Context, state: &'a State, path: &Path) -> Option<&'a
     let there = |checkpoint: &&Checkpoint| Path::new(&checkpoint.worktree) == path;
     let own = named.as_ref().and_then(|key| state.checkpoints_of(key).rfind(there));
     own.or_else(|| state.checkpoints.values().rfind(there))
-}
-
-/// Puts back into the work tree that was made again what it held last. Where its branch has moved on meanwhile, the
-/// branch's files stay: they are newer.
-pub fn refill(context: &Context, salvaged: &Salvaged) -> Result<()> {
-    if !salvaged.refill {
-        return Ok(());
-    }
-    let state = context.load()?.state;
-    for layer in &salvaged.layers {
-        let request = RestoreRequest {
-            kind: OperationKind::Restore,
-            run: state.checkpoint(&layer.checkpoint_id).map(|checkpoint| checkpoint.run.clone()),
-            checkpoint_id: layer.checkpoint_id.clone(),
-            scope: Scope::Files,
-            paths: layer.paths.clone(),
-            commits: Commits::Keep,
-            // Nobody was here before: there are no edits.
-            edits: Edits::Discard,
-            restore_index: layer.paths.is_empty(),
-            reposition: None,
-            undoes: None,
-        };
-        restore(context, &request)?;
-    }
-    Ok(())
 }

@@ -387,10 +387,9 @@ fn a_pull_request_that_fails_leaves_target_and_head() {
     assert_eq!(lane.here(0, &pr)["executed"], false);
 }
 
-// A lane whose work tree is gone is made again from its branch and its latest checkpoint: by --resume, by --rollback, and
-// the hints say how.
+// A lane whose work tree is gone (S15): --resume and --rollback make nothing, and tell commands that bring it back.
 #[test]
-fn a_lane_whose_work_tree_is_gone_is_salvaged() {
+fn a_lane_whose_work_tree_is_gone_is_told_how_it_comes_back() {
     let lane = Lane::begun();
     lane.here(0, &["step", "work", "--", "sh", "-c", "echo c > c.txt; git add c.txt; git commit -qm c"]);
     lane.write("draft.txt", "not committed\n");
@@ -399,28 +398,35 @@ fn a_lane_whose_work_tree_is_gone_is_salvaged() {
     std::fs::remove_dir_all(&lane.place).unwrap();
     let refused = lane.at(lane.env.work(), 4, &["--resume"]);
     assert_eq!(refused["error"]["hint"], hint, "{refused}");
-    let told = lane.paste(&hint).expect(0);
-    assert!(told.stderr.contains("was gone") && told.stdout.contains("after_lane_tests (failed)"), "{told:?}");
+    let told = lane.paste(&hint).expect(13).stderr;
+    assert!(told.contains("is gone") && told.contains("worktree repair"), "{told}");
+    for asked in [&["--rollback"][..], &["--dry-run", "--resume"]] {
+        lane.here(13, asked);
+        assert!(!lane.place.exists());
+    }
+    let bring_back = || {
+        let refused = lane.here(13, &["--resume"]);
+        lane.paste(&refused["error"]["hint"]).expect(0);
+    };
+    bring_back();
     assert_eq!((lane.read("draft.txt"), lane.read("c.txt")), ("not committed\n".into(), "c\n".into()));
     assert_eq!(lane.git(&["status", "--porcelain"]), "?? draft.txt\n");
     assert_eq!(lane.git(&["branch", "--show-current"]), "lane-1\n");
+    lane.paste(&hint).expect(0);
 
     // Its branch gone as well: the commits are still held by the checkpoint.
     std::fs::remove_dir_all(&lane.place).unwrap();
     lane.env.git(&["worktree", "prune"]);
     lane.env.git(&["branch", "-D", "-q", "lane-1"]);
-    let back = lane.here(0, &["--rollback"]);
-    assert_eq!(back["current_stage"], "after_lane_start", "{back}");
-    assert!(!lane.place.join("draft.txt").exists());
-    lane.here(0, &["undo"]);
+    bring_back();
     assert_eq!((lane.read("draft.txt"), lane.read("c.txt")), ("not committed\n".into(), "c\n".into()));
+    assert_eq!(lane.git(&["branch", "--show-current"]), "lane-1\n");
 
-    // Its branch moved on since its latest checkpoint: what it holds is newer and stays, the rest is told.
+    // Its branch moved on since: what it holds is newer and stays.
     lane.git(&["add", "draft.txt"]);
     lane.git(&["commit", "-qm", "by hand"]);
     std::fs::remove_dir_all(&lane.place).unwrap();
-    let told = lane.paste(&hint).expect(0);
-    assert!(told.stderr.contains("has moved on") && told.stderr.contains("checkpoint diff ckpt_"), "{told:?}");
+    bring_back();
     assert_eq!(
         (lane.read("draft.txt"), lane.git(&["status", "--porcelain"])),
         ("not committed\n".into(), String::new())
@@ -428,10 +434,29 @@ fn a_lane_whose_work_tree_is_gone_is_salvaged() {
 
     // A folder that nobody had is a mistake.
     lane.env.json(2, &["-C", "/nowhere/at/all", "--resume"]);
-    // A plan makes nothing.
+}
+
+// What git alone still keeps of a work tree that is gone, a detached commit and staged content, outlives all that is told.
+#[test]
+fn what_only_a_work_tree_that_is_gone_names_is_kept() {
+    let lane = Lane::begun();
+    lane.write("draft.txt", "draft\n");
+    lane.here(0, &["checkpoint", "create"]);
+    lane.git(&["checkout", "-q", "--detach"]);
+    lane.git(&["commit", "-q", "--allow-empty", "-m", "detached"]);
+    let commit = lane.git(&["rev-parse", "HEAD"]);
+    lane.write("staged.txt", "staged\n");
+    lane.git(&["add", "staged.txt"]);
+    let blob = lane.git(&["rev-parse", ":staged.txt"]);
     std::fs::remove_dir_all(&lane.place).unwrap();
-    lane.here(4, &["--dry-run", "--resume"]);
-    assert!(!lane.place.exists());
+    let refused = lane.here(13, &["--rollback"]);
+    lane.env.git(&["gc", "-q", "--prune=now"]);
+    lane.paste(&refused["error"]["hint"]).expect(0);
+    lane.env.git(&["gc", "-q", "--prune=now"]);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), commit);
+    assert_eq!(lane.git(&["cat-file", "-t", commit.trim()]), "commit\n");
+    assert_eq!(lane.git(&["cat-file", "-t", blob.trim()]), "blob\n");
+    assert_eq!(lane.read("staged.txt"), "staged\n");
 }
 
 // C5: what passed in an earlier iteration is not given up for a later one that failed.
