@@ -36,12 +36,12 @@ pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
         (None, Some(branch)) => vec![git(&["add", "-b", branch, &folder, base])],
         (None, None) => vec![git(&["add", "--detach", &folder, base])],
     };
-    let head = match &kept {
+    let stands_at = match &kept {
         Some(kept) => kept.head.as_ref(),
         None => tip.as_ref().or(held.base_commit.as_ref()),
     };
     let recover = |words: &[&str]| project.hint_command_at(&folder, Some(&held.run), words);
-    if head == held.base_commit.as_ref() {
+    if stands_at == held.base_commit.as_ref() {
         let back = ["rollback", "--to", &held.id, "--scope", "files", "--edits", "discard"];
         commands.push(recover(&back));
     } else {
@@ -51,7 +51,7 @@ pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
         }
         commands.push(recover(&["checkpoint", "diff", &held.id]));
     }
-    let moved = if head == held.base_commit.as_ref() { "" } else { ", and its HEAD has moved on since" };
+    let moved = if stands_at == held.base_commit.as_ref() { "" } else { ", and its HEAD has moved on since" };
     let message =
         format!("the work tree {folder} of run {} is gone; {} is what it held last{moved}", held.run, held.id);
     Ok(Some(Error::new(ErrorKind::UnsafePath, message).hint(commands.join(" && "))))

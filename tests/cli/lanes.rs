@@ -387,7 +387,7 @@ fn a_pull_request_that_fails_leaves_target_and_head() {
     assert_eq!(lane.here(0, &pr)["executed"], false);
 }
 
-// A lane whose work tree is gone (S15): --resume and --rollback make nothing, and tell commands that bring it back.
+// A lane whose work tree is gone: --resume and --rollback make nothing, and tell commands that bring it back.
 #[test]
 fn a_lane_whose_work_tree_is_gone_is_told_how_it_comes_back() {
     let lane = Lane::begun();
