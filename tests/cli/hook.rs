@@ -385,7 +385,7 @@ fn a_settings_file_that_cannot_be_read_is_left_alone() {
 #[test]
 fn what_cannot_be_written_as_it_is_stays() {
     let env = TestEnv::repo();
-    let odd = ["{\"a\": 12345678901234567890123}", "{\"a\": 31.245270191439438}", "{\"a\": 1, \"a\": 2}"];
+    let odd = ["{\"a\": 12345678901234567890123}", "{\"a\": 31.2452701914394381}", "{\"a\": 1, \"a\": 2}"];
     for odd in odd {
         env.write(".claude/settings.json", odd);
         let refused = env.json(2, &["hook", "install", "claude"]);

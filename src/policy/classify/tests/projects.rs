@@ -112,7 +112,7 @@ const BUILDS: &[Case] = &[
     (
         'b',
         101,
-        "error: no matching package named `serde-nope` found\nlocation searched: crates.io index",
+        "error: no matching package named `serde-nope` found\nlocation searched: registry index",
         "f RESOURCE_NOT_FOUND",
     ),
     (
