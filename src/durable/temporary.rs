@@ -30,7 +30,16 @@ fn owner(name: &[u8]) -> Option<i32> {
 
 fn is_dead(pid: i32) -> bool {
     let Some(id) = rustix::process::Pid::from_raw(pid) else { return true };
-    id == rustix::process::getpid() || rustix::process::test_kill_process(id) == Err(rustix::io::Errno::SRCH)
+    id == rustix::process::getpid()
+        || rustix::process::test_kill_process(id) == Err(rustix::io::Errno::SRCH)
+        || has_ended(pid)
+}
+
+/// Whether a process has ended and only waits for its parent to notice, where the system tells.
+fn has_ended(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The program's name, in parentheses, may hold anything.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 /// Removes what dead processes left in a folder. What cannot be removed now is tried again another time.
@@ -60,5 +69,17 @@ mod tests {
         reap(folder.path());
         assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn who_has_ended_and_was_not_waited_for_is_dead() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let name = format!("{PREFIX}{}-a", child.id());
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while cfg!(target_os = "linux") && !is_left_over(name.as_bytes()) {
+            assert!(std::time::Instant::now() < end, "it is a zombie by now");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        child.wait().unwrap();
     }
 }
