@@ -75,7 +75,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         commands::execute(command, &context, ui).map_err(|error| hints::complete(&context, error))
     });
     match reply {
-        Ok(reply) => ui.answer(name, &reply),
+        Ok(reply) => ui.answer(name, reply),
         Err(error) => ui.error(name, &error),
     }
 }
@@ -85,7 +85,7 @@ fn complete(args: &[OsString]) -> ProcessExitCode {
     if let Ok(asked) = CompleteArgs::try_parse_from(args)
         && let Ok(context) = context(&asked.global, None)
     {
-        Ui::new(&asked.global).answer("__complete", &commands::complete(&context, asked.kind));
+        Ui::new(&asked.global).answer("__complete", commands::complete(&context, asked.kind));
     }
     ProcessExitCode::SUCCESS
 }
@@ -97,7 +97,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
         looked.map_err(|error| hints::complete(&context, error))
     });
     match status {
-        Ok(Some(reply)) => ui.answer("status", &reply),
+        Ok(Some(reply)) => ui.answer("status", reply),
         Err(error) if error.kind != ErrorKind::RunNotFound => ui.error("status", &error),
         _ => {
             let text = "Nothing has been recorded here yet. To begin:\n\n  \
@@ -105,7 +105,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
                         recover checkpoint create                        keep the work tree as it is\n  \
                         recover init                                     write a commented configuration\n  \
                         recover --help                                   everything else\n";
-            ui.answer("recover", &Reply::new(json!({"run": null}), text))
+            ui.answer("recover", Reply::new(json!({"run": null}), text))
         }
     }
 }

@@ -110,12 +110,12 @@ impl Ui {
 
     /// Prints the answer of `command` and says what to end with: the reply's own code, unless the answer was lost. A
     /// closed pipe ends quietly.
-    pub fn answer(&self, command: &str, reply: &Reply) -> ExitCode {
+    pub fn answer(&self, command: &str, reply: Reply) -> ExitCode {
         let written = if self.json {
             let mut document = Map::new();
             document.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
             document.insert("command".to_owned(), json!(command));
-            document.extend(reply.document.clone());
+            document.extend(reply.document);
             write_json(&Value::Object(document))
         } else if reply.text.is_empty() {
             Ok(())

@@ -13,12 +13,19 @@ use super::temporary::temporary_prefix;
 ///
 /// The folder must exist. The file gets mode 0644 as far as the umask allows.
 pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace(path, content, None, true)?;
+    sync_dir(folder_of(path))
+}
+
+/// Like [`write_atomic`] but for the fsync of the folder, which the caller owes ([`sync_dir`]): once for several files.
+pub fn write_atomic_but_folder(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, None, true)
 }
 
 /// Like [`write_atomic`] with exactly these permission bits; at no instant has the content wider ones.
 pub fn write_atomic_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    replace(path, content, Some(mode), true)
+    replace(path, content, Some(mode), true)?;
+    sync_dir(folder_of(path))
 }
 
 /// Like [`write_atomic`] without waiting for the disk: for caches that check themselves when they are read.
@@ -26,11 +33,15 @@ pub fn write_atomic_unsynced(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, None, false)
 }
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn replace(path: &Path, content: &[u8], exact: Option<u32>, synced: bool) -> io::Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let first = if exact.is_some() { 0o600 } else { 0o644 };
-    let mut temporary =
-        Builder::new().prefix(&temporary_prefix()).permissions(Permissions::from_mode(first)).tempfile_in(folder)?;
+    let mut builder = Builder::new();
+    let builder = builder.permissions(Permissions::from_mode(first));
+    let mut temporary = builder.prefix(&temporary_prefix()).tempfile_in(folder_of(path))?;
     temporary.write_all(content)?;
     if let Some(mode) = exact {
         temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
@@ -38,8 +49,7 @@ fn replace(path: &Path, content: &[u8], exact: Option<u32>, synced: bool) -> io:
     if synced {
         temporary.as_file().sync_all()?;
     }
-    temporary.persist(path).map_err(|error| error.error)?;
-    if synced { sync_dir(folder) } else { Ok(()) }
+    temporary.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// Keeps `content` in a file at `place`, or beside it (`name-2.json`) where another content is kept already; nothing

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::git::head::commit_exists;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
@@ -171,7 +171,7 @@ fn take_over(
 fn is_own_view(document: &Document, state: &State) -> bool {
     let view = match document.kind {
         ImportKind::Recovery => Some(recovery_state(state)),
-        ImportKind::AttemptHistory => Some(attempt_view(state)),
+        ImportKind::AttemptHistory => Some(json!(attempt_view(state))),
         ImportKind::Battle => {
             let id = document.content["id"].as_str().unwrap_or_default();
             state

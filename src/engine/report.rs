@@ -51,8 +51,8 @@ fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> R
     let settings = retry::settings_of(context, run);
     let now = context.clock.now();
     let stuck = attempt_history(state).stuck_subtasks.into_iter().map(|stuck| Stuck {
-        subtask_id: stuck.subtask_id,
-        reason: stuck.reason,
+        subtask_id: stuck.subtask_id.to_owned(),
+        reason: stuck.reason.to_owned(),
         escalated_at: stuck.escalated_at,
         attempt_count: stuck.attempt_count,
     });

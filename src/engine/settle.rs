@@ -88,7 +88,7 @@ fn settle_lost(context: &Context) -> Result<Vec<String>> {
 fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     let repo = context.repo()?;
     let names = ref_names(repo)?;
-    let known: BTreeSet<&str> = state.checkpoints.values().map(|checkpoint| checkpoint.id.as_str()).collect();
+    let known: BTreeSet<&str> = state.checkpoints.ids().collect();
     let mut done = Vec::new();
     if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
         tracing::warn!(
@@ -122,7 +122,7 @@ pub(super) fn adopt_one(context: &Context, mut found: Checkpoint) -> Result<Opti
     if ledger.state().checkpoint(&found.id).is_some() {
         return Ok(None);
     }
-    if ledger.state().checkpoints.contains_key(&found.seq) {
+    if ledger.state().checkpoints.contains(found.seq) {
         // Another one was recorded between the kill and now.
         found.seq = ledger.state().last_checkpoint_seq + 1;
     }

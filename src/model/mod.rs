@@ -3,18 +3,20 @@
 //! Nothing here does I/O or reads a clock.
 
 pub mod agent_record;
+pub mod attempt;
 pub mod checkpoint;
+pub mod checkpoints;
 pub mod decision;
 pub mod event;
 pub mod failure;
 pub mod feedback;
 pub mod hook;
 pub mod import;
-pub mod iterations;
 pub mod lane;
 pub mod manifest;
 pub mod manual_fix;
 pub mod operation;
+pub mod packed;
 pub mod path;
 pub mod run;
 pub mod selector;

@@ -1,20 +1,22 @@
-//! Runs, iterations and attempts.
+//! Runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, Strategy};
-use super::failure::{Condition, Failure};
+use super::failure::Failure;
 use super::feedback::FeedbackResults;
 use super::import::{ImportKind, ImportedDocument};
-use super::iterations::Iterations;
 use super::manual_fix::ManualFixSession;
+use super::packed::Packed;
 use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
 
+pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, LiveAttempt, ProcessId};
 pub use super::spec::{OnFailure, RunSpec};
 
 /// What stands for "no phase" and "no lane".
@@ -103,153 +105,6 @@ impl RunStatus {
     }
 }
 
-/// Where an iteration stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IterationStatus {
-    /// Not tried yet, or to be tried again.
-    Pending,
-    /// An attempt is under way, or work goes on in a later session (A8).
-    InProgress,
-    /// Passed.
-    Completed,
-    /// The last attempt failed.
-    Failed,
-    /// Interrupted by somebody.
-    Cancelled,
-    /// Given up by policy or by a person (A7).
-    Skipped,
-    /// Taken back by a rollback (B10); its history stays.
-    Superseded,
-}
-
-impl IterationStatus {
-    /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
-            Self::Superseded => "superseded",
-        }
-    }
-}
-
-/// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttemptOutcome {
-    /// The command and every feedback loop passed.
-    Passed,
-    /// Something failed; charged to the budgets unless the policy parks or continues.
-    Failed,
-    /// Somebody interrupted it; never charged.
-    Cancelled,
-}
-
-/// Names one process for good, also after its number was given to another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ProcessId {
-    /// The process number; for a supervised child also the number of its group.
-    pub pid: u32,
-    /// When it started: clock ticks since the machine started on Linux, seconds since the epoch elsewhere. 0 if the
-    /// process table could not be read; such an id never counts as alive.
-    pub start_time: u64,
-    /// The number of its session, which a process group cannot leave; 0 if unknown.
-    pub session: u32,
-    /// Names the time since the machine's last start; `None` where start times are comparable without.
-    #[serde(default)]
-    pub boot_id: Option<String>,
-}
-
-/// One execution of an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// 1-based within the iteration; grows over rollbacks too.
-    pub number: u32,
-    /// When it began.
-    pub started_at: Timestamp,
-    /// What it tries, in the loop's own words.
-    pub approach: Option<String>,
-    /// What the attempt is booked on in the history (A3).
-    pub subtask: String,
-    /// The budget's session.
-    pub session: String,
-    /// HEAD when it began, so that commits made meanwhile are known as its own.
-    pub head_at_start: Option<ObjectId>,
-    /// How it ended; `None` while it is under way.
-    pub outcome: Option<AttemptOutcome>,
-    /// Milliseconds from start to end.
-    pub duration_ms: Option<u64>,
-    /// Exit status of the command.
-    pub exit_code: Option<i32>,
-    /// Name of the signal that ended the command.
-    pub signal: Option<String>,
-    /// Whether the deadline ended it.
-    pub timed_out: bool,
-    /// The bounded log of its output.
-    pub log_path: Option<String>,
-    /// The checkpoint taken at its end.
-    pub checkpoint_id: Option<String>,
-    /// Why it failed.
-    pub failure: Option<Failure>,
-    /// Conditions that hold even when it passed in the end.
-    pub conditions: Vec<Condition>,
-    /// What the feedback loops said.
-    pub feedback_results: FeedbackResults,
-    /// Whether it counts against the budgets.
-    pub charged: bool,
-    /// What was decided about it.
-    #[serde(default)]
-    pub decision: Option<Decision>,
-    /// Ledger sequence of its end.
-    pub ended_seq: Option<u64>,
-    /// What the conditions are about, a line each.
-    #[serde(default)]
-    pub notes: Vec<String>,
-    /// Whether it ran the fallback in place of the run's command (S9).
-    #[serde(default)]
-    pub fallback: bool,
-    /// What it cost by the agent's records, in millionths of a US dollar.
-    #[serde(default)]
-    pub cost_micros: Option<u64>,
-}
-
-/// A numbered unit of progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Iteration {
-    /// 1-based.
-    pub number: u32,
-    /// Where it stands.
-    pub status: IterationStatus,
-    /// Its attempts, oldest first.
-    pub attempts: Vec<Attempt>,
-    /// Why it was skipped.
-    pub reason: Option<String>,
-}
-
-/// An attempt that is under way, and who makes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LiveAttempt {
-    /// Its iteration.
-    pub iteration: u32,
-    /// Its number.
-    pub attempt: u32,
-    /// The `recover` that supervises it; `None` when a loop runs its own commands.
-    pub supervisor: Option<ProcessId>,
-    /// The command's process, leader of its group.
-    pub child: Option<ProcessId>,
-    /// The highest checkpoint sequence when it began: what is higher was taken while it was under way.
-    #[serde(default)]
-    pub after_checkpoint: u64,
-    /// The checkpoint that the work tree was known by when it began.
-    #[serde(default)]
-    pub baseline: Option<String>,
-}
-
 /// A wait for a known time that uses up no attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parked {
@@ -259,11 +114,11 @@ pub struct Parked {
     pub reason: String,
 }
 
-/// Everything known of a run.
+/// Everything known of a run. What is asked of every run stands here; the rest of a run that is over stays packed until
+/// somebody looks, so that what a command pays for the past hardly grows with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Its identity.
-    #[serde(flatten)]
     pub key: RunKey,
     /// What it works on.
     pub task_id: Option<String>,
@@ -277,18 +132,37 @@ pub struct Run {
     pub last_seq: u64,
     /// Where it stands.
     pub status: RunStatus,
+    /// Consecutive charged failures since the last success or reset (L1).
+    pub error_count: u32,
+    /// The attempt under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveAttempt>,
+    /// The `recover` that runs the feedback loops before the first attempt, while it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_supervisor: Option<ProcessId>,
+    /// Its named steps, in the order in which they were last begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+    /// What was taken over from other systems, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imported: Vec<ImportedDocument>,
+    /// The rest.
+    pub details: Packed<RunDetails>,
+}
+
+/// What is asked of one run at a time. A [`Run`] is read as if it stood there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDetails {
     /// What it executes.
     pub spec: RunSpec,
     /// The iteration that is under way or comes next.
     pub current_iteration: u32,
     /// Iterations by number.
-    pub iterations: Iterations,
+    pub iterations: BTreeMap<u32, Iteration>,
     /// The failure that it stands at.
     pub failure: Option<Failure>,
     /// What was decided about it.
     pub decision: Option<Decision>,
-    /// Consecutive charged failures since the last success or reset (L1).
-    pub error_count: u32,
     /// Message of the last error since the last success or reset.
     pub last_error: Option<String>,
     /// When it was.
@@ -300,7 +174,6 @@ pub struct Run {
     /// Sequence of the last success or reset: failures before it count no more against the task and the session.
     pub forgiven_seq: u64,
     /// Sequence of the last reset: failures before it count no more at all. A success forgives its own subtask only.
-    #[serde(default)]
     pub reset_seq: u64,
     /// Rollbacks that broken builds have used since the last success.
     pub rollbacks_used: u32,
@@ -325,28 +198,28 @@ pub struct Run {
     pub checkpoint_event_seq: u64,
     /// Commits that the run's own attempts, steps and checkpoints made, or that were named as its own.
     pub own_commits: BTreeSet<ObjectId>,
-    /// The attempt under way.
-    pub live: Option<LiveAttempt>,
     /// The open or last manual fix.
     pub manual_fix: Option<ManualFixSession>,
     /// What the feedback loops said before the first attempt; `None` where they were not run.
-    #[serde(default)]
     pub baseline: Option<FeedbackResults>,
-    /// The `recover` that runs them before the first attempt, while it does.
-    #[serde(default)]
-    pub baseline_supervisor: Option<ProcessId>,
     /// Operations since its latest checkpoint, safety ones aside (S10).
-    #[serde(default)]
     pub operations: u32,
-    /// Its named steps, in the order in which they were last begun.
-    #[serde(default)]
-    pub steps: Vec<Step>,
-    /// What was taken over from other systems, the latest last.
-    #[serde(default)]
-    pub imported: Vec<ImportedDocument>,
     /// Checkpoints of a lane's stages that a rollback went back past, by sequence (C5).
-    #[serde(default)]
     pub rolled_back: BTreeSet<u64>,
+}
+
+impl Deref for Run {
+    type Target = RunDetails;
+
+    fn deref(&self) -> &RunDetails {
+        &self.details
+    }
+}
+
+impl DerefMut for Run {
+    fn deref_mut(&mut self) -> &mut RunDetails {
+        &mut self.details
+    }
 }
 
 impl Run {

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
+use super::checkpoints::Checkpoints;
 use super::operation::WorktreeState;
+use super::packed::Part;
 use super::run::{Run, RunKey};
 use super::selector::Selector;
 
@@ -18,8 +20,8 @@ pub struct State {
     pub last_seq: u64,
     /// Runs in the order of their creation.
     pub runs: Vec<Run>,
-    /// Checkpoints by sequence.
-    pub checkpoints: BTreeMap<u64, Checkpoint>,
+    /// All checkpoints.
+    pub checkpoints: Checkpoints,
     /// Ids of checkpoints that were removed on purpose: a leftover reference of one is never taken in again.
     pub pruned: BTreeSet<String>,
     /// Highest checkpoint sequence ever used.
@@ -50,6 +52,20 @@ pub enum SelectionError {
 }
 
 impl State {
+    /// Packs what is hardly looked at any more: the details of runs that are over, and all checkpoints but the latest.
+    pub fn pack(&mut self) {
+        for run in self.runs.iter_mut().filter(|run| run.status.has_ended()) {
+            run.details.pack();
+        }
+        self.checkpoints.pack();
+    }
+
+    /// All that may be packed, always in the same order.
+    pub fn parts(&mut self) -> Vec<&mut dyn Part> {
+        let details = self.runs.iter_mut().map(|run| &mut run.details as &mut dyn Part);
+        details.chain(self.checkpoints.parts()).collect()
+    }
+
     /// The run with this key.
     pub fn run(&self, key: &RunKey) -> Option<&Run> {
         self.runs.iter().find(|run| run.key == *key)
@@ -63,13 +79,12 @@ impl State {
 
     /// The checkpoint with this id.
     pub fn checkpoint(&self, id: &str) -> Option<&Checkpoint> {
-        self.checkpoints.values().rfind(|checkpoint| checkpoint.id == id)
+        self.checkpoints.by_id(id)
     }
 
     /// Checkpoints of a run, oldest first.
     pub fn checkpoints_of<'a>(&'a self, key: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
-        let key = key.clone();
-        self.checkpoints.values().filter(move |checkpoint| checkpoint.run == key)
+        self.checkpoints.of(key)
     }
 
     /// The latest checkpoint with a passed verdict, else the initial one unless a feedback loop failed on it.
@@ -95,7 +110,7 @@ impl State {
         };
         let found = match selector {
             Selector::Id(prefix) => return self.select_by_prefix(prefix, not_found),
-            Selector::Seq(seq) => self.checkpoints.get(seq),
+            Selector::Seq(seq) => self.checkpoints.get(*seq),
             Selector::Latest(back) => {
                 let all: Vec<_> = ordinary().collect();
                 all.len().checked_sub(1 + back).map(|at| all[at])

@@ -145,7 +145,7 @@ struct Sentence {
 fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, total: u64, why: &str) {
     let mut used = 0_u64;
     for (seq, sentence) in verdicts.iter_mut().rev().filter(|(_, sentence)| sentence.keep) {
-        used = used.saturating_add(state.checkpoints.get(seq).map_or(0, |checkpoint| checkpoint.captured.bytes));
+        used = used.saturating_add(state.checkpoints.get(*seq).map_or(0, |checkpoint| checkpoint.captured.bytes));
         if used > total && !sentence.protected {
             sentence.keep = false;
             sentence.reasoned.reasons = vec![why.to_owned()];

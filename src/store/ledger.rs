@@ -168,7 +168,7 @@ impl Store {
     }
 
     pub(super) fn cache_path(&self) -> PathBuf {
-        self.private_dir().join("fold.json")
+        self.private_dir().join("fold.cache")
     }
 
     /// Written after the ledger came to be, so that a ledger that is gone is noticed rather than begun anew.

@@ -29,7 +29,7 @@ TARGET_MIB = 100.0
 TARGET_SMALL_MS = 10.0
 TARGET_DISK = 1.2
 # The ledger with its second name, its fold and what is written from it: they grow with what is recorded, not captured.
-LEDGER = ["events.jsonl", "ledger-*.jsonl", "fold.json", "battles"]
+LEDGER = ["events.jsonl", "ledger-*.jsonl", "fold.cache", "battles"]
 LEDGER += [name + ".json" for name in ("recovery", "attempt_history", "checkpoints", "active_checkpoint")]
 
 

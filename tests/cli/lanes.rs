@@ -213,7 +213,7 @@ fn a_commit_by_hand_in_a_lane_is_nobody_elses_to_take() {
     assert!(text(&refused["error"]["message"]).starts_with("1 commit(s)"), "{refused}");
     assert_eq!((lane.git(&["rev-parse", "HEAD"]), lane.read("hand.txt")), (by_hand.clone(), "mine\n".into()));
     // Also where the ledger is folded from its start.
-    lane.env.sh("find . -name fold.json -delete").expect(0);
+    lane.env.sh("find . -name fold.cache -delete").expect(0);
     lane.here(13, &back);
     let named = ["--commit-sha", by_hand.trim(), "--commit-sha", by_step.trim()];
     lane.stage(&lane.place.clone(), "pre_pr", "complete", &named);

@@ -170,7 +170,7 @@ fn eight_lanes_at_once_lose_nothing() {
     assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], known.len());
     assert_clean(&env);
     let cached = env.state_json("recovery.json");
-    fs::remove_file(env.work().join(".ultraplan/state/recover/fold.json")).ok();
+    fs::remove_file(env.work().join(".ultraplan/state/recover/fold.cache")).ok();
     assert_eq!(env.json(0, &["sync"])["changed"], false, "the ledger folded from its start says the same");
     assert_eq!(env.state_json("recovery.json"), cached);
     println!("{} operations in {took:.1?}, {read} documents read meanwhile, {} checkpoints", all * LANES, known.len());

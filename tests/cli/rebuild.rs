@@ -101,7 +101,7 @@ fn a_damaged_ledger_is_kept_aside() {
     let at = lines[..4].concat().len() + 30;
     flipped[at] ^= 1;
     for bytes in [flipped, Vec::new(), b"rubbish\n".repeat(100)] {
-        env.sh("rm .ultraplan/state/events.jsonl .git/recover/ledger-* .ultraplan/state/recover/fold.json")
+        env.sh("rm .ultraplan/state/events.jsonl .git/recover/ledger-* .ultraplan/state/recover/fold.cache")
             .stdout
             .clear();
         env.write(LEDGER, &bytes);

@@ -127,8 +127,9 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
 
 fn list(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let history = attempt_history(&*settle::load_settled(context)?);
-    let text = render::attempts_text(ui, &history);
+    let state = settle::load_settled(context)?;
+    let history = attempt_history(&state);
+    let text = ui.text(|| render::attempts_text(ui, &history));
     Ok(Reply::new(json!(history), text))
 }
 

@@ -155,7 +155,7 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
     match answered {
         Ok(Ok((event, handled))) => {
             if ui.json {
-                ui.answer("hook run", &Reply::new(document(&event, &handled), ""));
+                ui.answer("hook run", Reply::new(document(&event, &handled), ""));
             } else {
                 tracing::info!(reason = handled.reason, changed = handled.changed, "the hook is done");
             }
@@ -168,7 +168,7 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
                     "changed": false,
                     "trouble": {"code": super::super::exit::code(error.kind), "message": error.message},
                 });
-                ui.answer("hook run", &Reply::new(body, ""));
+                ui.answer("hook run", Reply::new(body, ""));
             }
         }
         Err(_) => trouble("a bug in recover; what it says above helps to find it"),

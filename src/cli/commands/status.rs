@@ -43,7 +43,7 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
         },
         "retry": render::retry(&status.retry, now),
         "baseline": status.run.baseline,
-        "iterations": render::iterations(&status.run),
+        "iterations": render::latest_iterations(&status.run),
         "steps": status.run.steps.iter().map(|step| step.told(&status.run.key)).collect::<Vec<_>>(),
         "resume_hint": context.hint_command(key, &["resume"]),
         "rollback_hint": context.hint_command(key, &["rollback", "--full"]),

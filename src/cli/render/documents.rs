@@ -22,9 +22,21 @@ pub fn run(run: &Run) -> Value {
     })
 }
 
+/// How many iterations `status` lists; `report` has all.
+const LATEST: usize = 20;
+
+/// `iterations` of a document that is asked for again and again: the latest of them.
+pub fn latest_iterations(run: &Run) -> Value {
+    iterations_from(run, run.iterations.len().saturating_sub(LATEST))
+}
+
 /// `iterations`.
 pub fn iterations(run: &Run) -> Value {
-    let all = run.iterations.values().map(|iteration| {
+    iterations_from(run, 0)
+}
+
+fn iterations_from(run: &Run, first: usize) -> Value {
+    let all = run.iterations.values().skip(first).map(|iteration| {
         let attempts: Vec<Value> = iteration
             .attempts
             .iter()

@@ -6,7 +6,7 @@ mod results;
 mod steps;
 mod tables;
 
-pub use documents::{iterations, restore, retry, run, wait_fields};
+pub use documents::{iterations, latest_iterations, restore, retry, run, wait_fields};
 pub use lane::lane;
 pub use results::{said, seconds};
 pub use steps::crossed_text;

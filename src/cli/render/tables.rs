@@ -248,14 +248,15 @@ pub fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
 }
 
 /// The history of all subtasks.
-pub fn attempts_text(ui: &Ui, history: &crate::store::views::AttemptHistory) -> String {
+pub fn attempts_text(ui: &Ui, history: &crate::store::views::AttemptHistory<'_>) -> String {
     if history.subtasks.is_empty() {
         return "No attempts.\n".to_owned();
     }
     let mut table = table(ui, &["SUBTASK", "STATUS", "SESSION", "STARTED", "APPROACH", "RESULT"]);
     for (id, subtask) in &history.subtasks {
         for attempt in &subtask.attempts {
-            let result = if attempt.success { "passed".to_owned() } else { attempt.error.clone().unwrap_or_default() };
+            let result =
+                if attempt.success { "passed".to_owned() } else { attempt.error.unwrap_or_default().to_owned() };
             table.add_row([
                 escape(id),
                 subtask.status.to_owned(),
@@ -268,7 +269,7 @@ pub fn attempts_text(ui: &Ui, history: &crate::store::views::AttemptHistory) -> 
     }
     let mut text = finish(&table);
     for stuck in &history.stuck_subtasks {
-        let _ = writeln!(text, "stuck: {} ({})", escape(&stuck.subtask_id), escape(&stuck.reason));
+        let _ = writeln!(text, "stuck: {} ({})", escape(stuck.subtask_id), escape(stuck.reason));
     }
     text
 }

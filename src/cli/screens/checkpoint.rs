@@ -82,7 +82,7 @@ fn pick(talk: &Talk<'_>, checkpoints: &[Checkpoint], at: &mut usize) -> Result<S
 fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> {
     let room = size().1.saturating_sub(4).max(4);
     let settled = settle::load_settled(talk.context)?;
-    let Some(checkpoint) = settled.checkpoints.values().find(|known| known.id == checkpoint.id) else {
+    let Some(checkpoint) = settled.checkpoint(&checkpoint.id) else {
         talk.say("It is gone.");
         return Ok(());
     };

@@ -6,11 +6,10 @@ mod steps;
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::import::ImportedDocument;
-use crate::model::iterations::Iterations;
 use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
-use crate::model::run::{Iteration, IterationStatus, Run, RunKey, RunSpec, RunStatus};
+use crate::model::run::{Iteration, IterationStatus, Run, RunDetails, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 
 use super::State;
@@ -29,19 +28,19 @@ impl State {
             }
             (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
             (Payload::CheckpointPinned { checkpoint_id, pinned, note }, _) => {
-                if let Some(checkpoint) = self.checkpoints.values_mut().find(|c| c.id == *checkpoint_id) {
+                self.checkpoints.change(checkpoint_id, |checkpoint| {
                     checkpoint.pinned = *pinned;
                     checkpoint.pin_note.clone_from(note);
-                }
+                });
             }
             (Payload::BaselineVerified { checkpoint_id, verdict, results }, _) => {
-                if let Some(checkpoint) = self.checkpoints.values_mut().find(|c| c.id == *checkpoint_id) {
+                self.checkpoints.change(checkpoint_id, |checkpoint| {
                     checkpoint.verdict = *verdict;
                     checkpoint.feedback_results.clone_from(results);
-                }
+                });
             }
             (Payload::CheckpointsPruned { ids }, _) => {
-                self.checkpoints.retain(|_, checkpoint| !ids.contains(&checkpoint.id));
+                self.checkpoints.remove(ids);
                 self.pruned.extend(ids.iter().cloned());
             }
             (Payload::Restored { operation }, _) => self.restored(event, operation),
@@ -68,7 +67,7 @@ impl State {
 
     fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
         self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
-        self.checkpoints.insert(checkpoint.seq, checkpoint.clone());
+        self.checkpoints.insert(checkpoint.clone());
         // What a safety checkpoint holds may be a person's work: it says nothing about what the run wrote.
         if !checkpoint.is_safety() {
             let whole = BaselineLayer { checkpoint_id: checkpoint.id.clone(), paths: Vec::new() };
@@ -141,6 +140,8 @@ fn new_run(
     spec: &RunSpec,
     created_at: Timestamp,
 ) -> Run {
+    let details =
+        RunDetails { spec: spec.clone(), current_iteration: 1, next_error_context: true, ..RunDetails::default() };
     Run {
         key: key.clone(),
         task_id,
@@ -149,37 +150,12 @@ fn new_run(
         created_at,
         last_seq: 0,
         status: RunStatus::Pending,
-        spec: spec.clone(),
-        current_iteration: 1,
-        iterations: Iterations::default(),
-        failure: None,
-        decision: None,
         error_count: 0,
-        last_error: None,
-        last_error_at: None,
-        cooldown_until: None,
-        parked: None,
-        forgiven_seq: 0,
-        reset_seq: 0,
-        rollbacks_used: 0,
-        granted: 0,
-        resumed_with: None,
-        next_instructions: None,
-        next_error_context: true,
-        fresh_session: false,
-        agent_session: None,
-        initial_checkpoint: None,
-        good_checkpoint: None,
-        checkpoint_event_seq: 0,
-        own_commits: std::collections::BTreeSet::new(),
         live: None,
-        manual_fix: None,
-        baseline: None,
         baseline_supervisor: None,
-        operations: 0,
         steps: Vec::new(),
         imported: Vec::new(),
-        rolled_back: std::collections::BTreeSet::new(),
+        details: details.into(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Appending, for who holds the lock.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::durable::{keep_copy, reap, sync_dir, write_atomic};
+use crate::durable::{keep_copy, reap, sync_dir, write_atomic, write_atomic_but_folder};
 use crate::model::event::{EVENT_SCHEMA, Event, Payload};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -106,10 +107,7 @@ impl Exclusive {
         }
         let end = last_append.len().saturating_sub(END_LENGTH);
         let ends_with = last_append[end..].to_owned();
-        let mut state = State::clone(&self.loaded.state);
-        for run in state.runs.iter_mut().filter(|run| run.status.has_ended()) {
-            run.iterations.pack();
-        }
+        let state = State::clone(&self.loaded.state);
         FoldCache::new(self.loaded.offset, ends_with, self.loaded.lines, state).write(&self.store.cache_path());
         self.loaded.beyond_cache = 0;
     }
@@ -148,21 +146,34 @@ impl Exclusive {
         Ok(())
     }
 
-    /// Writes a view (a path below the state directory, or an absolute one) unless it holds exactly that already.
-    /// Returns whether it was written.
-    pub fn write_view(&self, relative: &Path, content: &[u8]) -> Result<bool, StoreError> {
-        let path = self.store.dir.join(relative);
-        if fs::read(&path).is_ok_and(|present| present == content) {
-            return Ok(false);
+    /// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already.
+    /// Returns which were written.
+    pub fn write_views(&self, views: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<PathBuf>, StoreError> {
+        let mut written = Vec::new();
+        let mut folders = BTreeSet::new();
+        for (relative, content) in views {
+            let path = self.store.dir.join(&relative);
+            if fs::read(&path).is_ok_and(|present| present == content) {
+                continue;
+            }
+            self.write_view(&path, &content)?;
+            folders.extend(path.parent().map(Path::to_owned));
+            written.push(relative);
         }
-        let failed = |source| StoreError::Io { action: "write", path: path.clone(), source };
+        for folder in folders {
+            sync_dir(&folder).map_err(|source| StoreError::Io { action: "sync", path: folder, source })?;
+        }
+        Ok(written)
+    }
+
+    fn write_view(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Io { action: "write", path: path.to_owned(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             fs::create_dir_all(folder).and_then(|()| sync_dir(&self.store.dir)).map_err(failed)?;
         }
         if let Some(folder) = path.parent() {
             reap(folder);
         }
-        write_atomic(&path, content).map_err(failed)?;
-        Ok(true)
+        write_atomic_but_folder(path, content).map_err(failed)
     }
 }

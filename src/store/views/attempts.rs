@@ -1,10 +1,11 @@
 //! `attempt_history.json` (A3): attempts by subtask across restarts.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::model::decision::Action;
 use crate::model::import::ImportKind;
@@ -14,44 +15,44 @@ use crate::model::time::Timestamp;
 
 /// The history of all subtasks.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct AttemptHistory {
+pub struct AttemptHistory<'a> {
     /// By subtask id.
-    pub subtasks: BTreeMap<String, Subtask>,
+    pub subtasks: BTreeMap<&'a str, Subtask<'a>>,
     /// Those that were given up, for a person (A7).
-    pub stuck_subtasks: Vec<StuckSubtask>,
+    pub stuck_subtasks: Vec<StuckSubtask<'a>>,
 }
 
 /// One subtask.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Subtask {
+pub struct Subtask<'a> {
     /// Oldest first.
-    pub attempts: Vec<HistoryAttempt>,
+    pub attempts: Vec<HistoryAttempt<'a>>,
     /// `pending`, `in_progress`, `failed`, `completed` or `stuck`.
     pub status: &'static str,
 }
 
 /// One attempt.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct HistoryAttempt {
+pub struct HistoryAttempt<'a> {
     /// Which session, counted from 1 for each subtask.
     pub session: u64,
     /// When it began.
     pub timestamp: Timestamp,
     /// What it tried.
-    pub approach: String,
+    pub approach: Cow<'a, str>,
     /// Whether it passed.
     pub success: bool,
     /// Why not.
-    pub error: Option<String>,
+    pub error: Option<&'a str>,
 }
 
 /// A subtask that was given up.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct StuckSubtask {
+pub struct StuckSubtask<'a> {
     /// Which.
-    pub subtask_id: String,
+    pub subtask_id: &'a str,
     /// Why.
-    pub reason: String,
+    pub reason: &'a str,
     /// The time of its last attempt.
     pub escalated_at: Timestamp,
     /// How many attempts were made.
@@ -59,11 +60,11 @@ pub struct StuckSubtask {
 }
 
 /// How many runs that are over are still in the view; `attempt list` has them all.
-const ENDED_IN_VIEW: usize = 20;
+const ENDED_IN_VIEW: usize = 5;
 
 /// What the view holds: the runs that go on, and the latest of those that are over. It is written at every attempt, and
 /// must not grow for ever.
-fn recent_history(state: &State) -> AttemptHistory {
+fn recent_history(state: &State) -> AttemptHistory<'_> {
     let mut ended: Vec<&Run> = state.runs.iter().filter(|run| run.status.has_ended()).collect();
     ended.sort_by_key(|run| Reverse(run.last_seq));
     let oldest = ended.get(ENDED_IN_VIEW).map_or(0, |run| run.last_seq + 1);
@@ -71,14 +72,14 @@ fn recent_history(state: &State) -> AttemptHistory {
 }
 
 /// Folds all runs into the history.
-pub fn attempt_history(state: &State) -> AttemptHistory {
+pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
     history(state.runs.iter())
 }
 
-fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
+fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory<'a> {
     let mut history = AttemptHistory::default();
     let mut sessions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut given_up: BTreeMap<String, String> = BTreeMap::new();
+    let mut given_up: BTreeMap<&str, &str> = BTreeMap::new();
 
     // What another of their files tells is not in this one, until its run goes on.
     let told_here = |run: &&Run| run.last_import_untouched().is_none_or(|kind| kind == ImportKind::AttemptHistory);
@@ -91,13 +92,16 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
             known.push(&attempt.session);
             known.len() - 1
         });
-        let subtask = history.subtasks.entry(attempt.subtask.clone()).or_default();
+        let subtask = history.subtasks.entry(&attempt.subtask).or_default();
         subtask.attempts.push(HistoryAttempt {
             session: session as u64 + 1,
             timestamp: attempt.started_at,
-            approach: attempt.approach.clone().unwrap_or_else(|| format!("Attempt {}", attempt.number)),
+            approach: match &attempt.approach {
+                Some(approach) => Cow::Borrowed(approach),
+                None => Cow::Owned(format!("Attempt {}", attempt.number)),
+            },
             success: attempt.outcome == Some(AttemptOutcome::Passed),
-            error: attempt.failure.as_ref().map(|failure| failure.message.clone()),
+            error: attempt.failure.as_ref().map(|failure| failure.message.as_str()),
         });
         // An iteration that several subtasks share speaks for the last of them only.
         let speaks = iteration.attempts.last().is_some_and(|last| last.subtask == attempt.subtask);
@@ -118,14 +122,14 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
         let escalated = attempt.decision.as_ref().is_some_and(|decision| decision.has(Action::Escalate));
         if subtask.status == "stuck" || (subtask.status == "failed" && escalated) {
             subtask.status = "stuck";
-            let reason = iteration.reason.clone().or_else(|| attempt.decision.as_ref().map(|d| d.reason.clone()));
-            given_up.insert(attempt.subtask.clone(), reason.unwrap_or_else(|| "given up".to_owned()));
+            let reason = iteration.reason.as_deref().or(attempt.decision.as_ref().map(|d| d.reason.as_str()));
+            given_up.insert(&attempt.subtask, reason.unwrap_or("given up"));
         } else {
-            given_up.remove(&attempt.subtask);
+            given_up.remove(attempt.subtask.as_str());
         }
     }
     for (subtask_id, reason) in given_up {
-        let attempts = &history.subtasks[&subtask_id].attempts;
+        let attempts = &history.subtasks[subtask_id].attempts;
         let Some(last) = attempts.last() else { continue };
         history.stuck_subtasks.push(StuckSubtask {
             reason,
@@ -138,27 +142,41 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory {
 }
 
 /// The history as its file has it: what was imported stands as it was written there, until there is an attempt more.
-pub fn attempt_view(state: &State) -> Value {
-    let history = recent_history(state);
-    let mut subtasks: Map<String, Value> =
-        history.subtasks.iter().map(|(id, subtask)| (id.clone(), json!(subtask))).collect();
-    let mut stuck: Vec<Value> = Vec::new();
+pub fn attempt_view(state: &State) -> impl Serialize + use<'_> {
+    let AttemptHistory { subtasks, stuck_subtasks } = recent_history(state);
     let mut untouched = imported_subtasks(state);
     untouched.retain(|id, (document, _)| {
         let told = document["attempts"].as_array().map_or(0, Vec::len);
-        history.subtasks.get(id).map_or(0, |subtask| subtask.attempts.len()) == told
+        subtasks.get(id).map_or(0, |subtask| subtask.attempts.len()) == told
     });
-    let own = history.stuck_subtasks.iter().filter(|entry| !untouched.contains_key(&entry.subtask_id));
-    stuck.extend(own.map(|entry| json!(entry)));
+    let is_own = |entry: &StuckSubtask<'_>| !untouched.contains_key(entry.subtask_id);
+    let mut view = View {
+        stuck_subtasks: stuck_subtasks.into_iter().filter(is_own).map(Told::Own).collect(),
+        subtasks: subtasks.into_iter().map(|(id, subtask)| (id, Told::Own(subtask))).collect(),
+    };
     for (id, (subtask, entries)) in untouched {
-        subtasks.insert(id, subtask);
-        stuck.extend(entries);
+        view.subtasks.insert(id, Told::Imported(subtask));
+        view.stuck_subtasks.extend(entries.into_iter().map(Told::Imported));
     }
-    json!({"subtasks": subtasks, "stuck_subtasks": stuck})
+    view
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    subtasks: BTreeMap<&'a str, Told<'a, Subtask<'a>>>,
+    stuck_subtasks: Vec<Told<'a, StuckSubtask<'a>>>,
+}
+
+/// What is told by the ledger, or as another system wrote it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Told<'a, T> {
+    Own(T),
+    Imported(&'a Value),
 }
 
 /// Subtasks as they were imported, each with its entry among the stuck ones.
-fn imported_subtasks(state: &State) -> BTreeMap<String, (Value, Vec<Value>)> {
+fn imported_subtasks(state: &State) -> BTreeMap<&str, (&Value, Vec<&Value>)> {
     let mut all: Vec<_> = state.runs.iter().flat_map(|run| &run.imported).collect();
     all.retain(|one| one.imported.kind == ImportKind::AttemptHistory);
     all.sort_by_key(|one| one.seq);
@@ -167,8 +185,7 @@ fn imported_subtasks(state: &State) -> BTreeMap<String, (Value, Vec<Value>)> {
         let stuck = document["stuck_subtasks"].as_array().map(Vec::as_slice).unwrap_or_default();
         for (id, subtask) in document["subtasks"].as_object().into_iter().flatten() {
             let names = |entry: &&Value| entry.as_str().or_else(|| entry["subtask_id"].as_str()) == Some(id.as_str());
-            let entries = stuck.iter().filter(names).cloned().collect();
-            subtasks.insert(id.clone(), (subtask.clone(), entries));
+            subtasks.insert(id.as_str(), (subtask, stuck.iter().filter(names).collect()));
         }
     }
     subtasks

@@ -12,7 +12,7 @@ use super::super::Store;
 
 /// Whether anything belongs to a stage of a lane: without one there is no file.
 pub fn has_lane_records(state: &State) -> bool {
-    state.checkpoints.values().any(|checkpoint| checkpoint.lane_fields.stage.is_some())
+    state.checkpoints.has_stage()
         || state.runs.iter().any(|run| run.imported.iter().any(|one| one.imported.kind == ImportKind::Lanes))
 }
 

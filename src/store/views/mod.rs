@@ -30,25 +30,20 @@ pub fn write_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<(), Store
 /// The same; returns those that did not hold exactly that already.
 pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<PathBuf>, StoreError> {
     let state = ledger.state();
-    let mut written = Vec::new();
-    let mut view = |path: PathBuf, bytes: Result<Vec<u8>, StoreError>| {
-        if ledger.write_view(&path, &bytes?)? {
-            written.push(path);
-        }
-        Ok::<(), StoreError>(())
-    };
-    view("recovery.json".into(), encode(&recovery_state(state)))?;
-    view("attempt_history.json".into(), encode(&attempt_view(state)))?;
+    let mut views: Vec<(PathBuf, Vec<u8>)> = vec![
+        ("recovery.json".into(), encode(&recovery_state(state))?),
+        ("attempt_history.json".into(), encode(&attempt_view(state))?),
+    ];
     if let Some(active) = active_checkpoint(state) {
-        view("active_checkpoint.json".into(), encode(&active))?;
+        views.push(("active_checkpoint.json".into(), encode(&active)?));
     }
     if has_lane_records(state) {
-        view(ledger.store().lane_file().to_owned(), encode(&lane_records(state, ledger.store())))?;
+        views.push((ledger.store().lane_file().to_owned(), encode(&lane_records(state, ledger.store()))?));
     }
     if let Some(run) = run.and_then(|key| state.run(key)) {
-        view(battle_path(run), encode(&battle(state, run)))?;
+        views.push((battle_path(run), encode(&battle(state, run))?));
     }
-    Ok(written)
+    ledger.write_views(views)
 }
 
 /// Where a run's battle view is, below the state directory.

@@ -1,0 +1,170 @@
+//! Iterations and their attempts.
+
+use serde::{Deserialize, Serialize};
+
+use super::decision::Decision;
+use super::failure::{Condition, Failure};
+use super::feedback::FeedbackResults;
+use super::snapshot::ObjectId;
+use super::time::Timestamp;
+
+/// A numbered unit of progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Iteration {
+    /// 1-based.
+    pub number: u32,
+    /// Where it stands.
+    pub status: IterationStatus,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// Why it was skipped.
+    pub reason: Option<String>,
+}
+
+/// Where an iteration stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationStatus {
+    /// Not tried yet, or to be tried again.
+    Pending,
+    /// An attempt is under way, or work goes on in a later session (A8).
+    InProgress,
+    /// Passed.
+    Completed,
+    /// The last attempt failed.
+    Failed,
+    /// Interrupted by somebody.
+    Cancelled,
+    /// Given up by policy or by a person (A7).
+    Skipped,
+    /// Taken back by a rollback (B10); its history stays.
+    Superseded,
+}
+
+impl IterationStatus {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// One execution of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// 1-based within the iteration; grows over rollbacks too.
+    pub number: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// What it tries, in the loop's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approach: Option<String>,
+    /// What the attempt is booked on in the history (A3).
+    pub subtask: String,
+    /// The budget's session.
+    pub session: String,
+    /// HEAD when it began, so that commits made meanwhile are known as its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_at_start: Option<ObjectId>,
+    /// How it ended; `None` while it is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<AttemptOutcome>,
+    /// Milliseconds from start to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Exit status of the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Name of the signal that ended the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Whether the deadline ended it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// The bounded log of its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
+    /// The checkpoint taken at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_id: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Conditions that hold even when it passed in the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// What the feedback loops said.
+    #[serde(default, skip_serializing_if = "FeedbackResults::is_empty")]
+    pub feedback_results: FeedbackResults,
+    /// Whether it counts against the budgets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub charged: bool,
+    /// What was decided about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// Ledger sequence of its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_seq: Option<u64>,
+    /// What the conditions are about, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Whether it ran the fallback in place of the run's command (S9).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fallback: bool,
+    /// What it cost by the agent's records, in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptOutcome {
+    /// The command and every feedback loop passed.
+    Passed,
+    /// Something failed; charged to the budgets unless the policy parks or continues.
+    Failed,
+    /// Somebody interrupted it; never charged.
+    Cancelled,
+}
+
+/// An attempt that is under way, and who makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveAttempt {
+    /// Its iteration.
+    pub iteration: u32,
+    /// Its number.
+    pub attempt: u32,
+    /// The `recover` that supervises it; `None` when a loop runs its own commands.
+    pub supervisor: Option<ProcessId>,
+    /// The command's process, leader of its group.
+    pub child: Option<ProcessId>,
+    /// The highest checkpoint sequence when it began: what is higher was taken while it was under way.
+    #[serde(default)]
+    pub after_checkpoint: u64,
+    /// The checkpoint that the work tree was known by when it began.
+    #[serde(default)]
+    pub baseline: Option<String>,
+}
+
+/// Names one process for good, also after its number was given to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The process number; for a supervised child also the number of its group.
+    pub pid: u32,
+    /// When it started: clock ticks since the machine started on Linux, seconds since the epoch elsewhere. 0 if the
+    /// process table could not be read; such an id never counts as alive.
+    pub start_time: u64,
+    /// The number of its session, which a process group cannot leave; 0 if unknown.
+    pub session: u32,
+    /// Names the time since the machine's last start; `None` where start times are comparable without.
+    #[serde(default)]
+    pub boot_id: Option<String>,
+}

@@ -1,0 +1,239 @@
+//! All checkpoints of a state directory.
+//!
+//! They are kept in pages by their sequence. A page that nobody looks at stays packed: which checkpoints and whose it
+//! holds is known without, so that one among a thousand is found by opening one page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::Checkpoint;
+use super::packed::{Packed, Part};
+use super::run::RunKey;
+
+/// How many sequence numbers a page spans.
+const PAGE: u64 = 64;
+
+/// Checkpoints by sequence.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoints {
+    /// Pages that are not empty, by the first sequence divided by [`PAGE`].
+    pages: BTreeMap<u64, Page>,
+}
+
+/// Checkpoints with neighbouring sequences, and what is known of them without a look.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Page {
+    /// Their ids, by sequence.
+    ids: BTreeMap<u64, String>,
+    /// Whose they are.
+    runs: BTreeSet<RunKey>,
+    /// Whether one of them is a lane's record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_stage: bool,
+    /// Themselves.
+    content: Packed<BTreeMap<u64, Checkpoint>>,
+}
+
+impl Page {
+    /// Brings what is known without a look up to date.
+    fn describe(&mut self) {
+        self.ids = self.content.iter().map(|(seq, checkpoint)| (*seq, checkpoint.id.clone())).collect();
+        self.runs = self.content.values().map(|checkpoint| checkpoint.run.clone()).collect();
+        self.has_stage = self.content.values().any(|checkpoint| checkpoint.lane_fields.stage.is_some());
+    }
+}
+
+impl Checkpoints {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.pages.values().map(|page| page.ids.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The one with this sequence.
+    pub fn get(&self, seq: u64) -> Option<&Checkpoint> {
+        self.pages.get(&(seq / PAGE))?.content.get(&seq)
+    }
+
+    /// Whether there is one with this sequence.
+    pub fn contains(&self, seq: u64) -> bool {
+        self.pages.get(&(seq / PAGE)).is_some_and(|page| page.ids.contains_key(&seq))
+    }
+
+    /// The ids of all.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.pages.values().flat_map(|page| page.ids.values()).map(String::as_str)
+    }
+
+    /// The latest with this id.
+    pub fn by_id(&self, id: &str) -> Option<&Checkpoint> {
+        self.get(self.seq_of(id)?)
+    }
+
+    fn seq_of(&self, id: &str) -> Option<u64> {
+        let mut ids = self.pages.values().rev().flat_map(|page| page.ids.iter().rev());
+        ids.find(|(_, known)| *known == id).map(|(seq, _)| *seq)
+    }
+
+    /// All, oldest first.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Checkpoint> {
+        self.pages.values().flat_map(|page| page.content.values())
+    }
+
+    /// Those of a run, oldest first.
+    pub fn of<'a>(&'a self, run: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+        let key = run.clone();
+        let pages = self.pages.values().filter({
+            let key = key.clone();
+            move |page| page.runs.contains(&key)
+        });
+        pages.flat_map(|page| page.content.values()).filter(move |checkpoint| checkpoint.run == key)
+    }
+
+    /// Whether one of them is a lane's record (C1).
+    pub fn has_stage(&self) -> bool {
+        self.pages.values().any(|page| page.has_stage)
+    }
+
+    /// Adds one; one with the same sequence goes.
+    pub fn insert(&mut self, checkpoint: Checkpoint) {
+        let page = self.pages.entry(checkpoint.seq / PAGE).or_default();
+        page.ids.insert(checkpoint.seq, checkpoint.id.clone());
+        page.runs.insert(checkpoint.run.clone());
+        page.has_stage |= checkpoint.lane_fields.stage.is_some();
+        if page.content.insert(checkpoint.seq, checkpoint).is_some() {
+            page.describe();
+        }
+    }
+
+    /// Changes the latest one with this id, where there is one; its id, sequence, run and stage stay.
+    pub fn change(&mut self, id: &str, change: impl FnOnce(&mut Checkpoint)) {
+        let Some(seq) = self.seq_of(id) else { return };
+        if let Some(checkpoint) = self.pages.get_mut(&(seq / PAGE)).and_then(|page| page.content.get_mut(&seq)) {
+            change(checkpoint);
+        }
+    }
+
+    /// Takes those with these ids out.
+    pub fn remove(&mut self, ids: &[String]) {
+        let gone: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+        self.pages.retain(|_, page| {
+            if page.ids.values().any(|id| gone.contains(id.as_str())) {
+                page.content.retain(|_, checkpoint| !gone.contains(checkpoint.id.as_str()));
+                page.describe();
+            }
+            !page.ids.is_empty()
+        });
+    }
+
+    /// All that may be packed, always in the same order.
+    pub fn parts(&mut self) -> impl Iterator<Item = &mut dyn Part> {
+        self.pages.values_mut().map(|page| &mut page.content as &mut dyn Part)
+    }
+
+    /// Packs what is hardly looked at any more: all pages but the latest.
+    pub fn pack(&mut self) {
+        for page in self.pages.values_mut().rev().skip(1) {
+            page.content.pack();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::packed::Bytes;
+
+    fn some(seq: u64, run: u64, stage: bool) -> Checkpoint {
+        let oid = "0".repeat(40);
+        let made = json!({
+            "id": format!("ckpt_{seq:04}"), "seq": seq, "run_id": format!("run-{run}"), "task_id": null,
+            "stage": stage.then_some("pre_pr"), "status": null, "type": "task", "trigger": "manual", "worktree": "/w",
+            "state_dir": "/w/.ultraplan/state", "after_iteration": 0, "attempt": null, "verdict": "unverified",
+            "storage_type": "snapshot", "commit": oid, "tree": oid, "base_commit": null, "head_ref": null,
+            "patch_path": null, "previous": null, "created_at": "2026-01-01T00:00:00Z", "description": "text",
+            "pinned": false, "captured": {"files": 0, "bytes": 0},
+            "changes": {"modified": 0, "created": 0, "deleted": 0}, "skipped": [], "feedback_results": {},
+            "duration_ms": 1,
+        });
+        serde_json::from_value(made).expect("a checkpoint")
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64, u64, bool),
+        Remove(Vec<u64>),
+        Pin(u64),
+        Pack,
+        Store,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => (0..300_u64, 0..3_u64, any::<bool>()).prop_map(|(seq, run, stage)| Step::Insert(seq, run, stage)),
+            1 => prop::collection::vec(0..300_u64, 0..60).prop_map(Step::Remove),
+            1 => (0..300_u64).prop_map(Step::Pin),
+            1 => Just(Step::Pack),
+            1 => Just(Step::Store),
+        ];
+        prop::collection::vec(step, 0..60)
+    }
+
+    proptest! {
+        // Pages, packed or not, are the same as one map.
+        #[test]
+        fn pages_are_a_map(steps in steps()) {
+            let (mut pages, mut map) = (Checkpoints::default(), BTreeMap::new());
+            for step in steps {
+                match step {
+                    Step::Insert(seq, run, stage) => {
+                        pages.insert(some(seq, run, stage));
+                        map.insert(seq, some(seq, run, stage));
+                    }
+                    Step::Remove(all) => {
+                        pages.remove(&all.iter().map(|seq| format!("ckpt_{seq:04}")).collect::<Vec<_>>());
+                        map.retain(|seq, _| !all.contains(seq));
+                    }
+                    Step::Pin(seq) => {
+                        pages.change(&format!("ckpt_{seq:04}"), |checkpoint| checkpoint.pinned = true);
+                        map.entry(seq).and_modify(|checkpoint| checkpoint.pinned = true);
+                    }
+                    Step::Pack => pages.pack(),
+                    Step::Store => {
+                        let text = serde_json::to_string(&pages).expect("plain data");
+                        let mut read: Checkpoints = serde_json::from_str(&text).expect("what was written");
+                        for (part, stored) in read.parts().zip(pages.parts()) {
+                            if let Some(bytes) = stored.bytes() {
+                                part.fill(Bytes::of(&Arc::new(bytes.to_vec()), 0..bytes.len()).expect("all of them"));
+                            }
+                        }
+                        pages = read;
+                    }
+                }
+                prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
+                prop_assert!(pages.ids().eq(map.values().map(|checkpoint| checkpoint.id.as_str())));
+                prop_assert_eq!(pages.has_stage(), map.values().any(|one| one.lane_fields.stage.is_some()));
+            }
+            prop_assert!(pages.values().eq(map.values()));
+            for run in 0..3 {
+                let key = RunKey::new(format!("run-{run}"), None, None);
+                prop_assert!(pages.of(&key).eq(map.values().filter(|checkpoint| checkpoint.run == key)));
+            }
+            for seq in 0..300 {
+                prop_assert_eq!(pages.get(seq), map.get(&seq));
+                prop_assert_eq!(pages.contains(seq), map.contains_key(&seq));
+                prop_assert_eq!(pages.by_id(&format!("ckpt_{seq:04}")), map.get(&seq));
+            }
+        }
+    }
+}

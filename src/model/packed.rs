@@ -1,0 +1,245 @@
+//! A value that is kept packed until somebody looks at it, so that what a command pays for the past does not grow with
+//! it.
+
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::{Arc, OnceLock};
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What can be packed: a struct or a map.
+pub trait Content: Clone + Default + Serialize + DeserializeOwned {}
+
+impl<T: Clone + Default + Serialize + DeserializeOwned> Content for T {}
+
+/// A value, packed or not: it makes no difference to who reads or changes it. A clone shares it until one of the two is
+/// changed.
+///
+/// In JSON it is itself, or `null` where it is packed: its bytes are kept beside, see [`Part`].
+#[derive(Clone, Debug)]
+pub struct Packed<T> {
+    /// Filled at the first look, where it is packed.
+    open: OnceLock<Arc<T>>,
+    /// What `open` is unpacked from; `None` once anything may have been changed.
+    packed: Option<Bytes>,
+}
+
+/// Some of the bytes that were read at once.
+#[derive(Clone, Debug)]
+pub struct Bytes {
+    all: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl Bytes {
+    /// Those in `range`; `None` where it is not inside.
+    pub fn of(all: &Arc<Vec<u8>>, range: Range<usize>) -> Option<Self> {
+        all.get(range.clone())?;
+        Some(Self { all: all.clone(), range })
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.all.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+/// A packed value, whatever it is: who stores it keeps its bytes apart.
+pub trait Part {
+    /// Packs it, unless it is.
+    fn pack(&mut self);
+    /// What it is packed as; `None` where it is not.
+    fn bytes(&self) -> Option<&[u8]>;
+    /// Whether it was read as `null` and its bytes are not here yet.
+    fn is_missing(&self) -> bool;
+    /// Gives it the bytes that it was packed as.
+    fn fill(&mut self, bytes: Bytes);
+}
+
+impl<T: Content> Part for Packed<T> {
+    fn pack(&mut self) {
+        if self.packed.is_none() {
+            let all = deflate(&**self);
+            let range = 0..all.len();
+            *self = Self { open: OnceLock::new(), packed: Some(Bytes { all: Arc::new(all), range }) };
+        }
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.packed.as_deref()
+    }
+
+    fn is_missing(&self) -> bool {
+        self.packed.is_none() && self.open.get().is_none()
+    }
+
+    fn fill(&mut self, bytes: Bytes) {
+        *self = Self { open: OnceLock::new(), packed: Some(bytes) };
+    }
+}
+
+impl<T: Content> Packed<T> {
+    fn opened(&self) -> &Arc<T> {
+        self.open.get_or_init(|| Arc::new(self.packed.as_deref().map(inflate).unwrap_or_default()))
+    }
+}
+
+impl<T> From<T> for Packed<T> {
+    fn from(open: T) -> Self {
+        Self { open: OnceLock::from(Arc::new(open)), packed: None }
+    }
+}
+
+impl<T: Default> Default for Packed<T> {
+    fn default() -> Self {
+        T::default().into()
+    }
+}
+
+impl<T: Content> Deref for Packed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.opened()
+    }
+}
+
+impl<T: Content> DerefMut for Packed<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.opened();
+        self.packed = None;
+        Arc::make_mut(self.open.get_mut().expect("just filled"))
+    }
+}
+
+impl<T: Content + PartialEq> PartialEq for Packed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Content + Eq> Eq for Packed<T> {}
+
+fn deflate(open: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_vec(open).expect("plain data has a form in JSON");
+    let mut deflated = DeflateEncoder::new(Vec::new(), Compression::default());
+    let deflated = deflated.write_all(&json).and_then(|()| deflated.finish());
+    deflated.expect("memory takes everything")
+}
+
+fn inflate<T: Content>(packed: &[u8]) -> T {
+    let mut json = Vec::new();
+    let read = DeflateDecoder::new(packed).read_to_end(&mut json);
+    // What this version packed is whole: the file that it was in has a checksum. Only who forges that comes here.
+    read.ok().and_then(|_| serde_json::from_slice(&json).ok()).unwrap_or_else(|| {
+        tracing::error!("the cache recover/fold.cache is forged: remove it");
+        T::default()
+    })
+}
+
+impl<T: Content> Serialize for Packed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.packed {
+            Some(_) => serializer.serialize_unit(),
+            None => (**self).serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Content> Deserialize<'de> for Packed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+/// In the open, or packed.
+struct Either<T>(PhantomData<T>);
+
+impl<'de, T: Content> Visitor<'de> for Either<T> {
+    type Value = Packed<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, or null for one whose bytes are kept apart")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Packed<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Packed::from)
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Packed<T>, E> {
+        Ok(Packed { open: OnceLock::new(), packed: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    type Numbers = Packed<BTreeMap<u32, String>>;
+
+    fn some() -> Numbers {
+        (1..=40).map(|number| (number, "the same text each time".to_owned())).collect::<BTreeMap<_, _>>().into()
+    }
+
+    /// What is read where this was stored.
+    fn read_again(stored: &Numbers) -> Numbers {
+        let mut read: Numbers = serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap();
+        assert_eq!(read.is_missing(), stored.bytes().is_some());
+        if let Some(bytes) = stored.bytes() {
+            let all = Arc::new([b"before", bytes, b"after"].concat());
+            read.fill(Bytes::of(&all, 6..6 + bytes.len()).unwrap());
+        }
+        read
+    }
+
+    #[test]
+    fn what_is_packed_is_the_same() {
+        let mut packed = some();
+        packed.pack();
+        assert!(packed.bytes().unwrap().len() < serde_json::to_string(&some()).unwrap().len() / 4);
+        for stored in [packed, some()] {
+            assert_eq!(read_again(&stored), some());
+            assert_eq!(stored.get(&7), some().get(&7));
+        }
+    }
+
+    #[test]
+    fn a_change_is_kept() {
+        let mut packed = some();
+        packed.pack();
+        packed.remove(&7);
+        assert_eq!(packed.len(), 39);
+        assert_eq!(read_again(&packed), packed);
+        packed.pack();
+        assert!(!packed.contains_key(&7) && packed.contains_key(&8));
+    }
+
+    #[test]
+    fn a_clone_is_not_changed_with_the_other() {
+        let mut packed = some();
+        let kept = packed.clone();
+        packed.clear();
+        assert_eq!((packed.len(), kept.len()), (0, 40));
+    }
+
+    #[test]
+    fn forged_bytes_are_an_empty_value_and_ranges_are_checked() {
+        let all = Arc::new(vec![0xff; 9]);
+        let mut packed = some();
+        packed.fill(Bytes::of(&all, 0..9).unwrap());
+        assert!(packed.is_empty());
+        assert!(Bytes::of(&all, 3..10).is_none());
+    }
+}
