@@ -1,7 +1,9 @@
 //! The questions about builds, tests, lints and type checks.
 
 use super::api;
+use super::command_line;
 use super::decide::{Conclusion, Inputs, evidence_of, last_words};
+use super::lack::{self, Kind, Said};
 use super::message;
 use super::process;
 use super::quoted;
@@ -184,7 +186,7 @@ impl<'a> Feedback<'a> {
         let found = self.stages & (LINT | TYPECHECK) != 0 && self.best(Family::Findings).is_some();
         let compiler = self.best(Family::Compile).is_some_and(|hit| COMPILERS.contains(&hit.rule.id));
         let said = families.into_iter().filter(|_| believable).find_map(|family| {
-            let hit = self.best(family)?;
+            let hit = self.scan.matches(family, self.stages).find(|hit| !self.opened_file(*hit))?;
             // A test may raise what it likes; the operating system's own errors are real.
             let real = !tests_failed || os_error(hit.line.bytes) || family != Family::Network;
             let described = found && hit.source == EvidenceSource::Stdout && !os_error(hit.line.bytes);
@@ -194,11 +196,25 @@ impl<'a> Feedback<'a> {
         let status = process::shell_status(self.inputs.evidence, self.inputs.counts.failed);
         if let Some(fact) = status.filter(|_| self.best(Family::Load).is_none()) {
             // The words say more than the status: a missing interpreter is 126 in some shells.
-            let missing = self.best(Family::MissingTool).map(Conclusion::of_hit);
+            let tools = self.scan.matches(Family::MissingTool, self.stages);
+            let missing = tools.into_iter().find(|hit| !self.opened_file(*hit)).map(Conclusion::of_hit);
             let refused = || self.best(Family::Machine).filter(|_| fact.verdict != NO_TOOL).map(Conclusion::of_hit);
             return missing.or_else(refused).or_else(|| Some(Conclusion::of_fact(fact)));
         }
         said.map(Conclusion::of_hit)
+    }
+
+    /// Whether Python was to open what is not there, not to start it.
+    fn opened_file(&self, hit: Hit<'a>) -> bool {
+        let text = if hit.source == EvidenceSource::Stderr { self.inputs.stderr } else { self.inputs.stdout };
+        let traced = |words: &[&[u8]]| {
+            let has =
+                |line: Line<'_>| words.iter().any(|word| line.bytes.windows(word.len()).any(|part| part == *word));
+            text.lines().any(has)
+        };
+        hit.rule.id == "tool.python-start"
+            && traced(&[b"Traceback (most recent call last)"])
+            && !traced(&[b"subprocess.py\"", b"_execute_child", b"os.exec", b"asyncio/base_events.py"])
     }
 
     /// Whether the words of an error are in a printed line of source that raises it: a test plays what it is about.
@@ -224,14 +240,38 @@ impl<'a> Feedback<'a> {
         if let Some(hit) = self.best(Family::TestsFailed).filter(|_| !refused) {
             return self.tests_failed(hit);
         }
-        let mut families =
-            [Family::Compile, Family::Input, Family::Missing, Family::LikelyBuild, Family::Findings].into_iter();
-        if let Some(hit) = families.find_map(|family| self.best(family)) {
-            let mut conclusion = Conclusion::of_hit(hit);
-            self.consider_flaky(&mut conclusion);
+        let strong = [Family::Compile, Family::Input, Family::Missing].into_iter();
+        if let Some(hit) = strong.into_iter().find_map(|family| self.about_tool(family)) {
+            return self.of_hit(hit);
+        }
+        if let Some(conclusion) = self.refused() {
             return conclusion;
         }
-        self.weak()
+        if let Some(conclusion) = self.own_configuration() {
+            return conclusion;
+        }
+        match [Family::LikelyBuild, Family::Findings].into_iter().find_map(|family| self.best(family)) {
+            Some(hit) => self.of_hit(hit),
+            None => self.weak(),
+        }
+    }
+
+    /// The strongest match of a family that is not about a place in a file that the command line names: that is no matter
+    /// of the tool's options, and nothing that the tool misses.
+    fn about_tool(&self, family: Family) -> Option<Hit<'a>> {
+        let command = self.inputs.evidence.command.as_deref().unwrap_or_default();
+        let of_source = |hit: &Hit<'a>| {
+            matches!(family, Family::Input | Family::Missing)
+                && self.stages & BUILD != 0
+                && command_line::is_about_argument(command, &hit.line.to_text())
+        };
+        self.scan.matches(family, self.stages).find(|hit| !of_source(hit))
+    }
+
+    fn of_hit(&self, hit: Hit<'a>) -> Conclusion {
+        let mut conclusion = Conclusion::of_hit(hit);
+        self.consider_flaky(&mut conclusion);
+        conclusion
     }
 
     /// Whether it explained how it is called, in place of tests that it named.
@@ -277,6 +317,9 @@ impl<'a> Feedback<'a> {
         if let Some(conclusion) = self.not_there() {
             return conclusion;
         }
+        if let Some(fact) = process::usage_status(evidence, self.inputs.stage, self.inputs.counts.failed) {
+            return Conclusion { message: last_words(self.inputs), ..Conclusion::of_fact(fact) };
+        }
         if let Some(conclusion) = self.diagnostic() {
             return conclusion;
         }
@@ -284,11 +327,9 @@ impl<'a> Feedback<'a> {
         if let Some(hit) = families.into_iter().find_map(|family| self.best(family))
             && !(silent && self.inputs.stage.is_none())
         {
-            let mut conclusion = Conclusion::of_hit(hit);
-            self.consider_flaky(&mut conclusion);
-            return conclusion;
+            return self.lacking(hit.source, hit.line).unwrap_or_else(|| self.of_hit(hit));
         }
-        if let Some(conclusion) = self.complaint() {
+        if let Some(conclusion) = self.complaint().or_else(|| self.warned()) {
             return conclusion;
         }
         let message = last_words(self.inputs);
@@ -305,14 +346,71 @@ impl<'a> Feedback<'a> {
         [(EvidenceSource::Stderr, self.inputs.stderr), (EvidenceSource::Stdout, self.inputs.stdout)]
     }
 
+    /// A tool refused an option, or what an option was told, in words that no rule knows.
+    fn refused(&self) -> Option<Conclusion> {
+        // What a linter prints beside its findings are its findings.
+        let found = self.stages & (LINT | TYPECHECK) != 0 && self.best(Family::Findings).is_some();
+        let streams = if found { 1 } else { 2 };
+        self.answered(streams, command_line::refused)
+    }
+
+    /// A linter or type checker found fault with its own configuration, and with nothing else.
+    fn own_configuration(&self) -> Option<Conclusion> {
+        let command = self.inputs.evidence.command.as_deref().filter(|_| self.stages & BUILD == 0)?;
+        self.streams().into_iter().find_map(|(source, text)| {
+            let line = command_line::own_configuration(command, text)?;
+            Some(Conclusion::of_line("shape.configuration", INVALID, source, line))
+        })
+    }
+
+    /// Nothing was said but a warning, and that says what was refused or not there.
+    fn warned(&self) -> Option<Conclusion> {
+        let warns = |line: &Line<'_>| line.bytes.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"warn"));
+        self.streams().into_iter().find_map(|(source, text)| {
+            let line = text.lines().rev().find(warns)?;
+            let families = [Family::Input, Family::Missing].into_iter();
+            let rules = families.flat_map(|family| FAMILIES[family as usize].matches(line.bytes));
+            let rule = rules.into_iter().find(|rule| rule.stages & self.stages != 0)?;
+            Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
+        })
+    }
+
     /// What the command line asked for is not there, in words that no rule knows.
     fn not_there(&self) -> Option<Conclusion> {
+        self.answered(2, command_line::not_there)
+    }
+
+    fn answered(
+        &self,
+        streams: usize,
+        ask: impl Fn(&str, &'a Text) -> Option<command_line::Answer<'a>>,
+    ) -> Option<Conclusion> {
         let command = self.inputs.evidence.command.as_deref()?;
-        self.streams().into_iter().find_map(|(source, text)| {
-            let found = shape::not_there(command, text).filter(|_| !shape::tests_ran(text))?;
-            let (rule, verdict) = if found.option { ("shape.option", INVALID) } else { ("shape.not-there", MISSING) };
-            Some(Conclusion::of_line(rule, verdict, source, found.line))
+        self.streams().into_iter().take(streams).find_map(|(source, text)| {
+            let answer = ask(command, text).filter(|_| !shape::tests_ran(text))?;
+            Some(Conclusion::of_line(answer.rule, answer.verdict, source, answer.line))
         })
+    }
+
+    /// What a complaint in nobody's words says of the kind of thing it names. Findings are about such things, too, so
+    /// that a check must say it on stderr.
+    fn lacking(&self, source: EvidenceSource, line: Line<'_>) -> Option<Conclusion> {
+        let build = self.stages & BUILD != 0;
+        if !build && source != EvidenceSource::Stderr || self.inputs.counts != Counts::default() {
+            return None;
+        }
+        // What a place in a source is about is the source's business.
+        let said = line.to_text();
+        if command_line::is_about_place(&said) {
+            return None;
+        }
+        let lack = lack::lack(&said)?;
+        let (rule, verdict) = match (lack.said, lack.kind?) {
+            (Said::Missing, Kind::Thing) => ("lack.thing", MISSING),
+            (_, Kind::Setting) | (Said::Missing, Kind::Command) => ("lack.setting", INVALID),
+            (Said::Refused, Kind::Thing | Kind::Command) | (_, Kind::Code) => return None,
+        };
+        Some(Conclusion::of_line(rule, verdict, source, line))
     }
 
     /// A compiler drew the place of an error: what should be tested was not built, unless tests ran all the same.
@@ -336,7 +434,7 @@ impl<'a> Feedback<'a> {
         };
         self.streams().into_iter().take(streams).find_map(|(source, text)| {
             let line = shape::complaint(text, self.stages & TEST != 0)?;
-            Some(Conclusion::of_line(rule, verdict, source, line))
+            Some(self.lacking(source, line).unwrap_or_else(|| Conclusion::of_line(rule, verdict, source, line)))
         })
     }
 

@@ -5,10 +5,12 @@
 //! strength: what the process shows, what records say, stderr, stdout. The words are data: see `rules`.
 
 mod api;
+mod command_line;
 mod decide;
 mod feedback;
 mod foreign;
 pub mod known;
+mod lack;
 mod message;
 mod process;
 mod quoted;

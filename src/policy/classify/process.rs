@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use super::verdict::{CANCELLED, CRASHED, DENIED, KILLED, NO_TOOL, TIMEOUT, Verdict};
-use crate::model::failure::FailureEvidence;
+use super::verdict::{CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict};
+use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::time::format_duration;
 
 /// A conclusion from the process alone.
@@ -147,6 +147,28 @@ pub(super) fn shell_status(evidence: &FailureEvidence, failed_count: Option<u64>
     match code {
         127 => Some(fact("process.status-127", NO_TOOL, "Exit status 127: a command was not found")),
         126 => Some(fact("process.status-126", DENIED, "Exit status 126: a command could not be run")),
+        _ => None,
+    }
+}
+
+/// Step 6: the statuses of `sysexits.h` for a command line and for a configuration that are wrong, and for an input that is
+/// not there; a count of failures they may be, too.
+pub(super) fn usage_status(
+    evidence: &FailureEvidence,
+    stage: Option<LoopKind>,
+    failed_count: Option<u64>,
+) -> Option<Fact> {
+    let code = evidence.exit_code?;
+    if u64::try_from(code).is_ok_and(|code| failed_count == Some(code)) {
+        return None;
+    }
+    match code {
+        64 => Some(fact("process.status-64", INVALID, "Exit status 64: it was called wrongly")),
+        // A sanitizer ends a test with it.
+        66 if stage != Some(LoopKind::Test) => {
+            Some(fact("process.status-66", MISSING, "Exit status 66: an input is not there"))
+        }
+        78 => Some(fact("process.status-78", INVALID, "Exit status 78: its configuration is wrong")),
         _ => None,
     }
 }

@@ -155,6 +155,8 @@ impl Quoted {
         };
         // The last of pip's retries is no mere warning: what follows only says that nothing was found.
         let last_retry = contains(line, b"Retrying (Retry(total=0") || line.starts_with(b"WARNING: fetching http");
+        // Nor is a warning that it goes no further without force.
+        let last_retry = last_retry || contains(line, b"--force to continue");
         if inside || !last_retry && (self.is_in(0, line) || self.is_log(line)) {
             Quote::Source
         } else if self.is_in(2, line) && !own_trouble(line) && (self.tests_run || !self.is_in(7, line)) {
@@ -203,7 +205,7 @@ pub(super) fn is_log(line: &[u8]) -> bool {
 
 /// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.
 fn own_trouble(line: &[u8]) -> bool {
-    [&b"fatal error: "[..], b"internal compiler error", b":in ", b")] ", b": error while writing "]
+    [&b"fatal error: "[..], b"internal compiler error", b":in ", b")] ", b": error while writing ", b": java."]
         .iter()
         .any(|mark| contains(line, mark))
 }

@@ -29,6 +29,8 @@ pub(super) const COMPILE: &[Rule] = &[
         r"validity error : |^\s*instancePath: |^Schema validation errors were encountered|::\$\S*: .* is not (?:of type|one of|valid under)",
         FAILED,
     ),
+    // TeX marks its errors so, whatever they are about; that there is nothing to read is another matter.
+    rule("build.tex", RUN, r"^! (?:[A-HJ-Z]|I[^ ]|I [^c])", BROKEN),
     rule("build.xml-parse", FEEDBACK, r":\d+: (?:namespace error|parser error) : ", BROKEN),
     rule(
         "build.lint-parse",
@@ -94,9 +96,11 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.go",
         FEEDBACK,
-        r"^(?:\./|\.\./|\w[\w./-]*/|vet: )?\S+\.go:\d+:\d+: (?:undefined|cannot use|syntax error|\S+ (?:declared and not used|redeclared|imported and not used|undefined|is not (?:a type|in std))|imported and not used|declared and not used|missing return|invalid (?:operation|argument)|expected |too many|not enough|assignment mismatch|no required module|could not import|package |undeclared|duplicate|import cycle|unknown field|non-|first argument|\x22\S+\x22 imported and not used|declared|mismatched types|cannot |missing |type |use of|impossible|assignment|label|multiple-value|method |unexpected)|no required module provides package|is not in (?:std|GOROOT)|missing go\.sum entry|import cycle not allowed|build constraints exclude all Go files|cannot find package|updates to go\.mod needed|go: .*(?:errors parsing go\.mod|inconsistent vendoring|requires go >=|module .* found .*but does not contain|module declares its path|ambiguous import|checksum mismatch|verifying)|verifying \S+: checksum mismatch|SECURITY ERROR|^# \S+/\S+$",
+        r"^(?:\./|\.\./|\w[\w./-]*/|vet: )?\S+\.go:\d+:\d+: (?:undefined|cannot use|syntax error|\S+ (?:declared and not used|redeclared|imported and not used|undefined|is not (?:a type|in std))|imported and not used|declared and not used|missing return|invalid (?:operation|argument)|expected |too many|not enough|assignment mismatch|no required module|could not import|package |undeclared|duplicate|import cycle|unknown field|non-|first argument|\x22\S+\x22 imported and not used|declared|mismatched types|cannot |missing |type |use of|impossible|assignment|label|multiple-value|method |unexpected)|no required module provides package|is not in (?:std|GOROOT)|missing go\.sum entry|import cycle not allowed|build constraints exclude all Go files|cannot find package|updates to go\.mod needed|go: .*(?:errors parsing go\.mod|inconsistent vendoring|requires go >=|module .* found .*but does not contain|module declares its path|ambiguous import|checksum mismatch|verifying)|verifying \S+: checksum mismatch|SECURITY ERROR",
         BROKEN,
     ),
+    // The heading of what is wrong in a package; what `go vet` finds has it, too.
+    rule("build.go-package", NOT_LINT, r"^# \S+/\S+$", BROKEN),
     rule("build.golangci-typecheck", LINT, r"\(typecheck\)|level=error msg=\x22.*typechecking error", BROKEN),
     rule(
         "build.python-syntax",
@@ -240,6 +244,19 @@ pub(super) const LIKELY: &[Rule] = &[
 
 /// Words that say that something did not build, not what: they hold where no better word was found.
 pub(super) const WEAK: &[Rule] = &[
+    // Who explains how it is called did not understand how it was.
+    rule(
+        "input.help",
+        FEEDBACK,
+        r"(?i)^\W*usage: +\S|^\W*(?:please )?(?:try|run|use|see|type|execute|check)\b.{0,60}(?:\s--help\b|\bhelp['`\x22]|\bhelp (?:for|to)\b.{0,20}\b(?:usage|options|commands|help)\b)|\bfor (?:more )?(?:usage|help)(?: information)?,? (?:run|try|see|use|type)\b",
+        INVALID,
+    ),
+    rule(
+        "input.config-error",
+        FEEDBACK,
+        r"\b(?:Invalid|Bad|Wrong|Unknown)?Config(?:uration)?(?:Parse|Validation|File)?(?:Error|Exception)\b|\bInvalidConfig\w*\b|\b(?:Usage|Option)(?:Error|Exception)\b",
+        INVALID,
+    ),
     rule(
         "build.could-not-compile",
         BUILD | TEST | TYPECHECK,

@@ -89,7 +89,7 @@ pub(super) const DIED: &[Rule] = &[
     rule(
         "crash.native",
         ANY,
-        r"\(signal: \d+, SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b|signal: (?:segmentation fault|aborted|abort trap|bus error|illegal instruction|floating point exception|trace/breakpoint trap)",
+        r"\(signal: \d+, SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b|^\W*signal: SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\W*$|signal: (?:segmentation fault|aborted|abort trap|bus error|illegal instruction|floating point exception|trace/breakpoint trap)",
         CRASHED,
     ),
     rule("crash.nextest", FEEDBACK, r"^\s*(?:TRY \d+ )?SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|KILL) \[", CRASHED),
@@ -132,7 +132,7 @@ pub(super) const DIED: &[Rule] = &[
     rule(
         "crash.child-killed",
         ANY,
-        r"\bsignal: (?:9, SIGKILL|killed)\b|(?i:terminated|killed|exited|failed|died|ended)\b.{0,40}\b(?:SIGKILL|signal[ =:]*9\b)|signal=SIGKILL",
+        r"\b[Ss]ignal: (?:9, SIGKILL|killed|KILL|SIGKILL)\b|(?i:terminated|killed|exited|failed|died|ended)\b.{0,40}\b(?:SIGKILL|signal[ =:]*9\b)|signal=SIGKILL",
         KILLED,
     ),
     rule(
@@ -166,6 +166,13 @@ pub(super) const DIED: &[Rule] = &[
         CRASHED,
     ),
     rule("crash.python", ANY, r"^Fatal Python error: |Windows fatal exception", CRASHED),
+    // A harness that names the signal of a wait status.
+    rule(
+        "crash.wait-status",
+        FEEDBACK,
+        r"\b[Ss]ignal: (?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b|\(Signal: (?:SIG)?(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b",
+        CRASHED,
+    ),
     rule("crash.xdist", FEEDBACK, r"worker '?gw\d+'? crashed|node down: Not properly terminated", CRASHED),
     rule(
         "crash.stack",

@@ -40,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[
         FAILED,
     ),
     rule("lint.tsc", TYPECHECK, r"error TS\d+:|^Found \d+ errors?", FAILED),
-    rule("lint.go", CHECK, r"^\S+\.go:\d+(?::\d+)?: .+|\([a-z]+\)$|^\d+ issues?:?$", FAILED),
+    rule("lint.go", CHECK, r"^\S+\.go:\d+(?::\d+)?: .+| \([a-z]+\)$|^\d+ issues?:?$", FAILED),
     rule("lint.shell", CHECK, r"\bSC\d{4}\b|DL\d{4}|^In \S+ line \d+:", FAILED),
     rule(
         "lint.ruby",

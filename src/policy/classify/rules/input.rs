@@ -79,6 +79,19 @@ pub(super) const RULES: &[Rule] = &[
         INVALID,
     ),
     rule(
+        "input.given",
+        FEEDBACK,
+        r"(?i)\b(?:supplied|given|passed|provided) (?:to|for|in|as) (?:the )?['`\x22]?[\w.-]+['`\x22]? (?:option|setting|parameter|argument|flag)\b",
+        INVALID,
+    ),
+    // A configuration that is checked against its schema; where something is checked, that is its business.
+    rule(
+        "input.schema",
+        BUILD,
+        r"(?i)\badditional propert(?:y|ies)\b.{0,60}\b(?:not allowed|not permitted|invalid|not expected)|\b(?:unrecogni[sz]ed|unknown|unsupported|unexpected|extraneous) (?:(?:top-level|root|configuration|config) )?(?:propert(?:y|ies)|keys?|sections?|settings?)\b ?(?:[:='`\x22(]|\S+ (?:in|at|found)\b)",
+        INVALID,
+    ),
+    rule(
         "input.jest-config",
         FEEDBACK,
         r"Validation Error:|Validation Warning:.*error|Unrecognized CLI Parameter|Invalid configuration object|has been initialized using a configuration object that does not match|Module .* in the .* option was not found|Preset .* not found|Unknown option \x22",
@@ -87,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "input.usage",
         FEEDBACK,
-        r"(?i)^\W*(?:error: |fatal: |\S+: )?(?:invalid|unknown|unrecogni[sz]ed|bad|illegal|missing|unsupported) (?:usage|invocation|value|argument|option|operand|parameter|mode|format|log level|level|reporter|formatter|style|profile|edition|generator|preset|target triple|language standard|platform|environment variable|number|regex|regular expression|pattern|glob|subcommand|command line)\b",
+        r"(?i)^\W*(?:error: |fatal: |\S+: )?(?:invalid|unknown|unrecogni[sz]ed|bad|illegal|missing|unsupported) (?:(?:usage|invocation|argument|option|operand|parameter|format|log level|reporter|formatter|style|profile|edition|generator|preset|target triple|language standard|platform|environment variable|regex|regular expression|glob|subcommand|command line)\b|(?:value|mode|level|number|pattern)(?:s? ?[:='`\x22(]| (?:for|of|given|passed|specified|in)\b|\W*$))",
         INVALID,
     ),
     rule(

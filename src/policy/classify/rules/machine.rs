@@ -163,7 +163,14 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
     rule(
         "tool.exec",
         ANY,
-        r"executable file not found in \$?%?PATH|\bspawn(?:Sync)? \S+ ENOENT|(?:posix_spawn|execvp|execve|CreateProcess)\S*:? .*No such file or directory|(?i:failed to (?:execute|run|spawn|find|start|launch) (?:the )?(?:command|tool|program|process|executable|binary|linker|compiler)?).*(?:No such file or directory|not found|os error 2)|\(never executed\)|^\S*make(?:\[\d+\])?: \S+: (?:No such file or directory|Command not found|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier)|(?i:could not (?:execute|run|start) (?:command|process|program)).*No such file|command '\S+' failed: No such file|error: \[Errno 2\] No such file or directory: '(?:gcc|cc|g\+\+|clang|cmake|make|git|ninja|node|npm|cargo|rustc|go|java|\w+-config)\S*'|FileNotFoundError: \[Errno 2\] No such file or directory: '(?:[\w.+-]{1,24})'$",
+        r"executable file not found in \$?%?PATH|\bspawn(?:Sync)? \S+ ENOENT|(?:posix_spawn|execvp|execve|CreateProcess)\S*:? .*No such file or directory|(?i:failed to (?:execute|run|spawn|find|start|launch) (?:the )?(?:command|tool|program|process|executable|binary|linker|compiler)?).*(?:No such file or directory|not found|os error 2)|\(never executed\)|^\S*make(?:\[\d+\])?: \S+: (?:No such file or directory|Command not found|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier)|(?i:could not (?:execute|run|start) (?:command|process|program)).*No such file|command '\S+' failed: No such file|error: \[Errno 2\] No such file or directory: '(?:gcc|cc|g\+\+|clang|cmake|make|git|ninja|node|npm|cargo|rustc|go|java|\w+-config)\S*'",
+        NO_TOOL,
+    ),
+    // A program if it was to be started, else a file: what was called tells (`Feedback::opened_file`).
+    rule(
+        "tool.python-start",
+        ANY,
+        r"FileNotFoundError: \[Errno 2\] No such file or directory: '[\w.+-]{1,24}'$",
         NO_TOOL,
     ),
     rule(

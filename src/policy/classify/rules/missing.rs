@@ -5,6 +5,8 @@ use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::MISSING;
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
+/// A checker of links finds such answers.
+const RUN: u8 = BUILD | TEST;
 
 pub(super) const RULES: &[Rule] = &[
     rule(
@@ -65,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "missing.package-go",
         FEEDBACK,
-        r"unknown revision|404 Not Found|410 Gone|no matching versions for query|repository does not exist|unrecognized import path|module \S+: (?:reading|git ls-remote).*404|invalid version: ",
+        r"unknown revision|no matching versions for query|repository does not exist|unrecognized import path|module \S+: (?:reading|git ls-remote).*404|invalid version: ",
         MISSING,
     ),
     rule(
@@ -107,13 +109,13 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "missing.file-error",
         FEEDBACK,
-        r"^(?:[\w.-]+: )?(?:error: )?(?i:(?:couldn't|could not|cannot|can't|unable to|failed to) (?:read|open|load|find|access|stat)) (?:\S+ ){0,3}.*: (?:[Nn]o such file or directory|not found)$|(?i:\b(?:spec|path|address|director(?:y|ies)|folder|files?|target)\b.{0,40} (?:does|do) not exist\b)|^(?:\S+: )?FileNotFoundError: |^(?:Uncaught )?(?:\[?Error:? ?)?.*\bENOENT: no such file or directory|Errno::ENOENT|java\.(?:io\.FileNotFound|nio\.file\.NoSuchFile)Exception|kind: NotFound, message|No such file or directory \(os error 2\)|^open \S+: no such file or directory|System\.IO\.(?:File|Directory)NotFoundException|(?i:^\W*(?:error|fatal|failed):? .*(?:no such file or directory|file (?:was )?not found|file does not exist|does not exist\b))",
+        r"^(?:[\w.-]+: )?(?:error: )?(?i:(?:couldn't|could not|cannot|can't|unable to|failed to) (?:read|open|load|find|access|stat)) (?:\S+ ){0,3}.*: (?:[Nn]o such file or directory|not found)$|^\W*(?i:error|fatal)\b.*: [`'\x22]/?[\w.@-]+(?:/[\w.@-]+)*[`'\x22]: not found$|(?i:\b(?:spec|path|address|director(?:y|ies)|folder|files?|target)\b.{0,40} (?:does|do) not exist\b)|^(?:\S+: )?FileNotFoundError: |^(?:Uncaught )?(?:\[?Error:? ?)?.*\bENOENT: no such file or directory|Errno::ENOENT|java\.(?:io\.FileNotFound|nio\.file\.NoSuchFile)Exception|kind: NotFound, message|No such file or directory \(os error 2\)|^open \S+: no such file or directory|System\.IO\.(?:File|Directory)NotFoundException|(?i:^\W*(?:error|fatal|failed):? .*(?:no such file or directory|file (?:was )?not found|file does not exist|does not exist\b))",
         MISSING,
     ),
     rule(
         "missing.http",
-        FEEDBACK,
-        r"(?:HTTP|ERROR|error|status|returned error|response|code)\S*:? (?:code )?404\b|404:? (?:Not Found|Client Error)|curl: \((?:22|37|78)\)|server responded with 404",
+        RUN,
+        r"404 Not Found|410 Gone|(?:HTTP|ERROR|error|status|returned error|response|code)\S*:? (?:code )?404\b|404:? (?:Not Found|Client Error)|curl: \((?:22|37|78)\)|server responded with 404",
         MISSING,
     ),
 ];

@@ -9,13 +9,19 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.name",
         FEEDBACK,
-        r"(?i)could(?: not|n't) resolve (?:host|proxy|address|hostname)|unable to resolve (?:host|name)|failed to resolve (?:address|host|'\S+')|temporary failure (?:in name resolution|resolving)|name or service not known|nodename nor servname|no address associated with hostname|\bEAI_(?:AGAIN|NONAME|FAIL)\b|\bENOTFOUND\b|UnknownHostException|Unknown host\b|no such host\b|name resolution (?:for \S+ )?(?:failed|error)|\b(?:domain name|hostname|host name) (?:was )?not found\b|failed to lookup address|dns error|NameResolutionError|getaddrinfo (?:failed|ENOTFOUND|EAI)|Der Name oder der Dienst ist nicht bekannt|could not be resolved \(\d+: Host not found\)|NXDOMAIN",
+        r"(?i)could(?: not|n't) resolve (?:host|proxy|address|hostname)|unable to resolve (?:host|name)|failed to resolve (?:address|host)|failed to resolve '[\w.-]+'(?: ?[(\[:]|[.)]?$)|temporary failure (?:in name resolution|resolving)|name or service not known|nodename nor servname|no address associated with hostname|\bEAI_(?:AGAIN|NONAME|FAIL)\b|\bENOTFOUND\b|UnknownHostException|Unknown host\b|no such host\b|name resolution (?:for \S+ )?(?:failed|error)|\b(?:domain name|hostname|host name) (?:was )?not found\b|failed to lookup address|dns error|NameResolutionError|getaddrinfo (?:failed|ENOTFOUND|EAI)|Der Name oder der Dienst ist nicht bekannt|could not be resolved \(\d+: Host not found\)|NXDOMAIN",
         NETWORK,
     ),
     rule(
         "network.refused",
         FEEDBACK,
         r"(?:^|[:;(,\]] *|\d )(?:[Cc]onnection refused)\b|\bECONNREFUSED\b|\(os error 111\)|\[Errno 111\]|ConnectException|connect: connection refused|ConnectionRefused\b|actively refused|Resource temporarily unavailable \(\S+:\d+\)|Unable to load the service index for source|Verbindungsaufbau abgelehnt|Connexion refusée|Conexi(?:ó|o)n rehusada|could not connect to server|Failed to connect to \S+ port \d+|Couldn't connect to server",
+        NETWORK,
+    ),
+    rule(
+        "network.no-connection",
+        FEEDBACK,
+        r"(?i)\b(?:can't|cannot|can not|could not|couldn't|unable to|failed to) (?:connect to|reach|contact) (?:the )?(?:\S+ ){0,3}(?:server|database|host|daemon|broker|registry|endpoint|proxy|cluster)\b",
         NETWORK,
     ),
     rule(

@@ -38,6 +38,12 @@ pub(super) const LOAD: &[Rule] = &[
         r"^FAIL\s+\S+ \[(?:build|setup) failed\]|\x22Action\x22:\x22build-fail\x22|\[no test files\].*error|could not import \S+ \(",
         BROKEN,
     ),
+    rule(
+        "load.words",
+        TEST,
+        r"(?i)\b(?:could not|couldn't|cannot|can't|unable to|failed to) (?:import|load|collect|parse) (?:\S+ ){0,2}(?:test|spec)s?(?: |-)?(?:module|file|suite|class)s?\b",
+        BROKEN,
+    ),
     rule("load.rspec", FEEDBACK, r"An error occurred while loading |errors? occurred outside of examples", BROKEN),
     rule(
         "load.junit",
@@ -238,6 +244,13 @@ pub(super) const TESTS_FAILED: &[Rule] = &[
         "tests.generic",
         TEST,
         r"(?i)^\W*(?:total |tests? )?(?:fail(?:ed|ures?|s)?)(?: (?:tests?|files?|cases?|suites?|specs?|checks?|assertions?))?\s*[:=]\s*[1-9]|\bpass(?:ed)?\s*[:=]\s*\d+\W+fail(?:ed|ures?|s)?\s*[:=]\s*[1-9]|\b[1-9]\d* (?:\w+ )?(?:tests?|specs?|examples?|assertions?|scenarios?|cases?|checks?|suites?) (?:have |has )?fail(?:ed|ing|ures?)\b|\bfinal status: fail|\b(?:total|tests?|run|pass(?:ed)?)\s*[:=]\s*\d+\W+(?:\w+\s*[:=]\s*\d+\W+)?fail(?:ed|ures?|s)?\s*[:=]\s*[1-9]|\b(?:pass(?:ed)?|ok)\W+\d+\W+(?:fail(?:ed)?|not ok)\W+[1-9]|^\W*\d+ (?:run|tests?|total|passed|ok|succeeded)\b.{0,30}\b[1-9]\d* (?:failed|failing|failures?)\b|^\W*[1-9]\d* failed\b.{0,20}\b\d+ (?:passed|ok|succeeded)\b",
+        FAILED,
+    ),
+    // What a sanitizer reports is about the program under test, unless it ended it.
+    rule(
+        "tests.sanitizer",
+        TEST,
+        r"^WARNING: ThreadSanitizer: |^==\d+==ERROR: LeakSanitizer: |^\S+:\d+:\d+: runtime error: \S|^SUMMARY: (?:UndefinedBehavior|Thread)Sanitizer: |^==\d+== ERROR SUMMARY: [1-9]",
         FAILED,
     ),
     rule(
