@@ -114,7 +114,7 @@ pub(super) fn is_about_place(said: &str) -> bool {
             is
         })
     };
-    said.split_whitespace().take(2).any(is_place)
+    said.split_whitespace().take(3).any(is_place)
 }
 
 /// The file of a line that begins with a place in one: `a.x:3: ...`, `a.x:3:4: ...`.

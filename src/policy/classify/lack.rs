@@ -44,8 +44,8 @@ const MISSING_BEFORE: &[&str] = &[
     "unknown",
     "unrecognized",
     "unrecognised",
-    "undefined",
     "cannot find",
+    "can not find",
     "can't find",
     "could not find",
     "couldn't find",
@@ -56,8 +56,6 @@ const MISSING_BEFORE: &[&str] = &[
     "unable to locate",
     "does not contain",
     "doesn't contain",
-    "does not provide",
-    "doesn't provide",
     "does not have",
     "doesn't have",
     "is not a",
@@ -112,13 +110,13 @@ const REFUSED_AFTER: &[&str] = &[
 ];
 /// Words for things of a project or a registry.
 const THINGS: &str = "\
-    attribute branch chart commit container dataset directories directory document file files folder \
+    branch chart commit config configuration container dataset directories directory document file files folder \
     formula goal image inventory job manifest package packages path playbook project projects recipe \
     release remote repository revision role ruleset scheme script service session spec specification \
-    stack stage suite tag target targets task tasks version versions volume workspace";
+    stack stage suite target targets task tasks version versions volume workspace";
 /// Words for what a tool is told.
 const SETTINGS: &str = "\
-    algorithm argument arguments backend builder charset color compression config configuration cop \
+    algorithm argument arguments backend builder charset color compression cop \
     dialect edition encoding engine flag flags format formatter generator level linter locale mode \
     option options parameter parameters platform pool preset profile provider reporter rule rules \
     setting settings strategy style switch theme value";
@@ -126,9 +124,9 @@ const SETTINGS: &str = "\
 const COMMANDS: &str = "action command operation subcommand verb";
 /// Words for parts of a source.
 const CODE: &str = "\
-    character class component constant constructor crate dependencies dependency directive element enum \
+    attribute character class component constant constructor crate dependencies dependency directive element enum \
     field filter function header identifier import include instruction interface keyword libraries \
-    library macro member method module modules operator reference shortcode struct symbol token trait \
+    library macro member method module modules operator reference shortcode struct symbol tag token trait \
     type variable word";
 
 /// What a line says is lacking, if it says so in words.
@@ -139,13 +137,20 @@ pub(super) fn lack(line: &str) -> Option<Lack> {
     let words: Vec<&str> =
         words.into_iter().map(|word| word.trim_matches(['.', '\''])).filter(|w| !w.is_empty()).collect();
     // That things do not fit together is another matter than that one of them is not there.
-    if words
-        .iter()
-        .any(|word| matches!(*word, "compatible" | "incompatible" | "conflict" | "conflicting" | "conflicts"))
+    // Nor is what the operating system answers a word about an argument.
+    let errno = words.ends_with(&["invalid", "argument"]) && words.len() > 2;
+    if errno
+        || words
+            .iter()
+            .any(|word| matches!(*word, "compatible" | "incompatible" | "conflict" | "conflicting" | "conflicts"))
     {
         return None;
     }
     let found = |said, kind| Some(Lack { said, kind });
+    // A flake, a chart, a package that is asked for something by its name.
+    if let Some(at) = ["does not provide", "doesn't provide"].iter().find_map(|phrase| ends(&words, phrase)) {
+        return found(Said::Missing, words.get(at).map(|_| Kind::Thing));
+    }
     // What is refused may be called unknown, too; that it is not there is the stronger word.
     for (said, before, after) in
         [(Said::Missing, MISSING_BEFORE, MISSING_AFTER), (Said::Refused, REFUSED_BEFORE, REFUSED_AFTER)]
@@ -241,6 +246,8 @@ mod tests {
             ("No ruleset has been found. Please provide one", Some((Said::Missing, Some(Kind::Thing)))),
             ("The theme 'file' does not exist", Some((Said::Missing, Some(Kind::Setting)))),
             ("Invalid pool \"fibers\". Supported pools are: a, b", Some((Said::Refused, Some(Kind::Setting)))),
+            ("Could not run due to missing configuration", Some((Said::Missing, Some(Kind::Thing)))),
+            ("write: Invalid argument", None),
             ("Unknown command: 'x'", Some((Said::Missing, Some(Kind::Command)))),
             ("can't find the module of that name", Some((Said::Missing, Some(Kind::Code)))),
             ("No issues in any file", None),

@@ -111,6 +111,7 @@ const SUCCESS: &[&str] = &[
 /// What the operating system answered is why a compiler could not do its work, whatever place it names.
 const REFUSED: &[&str] = &[
     r"(?::|\() ?'?(?:Permission denied|Read-only file system|No space left on device|Operation not permitted|Too many open files|Disk quota exceeded|Cannot allocate memory|Input/output error)'?\)?\.?$",
+    r"executable file not found in \$PATH",
 ];
 
 static SETS: LazyLock<[Patterns; 10]> = LazyLock::new(|| {

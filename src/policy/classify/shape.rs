@@ -63,13 +63,21 @@ pub(super) fn complaint(text: &Text, tests_run: bool) -> Option<Line<'_>> {
     for line in text.lines() {
         quotes.follow(line.bytes);
         match quotes.kind(line.bytes) {
-            Quote::No | Quote::Location if !is_aside(line) => last = Some(line),
+            Quote::No | Quote::Location if !(is_aside(line) || last.is_some() && is_rest(line)) => last = Some(line),
             // What came before it was not what it failed of.
             Quote::Success if !is_wrapper(line.bytes) => last = None,
             _ => {}
         }
     }
     last.filter(|line| is_sentence(*line))
+}
+
+/// Whether a line is the last word of the sentence before it.
+fn is_rest(line: Line<'_>) -> bool {
+    let text = line.to_text();
+    let mut words = text.split_whitespace();
+    let word = words.next().filter(|_| words.next().is_none()).unwrap_or_default();
+    word.ends_with('.') && word.starts_with(|c: char| c.is_lowercase())
 }
 
 /// Whether a line says what to do or where it was called, not what is wrong.
@@ -174,6 +182,7 @@ mod tests {
         for (output, complains) in [
             ("stage two: the moon is in the wrong house", true),
             ("Missing moon in house two", true),
+            ("The moon is not in any of the\nhouses.", true),
             ("Building stage two", false),
             ("1 refactoring opportunity", true),
             ("one\nDone in 3 s", false),

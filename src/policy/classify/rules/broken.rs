@@ -35,7 +35,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.lint-parse",
         LINT,
-        r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^(?:\S+: )?Unexpected (?:token|character|end of|EOF|indent|keyword)\b|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))",
+        r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^(?:\S+: )?Unexpected (?:token|character|end of|EOF|indent|keyword)\b|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))|^\s*expecting ['\x22#\w].*\S$",
         BROKEN,
     ),
     rule(

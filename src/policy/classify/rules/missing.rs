@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "missing.http",
         RUN,
-        r"404 Not Found|410 Gone|(?:HTTP|ERROR|error|status|returned error|response|code)\S*:? (?:code )?404\b|404:? (?:Not Found|Client Error)|curl: \((?:22|37|78)\)|server responded with 404",
+        r"404 Not Found|410 Gone|(?i:\bnot found: https?://)|(?:HTTP|ERROR|error|status|returned error|response|code)\S*:? (?:code )?404\b|404:? (?:Not Found|Client Error)|curl: \((?:22|37|78)\)|server responded with 404",
         MISSING,
     ),
 ];

@@ -53,6 +53,12 @@ pub(super) const COMMAND: &[Rule] = &[
         r"(?i)^\W*(?:error: )?(?:time limit (?:exceeded|reached)|timed out after \d+)",
         TIMEOUT,
     ),
+    rule(
+        "limit.inactivity",
+        FEEDBACK,
+        r"(?i)\binactivity (?:time|timeout|period|limit)\b.{0,40}\b(?:elapsed|expired|exceeded|reached|passed)\b|\bno output (?:was |has been )?(?:received |seen |produced )?(?:for|in) (?:the last )?\d+ ?(?:s|m|seconds?|minutes?)\b",
+        TIMEOUT,
+    ),
     rule("limit.karma", FEEDBACK, r"Disconnected.*because no message in \d+ ms", TIMEOUT),
     rule(
         "limit.mutation-run",
