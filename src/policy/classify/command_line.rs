@@ -217,18 +217,20 @@ fn words(command: &str) -> Vec<Word<'_>> {
 
 /// A word and the parts of it that may be named alone.
 fn pieces(token: &str) -> impl Iterator<Item = &str> {
-    let whole = token.contains([',', '+', '#', '=']).then_some(token);
-    whole.into_iter().chain(token.split([',', '+', '#', '=']))
+    let whole = token.contains([',', '+', '#', '=', ':']).then_some(token);
+    whole.into_iter().chain(token.split([',', '+', '#', '=', ':']))
 }
 
 /// Whether a line begins with a place in a file: what is missing there is the file's business.
 fn starts_with_place(said: &str) -> bool {
     let place = said.split_whitespace().next().unwrap_or_default();
-    place.split(':').nth(1).is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+    // Where a script language was when it complained is no place of the complaint.
+    let frame = [":in`", ":in'", ":in"].iter().any(|end| place.ends_with(end));
+    !frame && place.split(':').nth(1).is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Then at most [`BETWEEN`] words, and the word.
-const BEFORE: [&str; 26] = [
+const BEFORE: &[&str] = &[
     "no such ",
     "unknown ",
     "unrecognized ",
@@ -241,6 +243,9 @@ const BEFORE: [&str; 26] = [
     "can't find ",
     "couldn't find ",
     "could not find ",
+    "couldn't resolve ",
+    "could not resolve ",
+    "cannot resolve ",
     "cannot locate ",
     "could not locate ",
     "unable to find ",
@@ -256,7 +261,7 @@ const BEFORE: [&str; 26] = [
     "not a valid ",
     "not a known ",
 ];
-const AFTER: [&str; 14] = [
+const AFTER: &[&str] = &[
     "not found",
     "not be found",
     "not exist",
@@ -270,6 +275,8 @@ const AFTER: [&str; 14] = [
     "not available",
     "not a task",
     "not a target",
+    "not a valid task",
+    "not a valid target",
     "not a command",
 ];
 /// What is said of an option or of what it is told, before it and after it.

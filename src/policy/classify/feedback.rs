@@ -276,7 +276,8 @@ impl<'a> Feedback<'a> {
         if let Some(hit) = families.into_iter().find_map(|family| self.best(family))
             && !(silent && self.inputs.stage.is_none())
         {
-            return self.lacking(hit.source, hit.line).unwrap_or_else(|| self.of_hit(hit));
+            let last = || self.complained(hit.source).and_then(|line| self.lacking(hit.source, line));
+            return self.lacking(hit.source, hit.line).or_else(last).unwrap_or_else(|| self.of_hit(hit));
         }
         if let Some(conclusion) = self.complaint().or_else(|| self.warned()) {
             return conclusion;
@@ -341,6 +342,12 @@ impl<'a> Feedback<'a> {
         })
     }
 
+    /// What a stream ended with, where that is a complaint.
+    fn complained(&self, source: EvidenceSource) -> Option<Line<'a>> {
+        let mut streams = self.streams().into_iter().filter(|(of, _)| *of == source);
+        streams.find_map(|(_, text)| shape::complaint(text, self.stages & TEST != 0))
+    }
+
     /// What a complaint in nobody's words says of the kind of thing it names. Findings are about such things, too, so
     /// that a check must say it on stderr.
     fn lacking(&self, source: EvidenceSource, line: Line<'_>) -> Option<Conclusion> {
@@ -351,6 +358,10 @@ impl<'a> Feedback<'a> {
         // What a place in a source is about is the source's business.
         let said = line.to_text();
         if command_line::is_about_place(&said) {
+            return None;
+        }
+        // A program misses a library in such words, too.
+        if said.contains("package called") || said.contains("package named") {
             return None;
         }
         let lack = lack::lack(&said)?;

@@ -81,7 +81,7 @@ const MISSING_AFTER: &[&str] = &[
 ];
 /// What comes after a thing of which there is none.
 const NONE_AFTER: &[&str] =
-    &["found", "exists", "named", "called", "matching", "matches", "matched", "given", "specified"];
+    &["found", "exists", "named", "called", "matching", "matches", "matched", "remain", "given", "specified"];
 /// What comes before a thing that is not accepted.
 const REFUSED_BEFORE: &[&str] = &[
     "invalid",
@@ -117,7 +117,7 @@ const THINGS: &str = "\
 /// Words for what a tool is told.
 const SETTINGS: &str = "\
     algorithm argument arguments backend builder charset color compression cop \
-    dialect edition encoding engine flag flags format formatter generator level linter locale mode \
+    dialect edition encoding engine fixer fixers flag flags format formatter generator level linter locale mode \
     option options parameter parameters platform pool preset profile provider reporter rule rules \
     setting settings strategy style switch theme value";
 /// Words for what a tool can do.

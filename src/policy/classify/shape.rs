@@ -85,7 +85,7 @@ fn is_aside(line: Line<'_>) -> bool {
     const ADVICE: [&str; 10] = ["(", "try ", "run ", "see ", "for more ", "for help", "use ", "hint", "help:", "note:"];
     let text = line.to_text().to_ascii_lowercase();
     let frame = text.contains(":in `") || text.contains(":in '");
-    frame || ADVICE.iter().any(|start| text.starts_with(start))
+    frame || text.contains(" [--") || ADVICE.iter().any(|start| text.starts_with(start))
 }
 
 /// Whether a line is more than a word, and not about what is being done or was done.

@@ -35,7 +35,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.lint-parse",
         LINT,
-        r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^(?:\S+: )?Unexpected (?:token|character|end of|EOF|indent|keyword)\b|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))|^\s*expecting ['\x22#\w].*\S$",
+        r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^(?:\S+: )?Unexpected (?:token|character|end of|EOF|indent|keyword)\b|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))|^\s*expecting ['\x22#\w].*\S$|: expected '\S+' (?:near|\(to close)|\bunparsable section\b|\bCssSyntaxError\b",
         BROKEN,
     ),
     rule(
@@ -59,7 +59,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.rustc",
         FEEDBACK,
-        r"^\s*error\[E\d{4}\]|^error: (?:expected .*(?:found|,)|this file contains an? un|mismatched closing|unexpected (?:closing|token|end)|unterminated|unclosed|unknown (?:start of )?token|no rules expected|cannot find (?:macro|derive|attribute)|couldn't read|linking with `|prefix `|missing `|invalid suffix|failed to run custom build command|failed to (?:parse manifest|parse lock file|load manifest|resolve patches|parse the)|invalid (?:table|key|array|string|inline|character|basic|type:|TOML)|unclosed (?:table|array|string)|could not parse|duplicate key|cyclic package|the lock ?file .* needs to be updated|failed to select a version for|package `\S+` cannot be built because|rustc \S+ is not supported|feature `|proc macro|no default toolchain|Error writing files: failed to resolve mod|the compiler unexpectedly panicked|internal compiler error|environment variable `)|^error: (?:`\S+`|\S+) (?:is|was|must|cannot|requires|has)\b.*manifest|\x22reason\x22:\x22build-finished\x22,\x22success\x22:false",
+        r"^\s*error\[E\d{4}\]|^error: (?:expected .*(?:found|,)|this file contains an? un|mismatched closing|unexpected (?:closing|token|end)|unterminated|unclosed|unknown (?:start of )?token|no rules expected|cannot find (?:macro|derive|attribute)|couldn't read|linking with `|prefix `|missing `|invalid suffix|failed to run custom build command|failed to (?:parse manifest|parse lock file|load manifest|resolve patches|parse the)|invalid (?:table|key|array|string|inline|character|basic|type:|TOML)|unclosed (?:table|array|string)|could not parse|duplicate key|cyclic package|the lock ?file .* needs to be updated|failed to select a version for `|package `\S+` cannot be built because|rustc \S+ is not supported|feature `|proc macro|no default toolchain|Error writing files: failed to resolve mod|the compiler unexpectedly panicked|internal compiler error|environment variable `)|^error: (?:`\S+`|\S+) (?:is|was|must|cannot|requires|has)\b.*manifest|\x22reason\x22:\x22build-finished\x22,\x22success\x22:false",
         BROKEN,
     ),
     rule(
@@ -77,7 +77,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "build.linker",
         FEEDBACK,
-        r"undefined reference to|undefined symbols? (?:for|:|referenced)|Undefined symbols|unresolved external symbol|multiple definition of|duplicate symbol|cannot find -l\S+|ld(?:\.\w+)?: (?:error|fatal|symbol|cannot|unable|library)|collect2: error|ld returned \d+|linker command failed|LINK : fatal error|LNK\d{4}|relocation .* against|unable to find library -l|file format not recognized|library not found for -l",
+        r"undefined reference to|undefined symbols? (?:for|:|referenced)|Undefined symbols|unresolved external symbol|multiple definition of|duplicate symbol|cannot find -l\S+|\b(?:l|mo|wi)?ld(?:\.\w+)?: (?:error|fatal|symbol|cannot|unable|library)|collect2: error|ld returned \d+|linker command failed|LINK : fatal error|LNK\d{4}|relocation .* against|unable to find library -l|file format not recognized|library not found for -l",
         BROKEN,
     ),
     rule(

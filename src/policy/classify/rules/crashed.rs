@@ -173,6 +173,7 @@ pub(super) const DIED: &[Rule] = &[
         r"\b[Ss]ignal: (?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b|\(Signal: (?:SIG)?(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b",
         CRASHED,
     ),
+    rule("crash.harness", FEEDBACK, r"^\W*(?:\S+ )*Unexpected signal caught\b|\bCrash(?:ing|ed|es): *[1-9]", CRASHED),
     rule("crash.xdist", FEEDBACK, r"worker '?gw\d+'? crashed|node down: Not properly terminated", CRASHED),
     rule(
         "crash.stack",

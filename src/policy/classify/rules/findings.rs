@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "lint.count",
         CHECK,
-        r"(?i)\b[1-9]\d* (?:\w+ )?(?:errors?|findings?|violations?|offenses?|misspellings?|diagnostics?|failures?)\b|\b(?:leaks?|secrets?|issues?|problems?|violations?|findings?|vulnerabilities|offenses?)(?: \w+)?: *[1-9]",
+        r"(?i)\b[1-9]\d* (?:\w+ )?(?:errors?|findings?|violations?|offenses?|misspellings?|diagnostics?|failures?)\b|\b(?:leaks?|secrets?|issues?|problems?|violations?|findings?|vulnerabilities|offenses?|warnings?)(?: \w+)? ?: *[1-9]",
         FAILED,
     ),
     rule(
@@ -97,7 +97,12 @@ pub(super) const WEAK: &[Rule] = &[
         r"(?i)\b(?:fail(?:ed|ure|ures|s|ing)?|mismatch(?:es|ed)?|assert\w*|violations?|regressions?|differ(?:s|ent|ence|ences)?|does not match|do not match|not equal|unexpected|not ok|expected .*(?:got|but|found|actual|received|was)|wrong|incorrect|broken|invalid|unexpectedly|too many|exceed(?:s|ed)?|panicked|exception|traceback)\b|\xE2\x9C\x97|\xE2\x9C\x98|\xE2\x9C\x96|\xE2\x9D\x8C|^not ok|^[-+]{3} ",
         FAILED,
     ),
-    rule("check.errors", TEST | CHECK, r"(?i)(?:^|[^0-9 ] |[^0]\s)\berrors?\b(?:[^:]|:\s*[^0\s]|$)", FAILED),
+    rule(
+        "check.errors",
+        TEST | CHECK,
+        r"(?i)^\W*\[errors?\] \S|(?:^|[^0-9 ] |[^0]\s)\berrors?\b(?:[^:]|:\s*[^0\s]|$)",
+        FAILED,
+    ),
     rule(
         "check.warnings",
         CHECK,

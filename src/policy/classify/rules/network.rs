@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.no-connection",
         FEEDBACK,
-        r"(?i)\b(?:can't|cannot|can not|could not|couldn't|unable to|failed to) (?:connect to|reach|contact) (?:the )?(?:\S+ ){0,3}(?:server|database|host|daemon|broker|registry|endpoint|proxy|cluster)\b",
+        r"(?i)\b(?:can't|cannot|can not|could not|couldn't|unable to|failed to) (?:connect to|reach|contact) (?:the )?(?:\S+ ){0,3}(?:server|database|host|daemon|broker|registry|endpoint|proxy|cluster)\b|\battempts? to connect to \S+ (?:has |have )?failed\b",
         NETWORK,
     ),
     rule(
