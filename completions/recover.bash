@@ -3158,9 +3158,23 @@ _recover() {
     esac
 }
 
+# A word of the line as the command gets it, into the variable `plain`; nothing in it is expanded but a leading ~/.
+_recover_plain() {
+    plain="$1"
+    case "$plain" in
+        \'*) plain="${plain#\'}" plain="${plain%\'}" ;;
+        \"*) plain="${plain#\"}" plain="${plain%\"}" ;;
+        *)
+            plain="${plain/#\~\//$HOME/}"
+            IFS= read -d '' plain <<< "$plain"
+            plain="${plain%$'\n'}"
+            ;;
+    esac
+}
+
 # What only recover knows at this moment: runs, checkpoints, strategies.
 _recover_known() {
-    local cur="$2" prev="$3" kind="" place="" at word
+    local cur="$2" prev="$3" kind="" place="" at word program plain
     local -a where=()
     if [[ "$cur" == "=" ]]; then
         cur=""
@@ -3174,14 +3188,19 @@ _recover_known() {
                 place=command
                 break
                 ;;
-            -C | --state-dir | --run)
-                if ((at + 1 < COMP_CWORD)); then
-                    where+=("$word" "${COMP_WORDS[at + 1]/#\~\//$HOME/}")
-                fi
+            --agent | --approach | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --kind | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --program | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o)
+                # --flag=value is three words here.
+                at=$((at + 1))
+                [[ "${COMP_WORDS[at]}" == "=" ]] && at=$((at + 1))
+                case "$word" in
+                    -C | --state-dir | --run)
+                        if ((at < COMP_CWORD)); then
+                            _recover_plain "${COMP_WORDS[at]}"
+                            where+=("$word" "$plain")
+                        fi
+                        ;;
+                esac
                 ;;
-        esac
-        case "$word" in
-            --agent | --approach | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --kind | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --program | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o) at=$((at + 1)) ;;
             -*) ;;
             *) place="$place $word" ;;
         esac
@@ -3208,9 +3227,19 @@ _recover_known() {
     if [[ "$place" != command && -n "$kind" ]]; then
         # Not by compgen -W, which would expand what the words contain.
         COMPREPLY=()
+        _recover_plain "${COMP_WORDS[0]}"
+        program="$plain"
+        _recover_plain "$cur"
         while IFS=$'\t' read -r word _; do
-            [[ "$word" == "$cur"* ]] && COMPREPLY+=("$(printf '%q' "$word")")
-        done < <("${COMP_WORDS[0]}" __complete "$kind" "${where[@]}" 2>/dev/null)
+            if [[ "$word" != "$plain"* ]]; then
+                continue
+            elif [[ "${COMP_WORDS[COMP_CWORD]}" == [\'\"]* ]]; then
+                # Bash closes what is quoted.
+                COMPREPLY+=("$word")
+            else
+                COMPREPLY+=("$(printf '%q' "$word")")
+            fi
+        done < <("$program" __complete "$kind" "${where[@]}" 2>/dev/null)
         return 0
     fi
     _recover "$@"

@@ -1106,19 +1106,37 @@ complete -c recover -n "__fish_recover_using_subcommand man" -s q -l quiet -d 'O
 complete -c recover -n "__fish_recover_using_subcommand man" -s v -l verbose -d 'More detail on stderr; repeat for more (also RECOVER_LOG)'
 complete -c recover -n "__fish_recover_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
 
+# Whether the line is about this command, as a word or, as `recover --resume` is, as a flag.
+function __fish_recover_is
+    # What comes behind it is another command.
+    contains -- -- (commandline -opc); and return 1
+    __fish_recover_using_subcommand $argv[1]; or contains -- --$argv[1] (commandline -opc)
+end
 # What only recover knows at this moment: runs, checkpoints, strategies.
 function __fish_recover_known
-    set -l words (commandline -opc)
+    # As the command gets them; nothing is expanded but a leading ~/.
+    set -l words (commandline -opc | string replace -r '^~/' (string escape -- $HOME/) | string unescape)
+    # Else the terminal would be told that there is no such command.
+    command -sq -- $words[1]; or return
     set -l where
-    for at in (seq 2 (math (count $words) - 1))
-        if contains -- $words[$at] -C --state-dir --run
-            set -a where $words[$at] $words[(math $at + 1)]
+    set -l at 2
+    while test $at -le (count $words)
+        switch $words[$at]
+            case --
+                break
+            case -C --state-dir --run
+                set -l value (math $at + 1)
+                test $value -le (count $words); and set -a where $words[$at] $words[$value]
+                set at $value
+            case '--state-dir=*' '--run=*'
+                set -a where (string split -m 1 = -- $words[$at])
         end
+        set at (math $at + 1)
     end
-    recover __complete $argv[1] $where 2>/dev/null
+    command $words[1] __complete $argv[1] $where 2>/dev/null
 end
-complete -c recover -l run -x -a '(__fish_recover_known runs)'
-complete -c recover -n '__fish_recover_using_subcommand rollback' -l to -x -a '(__fish_recover_known checkpoints)'
-complete -c recover -n '__fish_recover_using_subcommand resume' -l strategy -x -a '(__fish_recover_known strategies)'
-complete -c recover -n '__fish_recover_using_subcommand resume' -f -a '(__fish_recover_known runs)'
-complete -c recover -n '__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from show diff restore pin unpin verify export' -f -a '(__fish_recover_known checkpoints)'
+complete -c recover -l run -x -k -a '(__fish_recover_known runs)' -d 'The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here'
+complete -c recover -n '__fish_recover_is rollback' -l to -x -k -a '(__fish_recover_known checkpoints)' -d 'To this checkpoint: id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME'
+complete -c recover -n '__fish_recover_is resume' -l strategy -x -k -a '(__fish_recover_known strategies)' -d 'How to take it up: retry_same, retry_with_context, rollback_and_retry, continue_next or manual_then_continue'
+complete -c recover -n '__fish_recover_is resume' -f -k -a '(__fish_recover_known runs)'
+complete -c recover -n '__fish_recover_using_subcommand checkpoint; and __fish_seen_subcommand_from show diff restore pin unpin verify export' -f -k -a '(__fish_recover_known checkpoints)'

@@ -343,12 +343,7 @@ impl Context {
         }
         all.extend(words.iter().map(|word| (*word).to_owned()));
         if let Some(key) = key {
-            for (flag, value) in [("--run", &key.run_id), ("--phase", &key.phase), ("--lane", &key.lane)] {
-                if flag == "--run" || value != crate::model::run::NONE {
-                    all.push(flag.to_owned());
-                    all.push(value.clone());
-                }
-            }
+            all.extend(key.flags());
         }
         shlex::try_join(all.iter().map(String::as_str)).unwrap_or_else(|_| all.join(" "))
     }

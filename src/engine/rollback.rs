@@ -1,8 +1,10 @@
 //! Rollback (B10): one iteration, to a checkpoint, or full; the run's bookkeeping follows.
 
+use std::collections::BTreeSet;
+
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{OperationKind, Reposition, Scope};
-use crate::model::run::{Run, RunStatus};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
@@ -65,6 +67,14 @@ pub fn targets_of_all(context: &Context) -> Result<Vec<Checkpoint>> {
     let state = settle::load_settled(context)?;
     let run = select::require(context, &state)?;
     Ok(state.checkpoints_of(&run.key).cloned().collect())
+}
+
+/// The checkpoints of all runs of this work tree, oldest first: an id names one whatever run it is of.
+pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
+    let state = settle::load_settled(context)?;
+    let worktree = context.worktree_name();
+    let here: BTreeSet<&RunKey> = state.runs_of(&worktree).map(|run| &run.key).collect();
+    Ok(state.checkpoints.values().filter(|checkpoint| here.contains(&checkpoint.run)).cloned().collect())
 }
 
 /// Rolls back.

@@ -69,8 +69,15 @@ pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&
 
 fn ambiguous(runs: &[&Run]) -> Error {
     let list: Vec<String> = runs.iter().map(|run| format!("{} [{}]", run.key, run.status.as_str())).collect();
-    Error::new(ErrorKind::Ambiguous, format!("several runs are open here: {}", list.join(", ")))
-        .hint(format!("choose one: --run {}", runs.last().map_or("ID", |run| run.key.run_id.as_str())))
+    let error = Error::new(ErrorKind::Ambiguous, format!("several runs are open here: {}", list.join(", ")));
+    match runs.last() {
+        Some(latest) => {
+            let flags = latest.key.flags();
+            let pasted = shlex::try_join(flags.iter().map(String::as_str)).unwrap_or_else(|_| flags.join(" "));
+            error.hint(format!("choose one: {pasted}"))
+        }
+        None => error,
+    }
 }
 
 /// The checkpoint that a selector names, seen from the run that a command works on.

@@ -50,7 +50,8 @@ pub fn resume_options(run: &Run, has_good_checkpoint: bool) -> Vec<ResumeOption>
         .collect()
 }
 
-fn label(strategy: Strategy) -> &'static str {
+/// A strategy's short name.
+pub fn label(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::RetrySame => "Retry iteration",
         Strategy::RetryWithContext => "Retry iteration with error context",

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 
-use crate::engine::rollback::targets_of_all;
+use crate::engine::rollback::{targets_of_all, targets_of_worktree};
 use crate::engine::status::status;
-use crate::engine::{Context, Result};
+use crate::engine::{Context, ErrorKind, Result};
+use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
+use crate::policy::options::label;
 
 use super::super::args::CompleteKind;
 use super::super::render::when;
@@ -42,23 +44,33 @@ fn runs(context: &Context) -> Result<Words> {
 
 fn checkpoints(context: &Context) -> Result<Words> {
     let now = context.clock.now();
-    let all = targets_of_all(context)?;
-    let mut words: Words = [("latest", "the latest"), ("good", "the last good one"), ("initial", "before the run")]
-        .map(|(word, what)| (word.to_owned(), what.to_owned()))
-        .into();
+    let mut words = Words::new();
+    let (all, of_one) = match targets_of_all(context) {
+        Ok(all) => {
+            let named = [("latest", "the latest"), ("good", "the last good one"), ("initial", "before the run")];
+            let is_good = |checkpoint: &Checkpoint| checkpoint.verdict == Verdict::Passed;
+            let there = named.into_iter().filter(|(word, _)| *word != "good" || all.iter().any(is_good));
+            words.extend(there.map(|(word, what)| (word.to_owned(), what.to_owned())));
+            (all, true)
+        }
+        // Only ids say of which run they are.
+        Err(error) if error.kind == ErrorKind::Ambiguous => (targets_of_worktree(context)?, false),
+        Err(error) => return Err(error),
+    };
     words.extend(all.iter().rev().map(|checkpoint| {
         let (number, verdict) = (checkpoint.after_iteration, checkpoint.verdict.as_str());
         let age = when(checkpoint.created_at, now);
-        (checkpoint.id.clone(), format!("after iteration {number}, {verdict}, {age}: {}", checkpoint.description))
+        let of = if of_one { String::new() } else { format!("{}, ", checkpoint.run) };
+        (checkpoint.id.clone(), format!("{of}after iteration {number}, {verdict}, {age}: {}", checkpoint.description))
     }));
     Ok(words)
 }
 
-/// Those that are possible for the run; all where there is none.
+/// Those that are possible for the run; all where it is not known which.
 fn strategies(context: &Context) -> Words {
     let options = status(context).map(|status| status.options).unwrap_or_default();
     if options.is_empty() {
-        return Strategy::ALL.map(|strategy| (strategy.as_str().to_owned(), String::new())).into();
+        return Strategy::ALL.map(|strategy| (strategy.as_str().to_owned(), label(strategy).to_owned())).into();
     }
     let possible = options.into_iter().filter(|option| option.available);
     possible.map(|option| (option.strategy.as_str().to_owned(), option.description)).collect()
