@@ -6,7 +6,7 @@ pub mod watch;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::git::diff::{Objects, changes};
+use crate::git::diff::{Objects, Seen, changes_with};
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::event::Payload;
@@ -155,13 +155,24 @@ fn changes_since(
     session: &ManualFixSession,
     prepared: &Prepared,
 ) -> Result<Vec<Change>> {
+    changes_with_seen(context, state, session, prepared, &Seen::new())
+}
+
+/// The same, after an earlier look that has seen this.
+fn changes_with_seen(
+    context: &Context,
+    state: &State,
+    session: &ManualFixSession,
+    prepared: &Prepared,
+    seen: &Seen,
+) -> Result<Vec<Change>> {
     let repo = context.repo()?;
     let base = state.checkpoint(&session.checkpoint_id).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {} is gone", session.checkpoint_id))
     })?;
     let before = load_checkpoint(repo, &base.commit)?;
     let objects = Objects::Captured(&prepared.capture);
-    Ok(changes(objects, before.side(), prepared.capture.side(), &Selection::all())?)
+    Ok(changes_with(objects, before.side(), prepared.capture.side(), &Selection::all(), seen)?)
 }
 
 fn append(context: &Context, ledger: &mut Exclusive, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {

@@ -67,17 +67,35 @@ impl Opened<'_> {
 /// A change of the mode alone is `modified` with no lines. Empty folders count as paths; nested repositories are
 /// compared by their commit.
 pub fn changes(objects: Objects<'_>, from: Side<'_>, to: Side<'_>, selection: &Selection) -> Result<Vec<Change>> {
+    changes_with(objects, from, to, selection, &Seen::new())
+}
+
+/// The changes of an earlier comparison with the same side, with what was there then.
+pub type Seen = BTreeMap<RepoPath, (Change, Option<Entry>)>;
+
+/// The same as [`changes`]; the lines of what is as it was in the comparison `seen` are not counted once more.
+pub fn changes_with(
+    objects: Objects<'_>,
+    from: Side<'_>,
+    to: Side<'_>,
+    selection: &Selection,
+    seen: &Seen,
+) -> Result<Vec<Change>> {
     let opened = objects.open()?;
     let (from, to) = differing(&TreeLookup::new(&opened)?, from, to)?;
     let repository = opened.repository();
     let mut created: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut deleted: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut changes = Vec::new();
+    let change = |path: &RepoPath, kind, from: Option<&Entry>, to: Option<&Entry>| match seen.get(path) {
+        Some((known, entry)) if known.kind == kind && entry.as_ref() == to => Ok(known.clone()),
+        _ => change(repository, path, kind, from, to),
+    };
     for (path, entry) in to.entries.iter().filter(|(path, _)| selection.matches(path)) {
         match from.entries.get(path) {
             None => drop(created.insert(path, entry)),
             Some(before) if before != entry => {
-                changes.push(change(repository, path, ChangeType::Modified, Some(before), Some(entry))?);
+                changes.push(change(path, ChangeType::Modified, Some(before), Some(entry))?);
             }
             Some(_) => {}
         }
@@ -104,11 +122,11 @@ pub fn changes(objects: Objects<'_>, from: Side<'_>, to: Side<'_>, selection: &S
                 deleted: Some(0),
             });
         } else {
-            changes.push(change(repository, path, ChangeType::Created, None, Some(entry))?);
+            changes.push(change(path, ChangeType::Created, None, Some(entry))?);
         }
     }
     for (path, entry) in deleted {
-        changes.push(change(repository, path, ChangeType::Deleted, Some(entry), None)?);
+        changes.push(change(path, ChangeType::Deleted, Some(entry), None)?);
     }
     changes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(changes)

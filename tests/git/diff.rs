@@ -1,5 +1,6 @@
-use recover::git::diff::{Objects, changes, patch_text};
-use recover::model::snapshot::ChangeType;
+use recover::git::diff::{Objects, Seen, changes, changes_with, patch_text};
+use recover::model::path::RepoPath;
+use recover::model::snapshot::{Change, ChangeType};
 use recover::policy::selection::Selection;
 
 use crate::bench::Bench;
@@ -31,6 +32,45 @@ fn changes_are_listed_with_lines_and_renames() {
             ("gone".to_owned(), ChangeType::Deleted, Some(0), Some(2)),
             ("moved here".to_owned(), ChangeType::Renamed, Some(0), Some(0)),
             ("new".to_owned(), ChangeType::Created, Some(2), Some(0)),
+        ]
+    );
+}
+
+// What an earlier comparison counted is taken from there as long as it is the same change to the same content.
+#[test]
+fn an_earlier_comparison_is_taken_up_where_nothing_changed() {
+    let bench = Bench::with_commit();
+    for name in ["same", "edited", "turned", "back"] {
+        bench.write(name, "1\n");
+    }
+    let from = bench.checkpoint();
+    for name in ["same", "edited", "turned", "back", "new"] {
+        bench.write(name, "2\n3\n");
+    }
+    let content = bench.capture().snapshot().unwrap().entries[&RepoPath::new("same")].clone();
+    let list = |seen: &Seen| {
+        let captured = bench.capture();
+        let objects = Objects::Captured(&captured);
+        changes_with(objects, from.side(), captured.side(), &Selection::all(), seen).unwrap()
+    };
+    // Marked, so that what is taken up can be told from what is counted.
+    let marked = |change: Change| Change { added: Some(77), ..change };
+    let seen: Seen = list(&Seen::new())
+        .into_iter()
+        .map(|change| (change.path.clone(), (marked(change), Some(content.clone()))))
+        .collect();
+    bench.write("edited", "2\n");
+    bench.write("back", "1\n");
+    std::fs::remove_file(bench.path("turned")).unwrap();
+    let counts: Vec<_> =
+        list(&seen).iter().map(|one| (one.path.to_lossy().into_owned(), one.kind, one.added, one.deleted)).collect();
+    assert_eq!(
+        counts,
+        [
+            ("edited".to_owned(), ChangeType::Modified, Some(1), Some(1)),
+            ("new".to_owned(), ChangeType::Created, Some(77), Some(0)),
+            ("same".to_owned(), ChangeType::Modified, Some(77), Some(1)),
+            ("turned".to_owned(), ChangeType::Deleted, Some(0), Some(1)),
         ]
     );
 }

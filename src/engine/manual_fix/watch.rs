@@ -4,17 +4,16 @@
 //! the session's beginning, so that an atomic save, a rename or a change that comes in several steps is told once and as
 //! what it is, and one that is taken back is told too. Beside the reports the tree is looked at now and then anyway.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::git::diff::Objects;
+use crate::git::diff::{Objects, Seen};
 use crate::git::tree_lookup::TreeLookup;
 use crate::model::manual_fix::ManualFixSession;
-use crate::model::path::RepoPath;
 use crate::model::run::RunKey;
-use crate::model::snapshot::{Change, Entry, ObjectId};
+use crate::model::snapshot::{Change, ObjectId};
 use crate::process::{Interrupts, Show, Signal};
 use crate::watch::Watcher;
 
@@ -24,7 +23,7 @@ use super::super::error::{Error, ErrorKind, Result};
 use super::super::run::loops_of;
 use super::super::{follow, select, settle};
 use super::verify::judge;
-use super::{Fix, Judged, active, changes_since, prepare, status_of};
+use super::{Fix, Judged, active, changes_with_seen, prepare, status_of};
 
 /// Reports that come so shortly after each other belong together.
 const CALM: Duration = Duration::from_millis(80);
@@ -33,9 +32,11 @@ const RESTLESS: Duration = Duration::from_millis(300);
 /// How often other things are looked at: whether the session is still open.
 const TICK: Duration = Duration::from_secs(1);
 /// The tree is looked at without a reason after so many times the poll interval.
-const SELDOM: u32 = 5;
-/// A look may take this part of the time, at most.
+const SELDOM: u32 = 12;
+/// After a look there is a pause of so many times as long as it took.
 const SHARE: u32 = 3;
+/// But where something changed a pause is no longer than this, or than the look was.
+const PAUSE: Duration = Duration::from_millis(500);
 /// So many results in a row were outdated when they came: something is told about it.
 const SUSPICIOUS: u32 = 3;
 /// The longest pause before the loops run again after that.
@@ -120,7 +121,7 @@ pub struct Watch<'a> {
     asker: Asker,
     told: VecDeque<Step>,
     /// What differed at the last look, with what is there now.
-    known: BTreeMap<RepoPath, (Change, Option<Entry>)>,
+    known: Seen,
     /// The tree of the last look, and the one that the loops ran on last.
     tree: Option<ObjectId>,
     judged: Option<ObjectId>,
@@ -164,7 +165,7 @@ impl<'a> Watch<'a> {
             wakes,
             asker: Asker { sender, judging: Arc::default(), interrupts: context.interrupts.clone() },
             told: VecDeque::new(),
-            known: BTreeMap::new(),
+            known: Seen::new(),
             tree: None,
             judged: session.verified_tree.clone().or(base),
             session,
@@ -257,7 +258,8 @@ impl<'a> Watch<'a> {
         let interval = if self.polls { often } else { often.saturating_mul(SELDOM).max(took.saturating_mul(20)) };
         let seldom = ended + interval.max(took.saturating_mul(SHARE)).min(LONGEST_PAUSE);
         let calm = self.reported.map(|(first, last)| (last + CALM).min(first + RESTLESS));
-        calm.map_or(seldom, |calm| seldom.min(calm.max(ended + took.saturating_mul(SHARE))))
+        let pause = took.saturating_mul(SHARE).min(took.max(PAUSE));
+        calm.map_or(seldom, |calm| seldom.min(calm.max(ended + pause)))
     }
 
     /// When to run the loops, if nothing changes until then.
@@ -325,9 +327,9 @@ impl<'a> Watch<'a> {
     }
 
     /// What differs from the session's beginning.
-    fn differences(&self, prepared: &Prepared) -> Result<BTreeMap<RepoPath, (Change, Option<Entry>)>> {
+    fn differences(&self, prepared: &Prepared) -> Result<Seen> {
         let state = self.context.load()?.state;
-        let changes = changes_since(self.context, &state, &self.session, prepared)?;
+        let changes = changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
         let opened = Objects::Captured(&prepared.capture).open()?;
         let lookup = TreeLookup::new(&opened)?;
         let side = prepared.capture.side();

@@ -82,7 +82,7 @@ pub struct ManualFixSettings {
 
 impl Default for ManualFixSettings {
     fn default() -> Self {
-        Self { quiet_period: Duration::from_secs(1), verify_on_change: true, poll_interval: Duration::from_secs(2) }
+        Self { quiet_period: Duration::from_secs(1), verify_on_change: true, poll_interval: Duration::from_millis(750) }
     }
 }
 
