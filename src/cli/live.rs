@@ -41,6 +41,8 @@ pub struct Display {
 struct Shared {
     ui: Ui,
     live: Live,
+    /// What is as it should be is not told.
+    sparing: bool,
     view: Mutex<View>,
     /// `None` on a terminal that cannot overwrite, and once the display is over.
     footer: Mutex<Option<Footer>>,
@@ -50,10 +52,21 @@ struct Shared {
 impl Display {
     /// Shows what `context` does from now on; `None` where stderr is no terminal, or nobody wants to see anything.
     pub fn start(context: &Context, ui: &Ui) -> Option<Self> {
+        Self::shown(context, ui, false)
+    }
+
+    /// The same beside a command that has the terminal to itself, `--passthrough`: no line at the bottom and no keys,
+    /// for both are the command's, and nothing is said while all goes well; but why it is tried again, and until when
+    /// nothing happens.
+    pub fn beside(context: &Context, ui: &Ui) -> Option<Self> {
+        Self::shown(context, &Ui { redraws: false, keys: false, ..ui.clone() }, true)
+    }
+
+    fn shown(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
         if !ui.stderr_terminal || ui.quiet || context.dry_run() {
             return None;
         }
-        match Self::open(context, ui) {
+        match Self::open(context, ui, sparing) {
             Ok(display) => Some(display),
             // The run is more important than its display.
             Err(error) => {
@@ -63,11 +76,12 @@ impl Display {
         }
     }
 
-    fn open(context: &Context, ui: &Ui) -> io::Result<Self> {
+    fn open(context: &Context, ui: &Ui, sparing: bool) -> io::Result<Self> {
         let footer = ui.redraws.then(|| Footer::new(ui.moves)).transpose()?;
         let shared = Arc::new(Shared {
             ui: ui.clone(),
             live: context.live.clone(),
+            sparing,
             view: Mutex::default(),
             footer: Mutex::new(footer),
             keys: Mutex::default(),
@@ -112,10 +126,14 @@ struct Told(Arc<Shared>);
 impl Observer for Told {
     fn see(&self, progress: Progress<'_>) {
         let shared = &self.0;
-        for line in lock(&shared.view).take(&progress) {
-            shared.say(&line);
+        let lines = lock(&shared.view).take(&progress);
+        let told = !(shared.sparing && is_usual(&progress));
+        if told {
+            lines.iter().for_each(|line| shared.say(line));
         }
-        if let Progress::LoopEnded { name, result } = progress {
+        if let Progress::LoopEnded { name, result } = progress
+            && told
+        {
             shared.say_result(name, result);
         }
         if let Progress::Attempt { run, .. } = progress
@@ -127,6 +145,17 @@ impl Observer for Told {
             shared.leave(false);
         }
         shared.draw();
+    }
+}
+
+/// Whether this is what everybody expects.
+fn is_usual(progress: &Progress<'_>) -> bool {
+    match progress {
+        Progress::Attempt { attempt, .. } => *attempt == 1,
+        Progress::LoopEnded { result, .. } => result.passed,
+        Progress::Ended { failure, .. } => failure.is_none(),
+        Progress::Baseline { .. } => true,
+        _ => false,
     }
 }
 

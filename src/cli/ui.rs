@@ -83,7 +83,8 @@ impl Ui {
         let terminal = io::stdout().is_terminal();
         let stderr_terminal = io::stderr().is_terminal();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let redraws = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        // Nobody knows what a terminal without a name understands.
+        let redraws = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         let wanted = |terminal| match global.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,

@@ -245,3 +245,40 @@ fn ctrl_d_does_not_end_the_keys() {
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
 }
+
+// The contract: a command with --passthrough has the terminal to itself; that it is tried again, and when, is still told.
+#[test]
+fn passthrough_says_why_it_waits_and_nothing_else() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"300ms\"\n");
+    let args = [
+        "run",
+        "--passthrough",
+        "--attempts",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        "echo this; test -e again || { touch again; exit 3; }",
+    ];
+    let Some(terminal) = Terminal::of(&env, &args) else { return };
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    let told: Vec<&str> = said.lines().map(str::trim_end).collect();
+    assert_eq!(told.first(), Some(&"this"), "{said}");
+    assert!(said.contains("FAILED: iteration 1, attempt 1: ") && said.contains("Waiting until "), "{said}");
+    assert!(said.contains("Iteration 1 of 1, attempt 2 of 2\nthis\n") && !said.contains("Passed"), "{said}");
+}
+
+// A terminal that nobody named gets no escape codes.
+#[test]
+fn a_terminal_without_a_name_gets_plain_lines() {
+    for term in ["", "dumb"] {
+        let env = TestEnv::repo();
+        let args = ["run", "--feedback", "test=true", "--", "sh", "-c", "printf half; sleep 1; echo ' a line'"];
+        let Some(terminal) = Terminal::with(&env, &args, (80, 24), &[("TERM", term)]) else { return };
+        let (code, said) = terminal.end();
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("passed test") && !said.contains(['\u{1b}', '\r']), "{term:?}: {said:?}");
+    }
+}

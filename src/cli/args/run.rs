@@ -70,6 +70,9 @@ pub struct RunArgs {
     pub no_wait: bool,
 
     /// Leave the child's stdin and output alone and return its own exit code
+    ///
+    /// The child has the terminal to itself: there is no live line and there are no keys, its output is in no log. On a
+    /// terminal a line says why it is tried again and how long the wait is.
     #[arg(long, conflicts_with = "json")]
     pub passthrough: bool,
 

@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         return Ok(Reply::new(json!({"changed": false, "plan": {"captured": totals, "spec": spec}}), text));
     }
     let show = if args.passthrough { Show::Passthrough } else { show(ui) };
-    let display = if args.passthrough { None } else { Display::start(context, ui) };
+    let display = if args.passthrough { Display::beside(context, ui) } else { Display::start(context, ui) };
     let driven = start_run(context, spec, &DriveOptions { no_wait: args.no_wait, show, longest_wait: None })?;
     drop(display);
     let exit = match driven.child_exit_code.filter(|_| args.passthrough) {
