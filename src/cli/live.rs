@@ -129,7 +129,9 @@ impl Observer for Told {
         let lines = lock(&shared.view).take(&progress);
         let told = !(shared.sparing && is_usual(&progress));
         if told {
-            lines.iter().for_each(|line| shared.say(line));
+            for line in &lines {
+                shared.say(line);
+            }
         }
         if let Progress::LoopEnded { name, result } = progress
             && told

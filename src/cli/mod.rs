@@ -103,7 +103,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
             let text = "Nothing has been recorded here yet. To begin:\n\n  \
                         recover run --feedback test='make test' -- CMD   supervise a command\n  \
                         recover checkpoint create                        keep the work tree as it is\n  \
-                        recover init                                     write a commented configuration\n  \
+                        recover init                                     write a configuration\n  \
                         recover --help                                   everything else\n";
             ui.answer("recover", Reply::new(json!({"run": null}), text))
         }

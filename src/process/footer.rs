@@ -36,8 +36,7 @@ impl Footer {
 
     /// Columns that the line may have.
     pub fn width(&self) -> usize {
-        let columns = tcgetwinsize(&self.terminal).map_or(0, |size| size.ws_col);
-        usize::from(if columns == 0 { 80 } else { columns }).saturating_sub(1)
+        width_of(&self.terminal)
     }
 
     /// Whether others have the terminal while this process goes on in the background: the line would be drawn over a
@@ -53,12 +52,17 @@ impl Footer {
         if state.drawn.is_some() && state.wanted == line {
             return;
         }
-        let erased = state.erase();
+        let erased = state.erase(columns);
         state.wanted = line;
         let drawn = state.draw(columns, Instant::now());
         // A terminal that went away shows nothing.
         let _ = (&self.terminal).write_all((erased + &drawn).as_bytes());
     }
+}
+
+fn width_of(terminal: &File) -> usize {
+    let columns = tcgetwinsize(terminal).map_or(0, |size| size.ws_col);
+    usize::from(if columns == 0 { 80 } else { columns }).saturating_sub(1)
 }
 
 impl Drop for Footer {
@@ -71,7 +75,7 @@ impl Drop for Footer {
 /// Prints `bytes` on a terminal by means of `write`, above the line if there is one.
 pub(super) fn pass<R>(terminal: &File, bytes: &[u8], write: impl FnOnce() -> R) -> R {
     let mut state = state();
-    let erased = state.erase();
+    let erased = if state.drawn.is_some() { state.erase(width_of(terminal)) } else { String::new() };
     if !erased.is_empty() {
         let _ = (&mut &*terminal).write_all(erased.as_bytes());
     }
@@ -155,10 +159,11 @@ impl State {
         escape: Escape::None,
     };
 
-    /// What takes the line away; the cursor is then where what was printed ends.
-    fn erase(&mut self) -> String {
-        let Some(columns) = self.drawn.take() else { return String::new() };
-        let mut out = format!("\r{}\r", " ".repeat(columns));
+    /// What takes the line away; the cursor is then where what was printed ends. On a terminal that became narrower,
+    /// with now so many `columns`, blanks must not run into the next row.
+    fn erase(&mut self, columns: usize) -> String {
+        let Some(drawn) = self.drawn.take() else { return String::new() };
+        let mut out = format!("\r{}\r", " ".repeat(drawn.min(columns)));
         if std::mem::take(&mut self.below) {
             out.push_str(&format!("\x1b[A\x1b[{}G", self.column.unwrap_or(0) + 1));
         }
@@ -245,13 +250,15 @@ mod tests {
         let later = Instant::now() + CALM * 2;
         let mut state = State { wanted: Some("status".to_owned()), ..State::NEW };
         assert_eq!(state.draw(79, later), "\rstatus");
-        assert_eq!(state.erase(), "\r      \r");
+        assert_eq!(state.erase(79), "\r      \r");
+        assert_eq!(state.draw(79, later), "\rstatus");
+        assert_eq!(state.erase(4), "\r    \r", "it became narrower");
         state.printed(b"half");
         assert_eq!(state.draw(79, later), "", "this terminal cannot go back");
         state.moves = true;
         assert_eq!(state.draw(79, Instant::now()), "", "more may come");
         assert_eq!(state.draw(79, later), "\r\nstatus");
-        assert_eq!(state.erase(), "\r      \r\x1b[A\x1b[5G");
+        assert_eq!(state.erase(79), "\r      \r\x1b[A\x1b[5G");
         state.printed(b" a line\n");
         assert_eq!(state.draw(79, Instant::now()), "\rstatus");
     }

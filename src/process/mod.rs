@@ -16,6 +16,7 @@
 mod ending;
 mod footer;
 mod group;
+mod leftover;
 mod log;
 mod orphan;
 mod output;

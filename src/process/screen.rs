@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::footer;
+use super::leftover::Leftover;
 
 /// Bytes in a buffer: large enough that a flood costs few system calls.
 const BUFFER: usize = 256 << 10;
@@ -145,13 +146,20 @@ fn write_all_pieces(
     abandoned: &AtomicBool,
     mut wake: UnixStream,
 ) {
+    // Both streams are the same terminal, where they are terminals.
+    let mut left = Leftover::default();
     let terminals = outputs.each_ref().map(|output| output.as_ref().is_some_and(File::is_terminal));
     for piece in pieces {
         let output = &mut outputs[piece.stream];
         let bytes = &piece.buffer[..piece.length];
         let shown = output.as_ref().map(|file| {
             let write = || write_all(file, bytes, abandoned);
-            if terminals[piece.stream] { footer::pass(file, bytes, write) } else { write() }
+            if terminals[piece.stream] {
+                left.printed(bytes);
+                footer::pass(file, bytes, write)
+            } else {
+                write()
+            }
         });
         if let Some(Err(_)) = shown {
             // Nobody reads it any more. The child goes on; its output is in the log.
@@ -160,6 +168,12 @@ fn write_all_pieces(
         let _ = give_back.send(piece.buffer);
         // A full buffer means that it will wake up anyway.
         let _ = wake.write(&[0]);
+    }
+    let back = left.take_back();
+    let shown = outputs.iter().zip(terminals).find_map(|(output, terminal)| output.as_ref().filter(|_| terminal));
+    if let Some(file) = shown.filter(|_| !back.is_empty()) {
+        // A terminal that went away needs nothing any more.
+        let _ = footer::pass(file, &back, || write_all(file, &back, abandoned));
     }
     drop(give_back);
     let _ = wake.write(&[0]);

@@ -1,7 +1,7 @@
 //! `run --pty`: a command with a terminal of its own.
 
 use crate::env::TestEnv;
-use crate::live::until;
+use crate::live::{kill, until};
 use crate::terminal::Terminal;
 
 // The command sees a terminal, its output is shown and kept as with pipes, and what it said is understood.
@@ -118,4 +118,25 @@ fn a_terminal_that_is_closed_for_a_while_is_no_end() {
     assert_eq!(attempt["exit_code"], 3, "{ran}");
     let log = std::fs::read_to_string(attempt["log_path"].as_str().unwrap()).unwrap();
     assert!(log.contains("before") && log.contains("behind"), "{log}");
+}
+
+// What a command that draws the whole screen did not switch back at its end is switched back for it: what comes next is
+// read on the screen where the person is, with a cursor.
+#[test]
+fn a_screen_that_was_left_behind_is_switched_back() {
+    let draws = "echo $PPID > pid; printf '\\033[?1049h\\033[?25l\\033[?1000h'; stty raw -echo; echo drawn; ";
+    for (how, code) in [("exit 3", 8), ("kill -9 $$", 7), ("sleep 60", 143)] {
+        let env = TestEnv::repo();
+        let line = format!("{draws}{how}");
+        let args = ["run", "--pty", "--attempts", "1", "--", "sh", "-c", &line];
+        let Some(terminal) = Terminal::with(&env, &args, (80, 24), &[]) else { return };
+        terminal.expect("drawn");
+        if code == 143 {
+            kill("-TERM", env.await_line("pid").parse().unwrap());
+        }
+        let (ended, said) = terminal.end();
+        assert_eq!(ended, code, "{how}: {said}");
+        let back = said.find("\u{1b}[?25h\u{1b}[?1000l\u{1b}[?1049l").unwrap_or_else(|| panic!("{how}: {said:?}"));
+        assert!(said[back..].contains("Go on: "), "{how}: {said}");
+    }
 }

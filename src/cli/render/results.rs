@@ -10,7 +10,10 @@ use super::super::ui::escape;
 pub fn said(result: &FeedbackResult) -> String {
     let counts = match (result.passed_count, result.failed_count) {
         (None, None) => return escape(&result.summary),
-        (passed, failed) => format!("{} passed, {} failed", passed.unwrap_or(0), failed.unwrap_or(0)),
+        (Some(passed), Some(failed)) => format!("{passed} passed, {failed} failed"),
+        (Some(passed), None) => format!("{passed} passed"),
+        // What counts errors alone, as a compiler does, says nothing of what is well.
+        (None, Some(failed)) => format!("{failed} failed"),
     };
     if result.flaky || result.exit_code.is_none() { format!("{counts}: {}", escape(&result.summary)) } else { counts }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use unicode_width::UnicodeWidthStr;
 
 use crate::engine::prune::Pruned;
 use crate::engine::restore::Restore;
@@ -201,8 +202,11 @@ pub fn iterations_text(ui: &Ui, run: &Run) -> String {
 
 /// The same of the latest attempts.
 fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
+    let header = ["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"];
     let mut notes = String::new();
-    let mut table = table(ui, &["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"]);
+    // The same one of several attempts in a row is told once.
+    let mut reasons: Vec<(String, String)> = Vec::new();
+    let mut rows: Vec<[String; 6]> = Vec::new();
     let earlier = run.attempts().count().saturating_sub(most);
     for (iteration, attempt) in run.attempts().skip(earlier) {
         let result = match attempt.outcome {
@@ -217,19 +221,36 @@ fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
         for note in &attempt.notes {
             let _ = writeln!(notes, "  {}.{} {}", iteration.number, attempt.number, escape(note));
         }
-        table.add_row([
+        let reason = attempt.failure.as_ref().map(|failure| escape(&failure.message)).unwrap_or_default();
+        if !reason.is_empty() {
+            let which = format!("{}.{}", iteration.number, attempt.number);
+            match reasons.last_mut() {
+                Some((several, same)) if *same == reason => *several = format!("{several}, {which}"),
+                _ => reasons.push((which, reason.clone())),
+            }
+        }
+        rows.push([
             iteration.number.to_string(),
             iteration.status.as_str().to_owned(),
             attempt.number.to_string(),
             format!("{result}{fallback}{told}"),
             attempt.checkpoint_id.clone().unwrap_or_default(),
-            attempt.failure.as_ref().map(|failure| escape(&failure.message)).unwrap_or_default(),
+            reason,
         ]);
     }
-    if !notes.is_empty() {
-        notes.insert_str(0, "Notes\n");
+    // In a column of a few letters nothing can be read, and an id that is broken in two cannot be copied.
+    let widest =
+        |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(header[column].len());
+    let needed: usize = (0..header.len()).map(|column| widest(column) + 2).sum();
+    let shown = if ui.width.is_some_and(|width| needed > usize::from(width)) { header.len() - 1 } else { header.len() };
+    let mut table = table(ui, &header[..shown]);
+    for row in rows {
+        table.add_row(row.into_iter().take(shown));
     }
-    finish(&table) + &notes
+    let below = |title: &str, text: String| if text.is_empty() { text } else { format!("{title}\n{text}") };
+    let reasons: String = reasons.iter().map(|(which, reason)| format!("  {which}: {reason}\n")).collect();
+    let reasons = if shown < header.len() { below("Reasons", reasons) } else { String::new() };
+    finish(&table) + &reasons + &below("Notes", notes)
 }
 
 /// Conditions that say something of the attempt itself; the others are the decision's to tell.

@@ -96,7 +96,10 @@ fn introduce(fix: &Fix, ui: &Ui) {
     ui.note(&format!("Manual fix of run {}", fix.run.key));
     if let Some(issue) = &fix.session.issue {
         ui.note(&format!("Issue: {}", issue.message));
-        excerpt(issue.details.as_deref().unwrap_or_default(), ui);
+        // What was said just now need not be said again.
+        let lines = issue.details.as_deref().unwrap_or_default().lines();
+        let more: Vec<&str> = lines.filter(|line| !issue.message.contains(line.trim())).collect();
+        excerpt(&more.join("\n"), ui);
     }
     ui.note("Fix it in your editor and save: changes are told here.");
 }
