@@ -248,7 +248,10 @@ fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
         table.add_row(row.into_iter().take(shown));
     }
     let below = |title: &str, text: String| if text.is_empty() { text } else { format!("{title}\n{text}") };
-    let reasons: String = reasons.iter().map(|(which, reason)| format!("  {which}: {reason}\n")).collect();
+    let reasons = reasons.iter().fold(String::new(), |mut text, (which, reason)| {
+        let _ = writeln!(text, "  {which}: {reason}");
+        text
+    });
     let reasons = if shown < header.len() { below("Reasons", reasons) } else { String::new() };
     finish(&table) + &reasons + &below("Notes", notes)
 }
