@@ -27,16 +27,18 @@ pub struct FoldCache {
     pub offset: u64,
     /// The last bytes before `offset`: another ledger under the same name does not end alike.
     pub ends_with: String,
-    /// How many lines that is.
+    /// How many events that is.
     pub lines: u64,
+    /// How much of it is packed lines.
+    pub packed: u64,
     /// What they add up to.
     pub state: State,
 }
 
 impl FoldCache {
     /// A cache entry for a prefix of the ledger.
-    pub fn new(offset: u64, ends_with: String, lines: u64, state: State) -> Self {
-        Self { version: FORMAT.to_owned(), offset, ends_with, lines, state }
+    pub fn new(offset: u64, ends_with: String, lines: u64, packed: u64, state: State) -> Self {
+        Self { version: FORMAT.to_owned(), offset, ends_with, lines, packed, state }
     }
 
     /// Reads the cache; anything wrong with it is the same as none.

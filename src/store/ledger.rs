@@ -1,5 +1,6 @@
 //! Reading, and the lock for appending.
 
+mod compact;
 mod exclusive;
 mod lines;
 mod of_run;
@@ -19,6 +20,7 @@ use crate::model::state::State;
 use super::error::StoreError;
 use super::fold_cache::FoldCache;
 use super::line::{self, Line};
+use super::packed_lines;
 use super::twin::Twin;
 
 /// How many events are folded anew at each start before the cache is renewed.
@@ -55,12 +57,21 @@ pub struct Loaded {
     pub newer: Option<u32>,
     /// Bytes of whole lines.
     offset: u64,
-    /// Whole lines.
+    /// Events in them.
     lines: u64,
+    /// Bytes of the packed lines that they begin with.
+    packed: u64,
     /// Events folded beyond the cache.
     beyond_cache: u64,
     /// Bytes after the last whole line: an append that was cut off, or one that is just being made.
     torn: u64,
+}
+
+/// How far lines were folded.
+struct Progress {
+    /// Events so far.
+    lines: u64,
+    newer: Option<u32>,
 }
 
 /// An event to append.
@@ -250,7 +261,8 @@ impl Store {
         if read_end(file, cache.offset).ok()? != cache.ends_with {
             return None;
         }
-        Some(Loaded { state: cache.state.into(), offset: cache.offset, lines: cache.lines, ..Loaded::default() })
+        let FoldCache { offset, lines, packed, state, .. } = cache;
+        Some(Loaded { state: state.into(), offset, lines, packed, ..Loaded::default() })
     }
 
     fn fold(&self, loaded: &mut Loaded, bytes: &[u8]) -> Result<(), StoreError> {
@@ -260,29 +272,47 @@ impl Store {
             return Ok(());
         }
         let state = Arc::make_mut(&mut loaded.state);
-        while let Some(newline) = rest.iter().position(|byte| *byte == b'\n') {
-            let number = loaded.lines + 1;
-            match line::decode(&rest[..newline]).map_err(|reason| self.corrupt(number, reason))? {
-                Line::Event(event) if event.seq != number => {
-                    return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
-                }
-                Line::Event(event) => {
-                    if event.schema > EVENT_SCHEMA {
-                        loaded.newer = Some(event.schema);
+        let mut progress = Progress { lines: loaded.lines, newer: loaded.newer };
+        while let Some(newline) = memchr::memchr(b'\n', rest) {
+            let corrupt = |reason| self.corrupt(progress.lines + 1, reason);
+            let length = newline as u64 + 1;
+            match packed_lines::packed(&rest[..newline]) {
+                None => self.fold_line(state, &mut progress, &rest[..newline])?,
+                Some(packed) => {
+                    let lines = packed.and_then(|packed| packed.unpack()).map_err(corrupt)?;
+                    for text in packed_lines::lines_of(&lines) {
+                        self.fold_line(state, &mut progress, text)?;
                     }
-                    state.apply(&event);
-                }
-                Line::Newer(schema) => {
-                    loaded.newer = Some(schema);
-                    state.last_seq = number;
+                    loaded.packed = loaded.offset + length;
                 }
             }
-            loaded.lines = number;
-            loaded.offset += newline as u64 + 1;
-            loaded.beyond_cache += 1;
+            loaded.offset += length;
             rest = &rest[newline + 1..];
         }
+        loaded.beyond_cache += progress.lines - loaded.lines;
+        (loaded.lines, loaded.newer) = (progress.lines, progress.newer);
         loaded.torn = rest.len() as u64;
+        Ok(())
+    }
+
+    fn fold_line(&self, state: &mut State, progress: &mut Progress, text: &[u8]) -> Result<(), StoreError> {
+        let number = progress.lines + 1;
+        match line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
+            Line::Event(event) if event.seq != number => {
+                return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
+            }
+            Line::Event(event) => {
+                if event.schema > EVENT_SCHEMA {
+                    progress.newer = Some(event.schema);
+                }
+                state.apply(&event);
+            }
+            Line::Newer(schema) => {
+                progress.newer = Some(schema);
+                state.last_seq = number;
+            }
+        }
+        progress.lines = number;
         Ok(())
     }
 

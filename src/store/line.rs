@@ -1,5 +1,7 @@
 //! One line of the ledger: an event as JSON with a checksum as its last field.
 
+use serde::Serialize;
+
 use crate::model::event::{EVENT_SCHEMA, Event};
 
 const LABEL: &str = ",\"checksum\":\"";
@@ -16,14 +18,19 @@ pub enum Line {
 
 /// The line for an event, newline included.
 pub fn encode(event: &Event) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string(event)?;
+    with_checksum(event)
+}
+
+/// An object as a line with its checksum, newline included.
+pub fn with_checksum(object: &impl Serialize) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string(object)?;
     let checksum = crc32fast::hash(text.as_bytes());
     text.pop();
     Ok(format!("{text}{LABEL}{checksum:08x}\"}}\n"))
 }
 
-/// Reads a line without its newline; the error says what is wrong with it.
-pub fn decode(line: &[u8]) -> Result<Line, String> {
+/// The object that a line (without its newline) says with its checksum; an error where that does not fit.
+pub fn checked(line: &[u8]) -> Result<Vec<u8>, String> {
     let body_length = line.len().checked_sub(SUFFIX).ok_or("too short for an event")?;
     let (body, suffix) = line.split_at(body_length);
     let mut json = body.to_vec();
@@ -31,6 +38,12 @@ pub fn decode(line: &[u8]) -> Result<Line, String> {
     if suffix != format!("{LABEL}{:08x}\"}}", crc32fast::hash(&json)).as_bytes() {
         return Err("the checksum does not fit".to_owned());
     }
+    Ok(json)
+}
+
+/// Reads a line without its newline; the error says what is wrong with it.
+pub fn decode(line: &[u8]) -> Result<Line, String> {
+    let json = checked(line)?;
     match serde_json::from_slice::<Event>(&json) {
         Ok(event) => Ok(Line::Event(Box::new(event))),
         Err(error) => match schema_of(&json) {

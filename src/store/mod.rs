@@ -7,6 +7,7 @@ mod error;
 mod fold_cache;
 mod ledger;
 mod line;
+mod packed_lines;
 mod rebuild;
 mod twin;
 pub mod views;

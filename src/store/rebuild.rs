@@ -14,6 +14,7 @@ use crate::model::time::Timestamp;
 use super::error::StoreError;
 use super::ledger::Store;
 use super::line::{self, Line};
+use super::packed_lines::{self, lines_of};
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]
@@ -29,19 +30,36 @@ pub struct Salvaged {
 /// Reads the events of a ledger or of a part of one; lines that are damaged are counted and left out.
 pub fn salvage(bytes: &[u8]) -> Salvaged {
     let mut found = Salvaged::default();
-    for text in bytes.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
-        match line::decode(text) {
-            Ok(Line::Event(event)) => {
-                if event.schema > EVENT_SCHEMA {
-                    found.newer = Some(event.schema);
-                }
-                found.events.push(*event);
+    for text in lines_of(bytes).filter(|text| !text.is_empty()) {
+        let packed = packed_lines::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
+        match packed {
+            None => found.take(text),
+            Some(Ok(lines)) => lines_of(&lines).for_each(|text| found.take(text)),
+            Some(Err(_)) => {
+                // What comes before the damage, and its last line that ends there.
+                let remains = packed_lines::remains(text);
+                let whole = memchr::memrchr(b'\n', &remains).map_or(0, |at| at + 1);
+                lines_of(&remains[..whole]).for_each(|text| found.take(text));
+                found.unreadable += 1;
             }
-            Ok(Line::Newer(schema)) => found.newer = Some(schema),
-            Err(_) => found.unreadable += 1,
         }
     }
     found
+}
+
+impl Salvaged {
+    fn take(&mut self, text: &[u8]) {
+        match line::decode(text) {
+            Ok(Line::Event(event)) => {
+                if event.schema > EVENT_SCHEMA {
+                    self.newer = Some(event.schema);
+                }
+                self.events.push(*event);
+            }
+            Ok(Line::Newer(schema)) => self.newer = Some(schema),
+            Err(_) => self.unreadable += 1,
+        }
+    }
 }
 
 /// The right to put another ledger in the place of one that may be damaged.

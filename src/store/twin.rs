@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use crate::durable::{reap, temporary_prefix};
 
+use super::packed_lines::in_the_open;
+
 /// The second name of a ledger.
 #[derive(Clone, Debug)]
 pub struct Twin {
@@ -39,11 +41,13 @@ impl Twin {
             Err(_) => return None,
         };
         let same = (own.dev(), own.ino()) == (other.dev(), other.ino());
-        if same || other.len() == 0 || other.len() >= own.len() {
+        if same || other.len() == 0 {
             return None;
         }
-        let (all, part) = (fs::read(&self.path).ok()?, fs::read(ledger).ok()?);
-        all.starts_with(&part).then_some(self.path.as_path())
+        // One of the two may be compacted: what they say counts, not how long they are.
+        let read = |path: &Path| fs::read(path).map(|bytes| in_the_open(&bytes));
+        let (all, part) = (read(&self.path).ok()?, read(ledger).ok()?);
+        (all.len() > part.len() && all.starts_with(&part)).then_some(self.path.as_path())
     }
 
     /// Makes the twin another name of `ledger`. The caller holds the ledger's lock.

@@ -13,8 +13,13 @@ mod seen;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use env::TestEnv;
+use recover::model::event::Payload;
+use recover::model::run::RunSpec;
+use recover::model::time::Timestamp;
+use recover::store::{NewEvent, Store};
 use seen::{Seen, assert_clean, checkpoint, seen};
 
 /// Calls that change something on disk; of `openat` those count that make a file.
@@ -233,6 +238,14 @@ fn sweep_kills(name: &str, case: &Case) {
         let report = env.json(0, &["checkpoint", "verify"]);
         let ids: BTreeSet<String> = listed(&env);
         assert_eq!(report["checked"], ids.len(), "{at}: a checkpoint is listed twice");
+        if case.args == COMPACT.args {
+            let events = env.json(0, &["log", "--limit", "1000"])["events"].as_array().map_or(0, Vec::len);
+            assert!(events > MANY, "{at}: {events}");
+            env.json(0, &["doctor"]);
+            env.json(0, case.args);
+            let size = std::fs::metadata(env.work().join(".ultraplan/state/events.jsonl")).expect("the ledger").len();
+            assert!(size < 3 << 20, "{at}: {size}");
+        }
         if case.args.contains(&"prune") {
             env.json(0, case.args);
             let references = env.git(&["for-each-ref", "refs/recover"]).lines().count();
@@ -395,6 +408,34 @@ const PRUNE: Case = Case {
         env.git(&["pack-refs", "--all"]);
     },
 };
+
+/// So much stands in the ledger that the next event makes it compact itself.
+const COMPACT: Case = Case {
+    args: &["attempt", "start"],
+    git: true,
+    before: |env| {
+        let dir = env.work().join(".ultraplan/state");
+        let store = Store::new(dir, Duration::from_secs(5)).with_twin(&env.work().join(".git/recover"));
+        let mut ledger = store.lock().expect("the ledger");
+        let run = ledger.state().runs[0].key.clone();
+        let spec = RunSpec { prompt: Some("a prompt of some length ".repeat(1200)), ..RunSpec::default() };
+        let changed = || NewEvent::about(&run, Payload::RunSpecChanged { spec: Box::new(spec.clone()) });
+        // The first part is too short for it, the second too few events.
+        for part in [MANY * 7 / 8, MANY / 8] {
+            let events = (0..part).map(|_| changed()).collect();
+            ledger.append(Timestamp::from_millis(1_790_000_000_000), events).expect("events");
+        }
+        // Without the cache all of them are new.
+        std::fs::remove_file(store.private_dir().join("fold.cache")).expect("the cache");
+    },
+};
+const MANY: usize = 320;
+
+// faults.md: … of a compaction of the ledger: nothing of what it says is lost, at no point.
+#[test]
+fn a_compaction_that_is_killed() {
+    sweep_kills("compaction", &COMPACT);
+}
 
 // faults.md: … in prune: what is protected survives, and git itself can go on.
 #[test]

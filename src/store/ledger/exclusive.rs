@@ -14,7 +14,7 @@ use crate::model::time::Timestamp;
 use super::super::error::StoreError;
 use super::super::fold_cache::FoldCache;
 use super::super::line;
-use super::{CACHE_EVERY, END_LENGTH, Exclusive, NewEvent, Store};
+use super::{CACHE_EVERY, END_LENGTH, Exclusive, Loaded, NewEvent, Recent, Store};
 
 impl Exclusive {
     /// The state as of the last append.
@@ -61,6 +61,9 @@ impl Exclusive {
             self.keep_foreign_views(&made)?;
         }
         self.write(text.as_bytes())?;
+        // Given up while the state changes, so that it is not copied for it.
+        let recent = self.store.last().take().filter(|recent| recent.loaded.offset == self.loaded.offset);
+        let recent = recent.map(|Recent { begin, bytes, .. }| (begin, bytes));
         let state = Arc::make_mut(&mut self.loaded.state);
         for event in &made {
             state.apply(event);
@@ -68,6 +71,10 @@ impl Exclusive {
         self.loaded.lines += made.len() as u64;
         self.loaded.offset += text.len() as u64;
         self.loaded.beyond_cache += made.len() as u64;
+        if let Some((begin, mut bytes)) = recent {
+            bytes.extend_from_slice(text.as_bytes());
+            *self.store.last() = Some(Recent { begin, bytes, loaded: self.loaded.clone() });
+        }
         self.renew_cache(&text);
         Ok(())
     }
@@ -105,10 +112,12 @@ impl Exclusive {
         if self.loaded.beyond_cache < CACHE_EVERY {
             return;
         }
+        self.compact();
         let end = last_append.len().saturating_sub(END_LENGTH);
         let ends_with = last_append[end..].to_owned();
-        let state = State::clone(&self.loaded.state);
-        FoldCache::new(self.loaded.offset, ends_with, self.loaded.lines, state).write(&self.store.cache_path());
+        let Loaded { offset, lines, packed, ref state, .. } = self.loaded;
+        let state = State::clone(state);
+        FoldCache::new(offset, ends_with, lines, packed, state).write(&self.store.cache_path());
         self.loaded.beyond_cache = 0;
     }
 

@@ -7,6 +7,7 @@ use crate::model::event::Event;
 
 use super::super::error::StoreError;
 use super::super::line::{self, Line};
+use super::super::packed_lines;
 use super::Store;
 
 /// How much of the end is looked at first, in bytes; four times as much each time that it was too little.
@@ -27,18 +28,40 @@ impl Store {
         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
         let mut events: Vec<(Event, String)> = Vec::new();
         let first = seq_of(&bytes[..whole]).unwrap_or(1);
-        for (number, text) in (first..).zip(bytes[..whole].split_inclusive(|byte| *byte == b'\n')) {
-            let text = text.strip_suffix(b"\n").unwrap_or(text);
-            if number > after
-                && let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(number, reason))?
-            {
-                if event.seq != number {
-                    return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
+        let mut number = first;
+        for text in packed_lines::lines_of(&bytes[..whole]) {
+            match packed_lines::packed(text).transpose().map_err(|reason| self.corrupt(number, reason))? {
+                None => self.read_line(text, &mut number, after, &mut events)?,
+                Some(packed) if number + packed.count <= after + 1 => number += packed.count,
+                Some(packed) => {
+                    let lines = packed.unpack().map_err(|reason| self.corrupt(number, reason))?;
+                    for text in packed_lines::lines_of(&lines) {
+                        self.read_line(text, &mut number, after, &mut events)?;
+                    }
                 }
-                events.push((*event, String::from_utf8_lossy(text).into_owned()));
             }
         }
         Ok(events)
+    }
+
+    fn read_line(
+        &self,
+        text: &[u8],
+        number: &mut u64,
+        after: u64,
+        events: &mut Vec<(Event, String)>,
+    ) -> Result<(), StoreError> {
+        let expected = *number;
+        *number += 1;
+        if expected > after
+            && let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(expected, reason))?
+        {
+            if event.seq != expected {
+                return Err(self.corrupt(expected, format!("sequence {} where {expected} belongs", event.seq)));
+            }
+            events.push((*event, String::from_utf8_lossy(text).into_owned()));
+        }
+        Ok(())
     }
 }
 

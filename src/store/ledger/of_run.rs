@@ -8,6 +8,7 @@ use crate::model::run::RunKey;
 
 use super::super::error::StoreError;
 use super::super::line::{self, Line};
+use super::super::packed_lines::{self, lines_of};
 use super::Store;
 
 /// More than what comes before the run in a line: sequence, time, schema.
@@ -24,16 +25,33 @@ impl Store {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let named = serde_json::to_string(&key.run_id).map_err(io::Error::from).map_err(self.io("read"))?;
         let mut events = Vec::new();
-        for (number, text) in (1..).zip(bytes[..whole].split(|byte| *byte == b'\n')) {
+        let of_run = |text: &[u8], number: u64| -> Result<Option<Event>, StoreError> {
             // The run is told at the beginning of a line, before anything of any length.
             let head = &text[..text.len().min(HEAD + named.len())];
-            if !head.windows(named.len()).any(|window| window == named.as_bytes()) {
-                continue;
+            if memchr::memmem::find(head, named.as_bytes()).is_none() {
+                return Ok(None);
             }
-            if let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(number, reason))?
-                && event.run.as_ref() == Some(key)
-            {
-                events.push(*event);
+            match line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
+                Line::Event(event) if event.run.as_ref() == Some(key) => Ok(Some(*event)),
+                _ => Ok(None),
+            }
+        };
+        let mut number = 1;
+        for text in lines_of(&bytes[..whole]) {
+            match packed_lines::packed(text).transpose().map_err(|reason| self.corrupt(number, reason))? {
+                None => {
+                    events.extend(of_run(text, number)?);
+                    number += 1;
+                }
+                Some(packed) => {
+                    if packed.runs.contains(&key.run_id) {
+                        let lines = packed.unpack().map_err(|reason| self.corrupt(number, reason))?;
+                        for (number, text) in (number..).zip(lines_of(&lines)) {
+                            events.extend(of_run(text, number)?);
+                        }
+                    }
+                    number += packed.count;
+                }
             }
         }
         Ok(events)

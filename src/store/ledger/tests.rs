@@ -4,6 +4,7 @@ use super::*;
 use crate::model::event::Event;
 use crate::model::run::RunSpec;
 use crate::model::time::Timestamp;
+use crate::store::salvage;
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -301,4 +302,83 @@ proptest! {
             prop_assert_eq!(seen(&store), seen(&newcomer), "{:?}", fate);
         }
     }
+}
+
+/// Events that fill `bytes` of the ledger, of several runs in turn.
+fn bulk(name: &str, count: usize, bytes: usize) -> Vec<NewEvent> {
+    let event = |number: usize| {
+        let mut event = created(&format!("{name}-{}", number % 7));
+        if let Payload::RunCreated { spec, .. } = &mut event.payload {
+            // Packs to a third.
+            let mut random = fastrand::Rng::with_seed(number as u64);
+            spec.prompt = Some((0..bytes / count).map(|_| random.char('a'..='d')).collect());
+        }
+        event
+    };
+    (0..count).map(event).collect()
+}
+
+#[test]
+fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("state");
+    let store = || Store::new(dir.clone(), Duration::from_secs(5)).with_twin(&folder.path().join("git"));
+    let small = created("first");
+    store().lock().unwrap().append(now(), vec![small]).unwrap();
+    let early = fs::read(store().ledger_path()).unwrap();
+    let key = RunKey::new("b-3", None, None);
+    let mut said = Vec::new();
+    let mut size = 0;
+    for round in ["a", "b", "c"] {
+        let before = said.len() as u64;
+        let reader = store();
+        assert_eq!(reader.load().map(|loaded| loaded.lines).unwrap_or_default().max(1), before.max(1));
+        store().lock().unwrap().append(now(), bulk(round, 300, 9 << 20)).unwrap();
+        let own = store().read_lines(before).unwrap();
+        said.extend(own);
+        let now_has = fs::metadata(store().ledger_path()).unwrap().len();
+        assert!(now_has < size + (4 << 20), "{round}: {now_has} after {size}");
+        size = now_has;
+
+        // Who read before, who comes anew, and who has no cache.
+        let state = store().load().unwrap().state;
+        assert_eq!(reader.load().unwrap().state, state);
+        fs::remove_file(store().cache_path()).unwrap();
+        assert_eq!(store().load().unwrap().state, state);
+        assert_eq!(store().load().unwrap().lines, said.len() as u64);
+    }
+    assert!(said.iter().zip(1..).all(|((event, _), number)| event.seq == number));
+    for after in [0, 1, 17, 299, 300, 301, 600, 880, 901] {
+        let after_that = &said[said.len().min(after)..];
+        assert_eq!(store().read_lines(after as u64).unwrap(), after_that, "after {after}");
+    }
+    let of_run = said.iter().map(|(event, _)| event).filter(|event| event.run.as_ref() == Some(&key));
+    assert_eq!(store().events_of(&key).unwrap(), of_run.cloned().collect::<Vec<_>>());
+    assert_eq!(store().salvage().unwrap().events, said.iter().map(|(event, _)| event.clone()).collect::<Vec<_>>());
+
+    // Set back to before it was ever compacted: the twin knows better still.
+    let late = fs::read(store().ledger_path()).unwrap();
+    for set_back in [early.as_slice(), &packed_lines::in_the_open(&late)[..late.len() * 2]] {
+        fs::remove_file(store().ledger_path()).unwrap();
+        let whole = memchr::memrchr(b'\n', set_back).unwrap();
+        fs::write(store().ledger_path(), &set_back[..=whole]).unwrap();
+        assert_eq!(store().load().unwrap().lines, said.len() as u64);
+        drop(store().lock().unwrap());
+        assert_eq!(fs::read(store().ledger_path()).unwrap(), late);
+    }
+    // One that a kill left without its twin: both say the same.
+    fs::remove_file(store().ledger_path()).unwrap();
+    fs::write(store().ledger_path(), packed_lines::in_the_open(&late)).unwrap();
+    drop(store().lock().unwrap());
+    assert_eq!(store().read_lines(0).unwrap(), said);
+
+    // A damaged one is an error; what is before the damage is not lost with it.
+    let mut damaged = late;
+    let at = damaged.len() / 2;
+    damaged[at] = b'!';
+    fs::write(store().ledger_path(), &damaged).unwrap();
+    fs::remove_file(store().cache_path()).ok();
+    assert!(matches!(store().load(), Err(StoreError::Corrupt { .. })));
+    let rest = salvage(&damaged);
+    assert!(rest.unreadable == 1 && rest.events.len() > said.len() * 9 / 10, "{}", rest.events.len());
 }

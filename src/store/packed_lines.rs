@@ -1,0 +1,194 @@
+//! Old lines of the ledger, many packed in one.
+//!
+//! The ledger compacts itself without losing a byte of its history: what was appended long ago is deflated as it stands,
+//! checksums and all. A packed line tells the number of its first event, how many it holds and of which runs:
+//! `{"seq":1,"packed":900,"runs":["a"],"lines":"…","checksum":"…"}`.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use serde::{Deserialize, Serialize};
+
+use super::line;
+
+/// How many bytes of lines a packed one is made of: so much a damaged byte may cost.
+const CHUNK: usize = 512 * 1024;
+
+/// A packed line.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedLine {
+    /// The number of its first event.
+    pub seq: u64,
+    /// How many events it holds.
+    #[serde(rename = "packed")]
+    pub count: u64,
+    /// The ids of the runs that they are about.
+    pub runs: BTreeSet<String>,
+    /// Deflated, as base64.
+    lines: String,
+}
+
+/// The packed line that `text` (without its newline) is, if it is one; the error says what is wrong with it.
+pub fn packed(text: &[u8]) -> Option<Result<PackedLine, String>> {
+    let digits = text.strip_prefix(b"{\"seq\":")?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    digits[end..].starts_with(b",\"packed\":").then(|| {
+        let json = line::checked(text)?;
+        serde_json::from_slice(&json).map_err(|error| error.to_string())
+    })
+}
+
+impl PackedLine {
+    /// Its lines as they were appended, each with its newline.
+    pub fn unpack(&self) -> Result<Vec<u8>, String> {
+        let deflated = STANDARD_NO_PAD.decode(&self.lines).map_err(|error| error.to_string())?;
+        let mut lines = Vec::new();
+        DeflateDecoder::new(deflated.as_slice()).read_to_end(&mut lines).map_err(|error| error.to_string())?;
+        let count = memchr::memchr_iter(b'\n', &lines).count() as u64;
+        if count == self.count && lines.ends_with(b"\n") {
+            Ok(lines)
+        } else {
+            Err(format!("{count} lines are packed where {} belong", self.count))
+        }
+    }
+
+    fn pack(seq: u64, lines: &[u8]) -> Result<Self, String> {
+        let mut runs = BTreeSet::new();
+        for text in lines_of(lines) {
+            let event = line::decode(text)?;
+            if let line::Line::Event(event) = event {
+                runs.extend(event.run.map(|run| run.run_id));
+            }
+        }
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        let deflated = encoder.write_all(lines).and_then(|()| encoder.finish()).map_err(|error| error.to_string())?;
+        let count = memchr::memchr_iter(b'\n', lines).count() as u64;
+        Ok(Self { seq, count, runs, lines: STANDARD_NO_PAD.encode(deflated) })
+    }
+}
+
+/// Whole lines, without their newlines.
+pub fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line))
+}
+
+/// Whole lines as packed ones, a newline after each; `first` is the number of the first of them. What does not come out
+/// of it again byte for byte is an error.
+pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, String> {
+    let mut packed_lines = Vec::new();
+    let (mut rest, mut seq) = (lines, first);
+    while !rest.is_empty() {
+        let longest = &rest[..rest.len().min(CHUNK)];
+        // A line that is longer alone is packed alone.
+        let end = memchr::memrchr(b'\n', longest).or_else(|| memchr::memchr(b'\n', rest));
+        let (chunk, after) = rest.split_at(end.ok_or("the last line has no end")? + 1);
+        let made = PackedLine::pack(seq, chunk)?;
+        let text = line::with_checksum(&made).map_err(|error| error.to_string())?;
+        let read = packed(text.trim_end().as_bytes()).ok_or("what was packed is not known again")??;
+        if read.unpack()? != chunk {
+            return Err("what was packed is not what was there".to_owned());
+        }
+        packed_lines.extend(text.into_bytes());
+        seq += made.count;
+        rest = after;
+    }
+    Ok(packed_lines)
+}
+
+/// All lines in the open; damaged ones stand as they are.
+pub fn in_the_open(lines: &[u8]) -> Vec<u8> {
+    let mut open = Vec::with_capacity(lines.len());
+    for text in lines.split_inclusive(|byte| *byte == b'\n') {
+        let line = text.strip_suffix(b"\n").unwrap_or(text);
+        match packed(line).and_then(Result::ok).map(|packed| packed.unpack()) {
+            Some(Ok(lines)) => open.extend(lines),
+            _ => open.extend(text),
+        }
+    }
+    open
+}
+
+/// What can still be read of a damaged packed line: its lines up to the damage, whose own checksums tell what is sound.
+pub fn remains(text: &[u8]) -> Vec<u8> {
+    const LABEL: &[u8] = b"\"lines\":\"";
+    let Some(at) = memchr::memmem::find(text, LABEL) else { return Vec::new() };
+    let base64 = &text[at + LABEL.len()..];
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let sound = base64.iter().position(|byte| !is_base64(byte)).unwrap_or(base64.len());
+    let deflated = STANDARD_NO_PAD.decode(&base64[..sound / 4 * 4]).unwrap_or_default();
+    let mut lines = Vec::new();
+    // Up to where it cannot be inflated any more: that it ends in an error is what is known already.
+    let _ = DeflateDecoder::new(deflated.as_slice()).read_to_end(&mut lines);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+    use crate::model::run::RunKey;
+    use crate::model::time::Timestamp;
+
+    fn lines(first: u64, count: u64) -> Vec<u8> {
+        let line = |seq| {
+            let event = Event {
+                seq,
+                at: Timestamp::from_millis(1_700_000_000_000),
+                schema: EVENT_SCHEMA,
+                run: Some(RunKey::new(format!("run-{}", seq / 1000), None, None)),
+                source: EventSource::Recovery,
+                payload: Payload::RetryReset {},
+            };
+            line::encode(&event).expect("an event")
+        };
+        (first..first + count).map(line).collect::<String>().into_bytes()
+    }
+
+    #[test]
+    fn lines_come_out_as_they_went_in() {
+        let all = lines(7, 9000);
+        let made = pack(7, &all).unwrap();
+        assert!(made.len() * 5 < all.len(), "{} of {}", made.len(), all.len());
+        assert_eq!(in_the_open(&made), all);
+        let packed_lines: Vec<_> =
+            made.split(|byte| *byte == b'\n').filter_map(packed).collect::<Result<_, _>>().unwrap();
+        assert!(packed_lines.len() > 1);
+        let mut next = 7;
+        for packed in packed_lines {
+            assert_eq!(packed.seq, next);
+            assert!(packed.runs.contains(&format!("run-{}", next / 1000)));
+            next += packed.count;
+        }
+        assert_eq!(next, 9007);
+    }
+
+    #[test]
+    fn what_is_no_whole_event_is_not_packed() {
+        assert!(pack(1, b"{\"seq\":1}\n").is_err());
+        assert!(pack(1, lines(1, 3).strip_suffix(b"\n").unwrap()).is_err());
+        assert!(packed(&lines(1, 1)).is_none());
+    }
+
+    // A damaged byte is noticed wherever it is, and what comes before it is not lost.
+    #[test]
+    fn damage_is_noticed_and_costs_what_comes_after_it() {
+        let all = lines(1, 500);
+        let made = pack(1, &all).unwrap();
+        let line = made.strip_suffix(b"\n").unwrap();
+        for at in (0..line.len()).step_by(7) {
+            let mut damaged = line.to_vec();
+            damaged[at] ^= 1;
+            assert!(packed(&damaged).is_none_or(|read| read.is_err()), "byte {at}");
+        }
+        let mut damaged = line.to_vec();
+        let at = damaged.len() * 3 / 4;
+        damaged[at] = b'!';
+        let rest = remains(&damaged);
+        assert!(rest.len() > all.len() / 4 && all.starts_with(&rest[..all.len() / 4]), "{}", rest.len());
+    }
+}
