@@ -72,7 +72,9 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     }
     let reply = commands::without_context(command).unwrap_or_else(|| {
         let context = context(&cli.global, Some(command))?;
-        commands::execute(command, &context, ui).map_err(|error| hints::complete(&context, error))
+        let done = commands::execute(command, &context, ui).map_err(|error| hints::complete(&context, error));
+        context.store().leave();
+        done
     });
     match reply {
         Ok(reply) => ui.answer(name, reply),

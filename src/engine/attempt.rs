@@ -133,9 +133,10 @@ pub struct Ended {
 
 /// Claims the next attempt of a run under the ledger's lock.
 pub fn begin(context: &Context, ledger: &mut Exclusive, key: &RunKey, begin: &Begin) -> Result<Started> {
-    let (started, event) = beginning(context, run_of(ledger.state(), key)?, begin);
-    ledger.append(started.at, vec![event])?;
-    Ok(Started { run: run_of(ledger.state(), key)?, ..started })
+    let (Started { iteration, attempt, subtask, at, .. }, event) =
+        beginning(context, run_of(ledger.state(), key)?, begin);
+    ledger.append(at, vec![event])?;
+    Ok(Started { run: run_of(ledger.state(), key)?, iteration, attempt, subtask, at })
 }
 
 /// What the next attempt is, and the event that begins it.

@@ -232,6 +232,11 @@ impl Store {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// For a process that is about to end: what it read is left to the system rather than freed piece by piece.
+    pub fn leave(&self) {
+        std::mem::forget(self.last().take());
+    }
+
     /// What was read before, with all that the file holds from there on now, if it only grew.
     fn recent(&self, file: &mut File) -> Result<Option<Recent>, StoreError> {
         let recent = self.last().take().filter(|recent| recent.loaded.beyond_cache < CACHE_EVERY);
