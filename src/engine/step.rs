@@ -196,6 +196,9 @@ fn execute(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) 
 
 /// A step is an operation: after so many of them a run that has checkpoints gets another (S10).
 fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
+    if !context.settings().checkpoint.enabled {
+        return Ok(());
+    }
     let state = context.load()?.state;
     if checkpoint::latest(&state, key).is_some() && checkpoint::due(context, &state, key, 0) == Some(trigger::OPERATION)
     {

@@ -112,3 +112,31 @@ fn so_many_operations_make_a_checkpoint() {
         assert_eq!((&made["checkpoint"]["trigger"], &made["checkpoint"]["type"]), (&trigger.into(), &kind.into()));
     }
 }
+
+// S10, S17: with checkpoints turned off nothing is captured by itself, but for what a way back needs.
+#[test]
+fn turned_off_only_a_way_back_is_kept() {
+    let env = TestEnv::repo();
+    let config = |enabled| format!("[checkpoint]\nenabled = {enabled}\ninterval = \"50ms\"\nevery_operations = 1\n");
+    let triggers = |run| checkpoints(&env, run).into_iter().map(|(trigger, _)| trigger).collect::<Vec<_>>();
+    env.write(".ultraplan/recover.toml", config(true));
+    env.json(0, &["checkpoint", "create", "--run", "on"]);
+    env.json(0, &["step", "one", "--run", "on", "--", "sh", "-c", "echo on >> a.txt"]);
+    assert_eq!(triggers("on"), ["manual", "operation"], "what is to be turned off is there");
+
+    env.write(".ultraplan/recover.toml", config(false));
+    env.json(0, &["checkpoint", "create", "--run", "off"]);
+    env.json(0, &["step", "one", "--run", "off", "--", "sh", "-c", "echo off >> a.txt"]);
+    assert_eq!(triggers("off"), ["manual"]);
+    // What is asked for is taken.
+    let asked = ["checkpoint", "create", "--run", "off", "--if-due", "--trigger", "operation"];
+    assert_eq!(env.json(0, &asked)["changed"], true);
+    // A run has its beginning and the ends of its attempts, and every restore can be undone.
+    env.json(0, &["run", "--run", "r", "--", "sh", "-c", "echo half > b.txt; sleep 1; echo whole > b.txt"]);
+    assert_eq!(triggers("r"), ["initial", "attempt"]);
+    env.json(0, &["rollback", "--run", "r", "--full"]);
+    assert!(!env.exists("b.txt"));
+    assert_eq!(triggers("r"), ["initial", "attempt", "safety"]);
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("b.txt"), "whole\n");
+}

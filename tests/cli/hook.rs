@@ -105,6 +105,29 @@ fn nothing_is_kept_of_what_changes_nothing() {
     assert_eq!(triggers(&env, "claude-s"), ["initial"]);
 }
 
+// S10: with checkpoints turned off a hook captures nothing and says so; what failed is recorded all the same.
+#[test]
+fn hooks_capture_nothing_when_checkpoints_are_turned_off() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[checkpoint]\nenabled = false\n");
+    for moment in [edit(&env, "s", "a.txt"), bash("s", "rm -rf ."), bash("s", "make")] {
+        let told = told(&env, &moment);
+        assert_eq!(told["changed"], false, "{told}");
+        assert!(told["reason"].as_str().expect("why").contains("[checkpoint] enabled = false"), "{told}");
+    }
+    assert!(!env.exists(".ultraplan/state"), "no run is made for nothing");
+    let mut failed = event("s", "StopFailure");
+    failed["error"] = json!("server_error");
+    assert_eq!(told(&env, &failed)["failure"]["type"], "agent_error");
+    assert_eq!(triggers(&env, "claude-s"), ["attempt"]);
+    // Turns that end well go on being known.
+    env.write("a.txt", "two\n");
+    told(&env, &event("s", "Stop"));
+    told(&env, &event("s", "SessionEnd"));
+    assert_eq!(triggers(&env, "claude-s"), ["attempt"]);
+    assert_eq!(env.json(0, &["status", "--run", "claude-s"])["run"]["status"], "complete");
+}
+
 // Two sessions side by side are two runs; neither ends the other.
 #[test]
 fn sessions_are_runs_of_their_own() {

@@ -8,8 +8,11 @@ pub(super) const CHECKPOINT: Section = Section {
     shape: Shape::Table,
     doc: "What a checkpoint captures, when, and how it is kept.",
     keys: &[
-        Key::new("enabled", Bool, "Take checkpoints without being asked; those before a restore are always taken.")
-            .later(),
+        Key::new(
+            "enabled",
+            Bool,
+            "false: none at an interval, after operations or by hooks. A run's start, its attempts' ends and a restore have theirs.",
+        ),
         Key::new("auto_commit", Bool, "Commit each successful iteration on the branch."),
         Key::new(
             "storage",

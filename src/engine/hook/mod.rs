@@ -30,6 +30,9 @@ use super::{prune, select};
 /// How long a description of a command may be.
 const LONGEST: usize = 80;
 
+/// Said where nothing is captured because the configuration wants nothing captured.
+const TURNED_OFF: &str = "checkpoints are turned off: [checkpoint] enabled = false";
+
 /// Whose run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
@@ -131,6 +134,9 @@ fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCal
     if occasion == Occasion::Edit && call.path.as_deref().is_some_and(|path| is_elsewhere(context, path)) {
         return Ok(Handled::nothing("the file is not in this work tree"));
     }
+    if !context.settings().checkpoint.enabled {
+        return Ok(Handled::nothing(TURNED_OFF));
+    }
     let state = context.load()?.state;
     let run = run_of_moment(context, &state)?;
     let has_one = run.is_some_and(|run| latest(&state, &run.key).is_some());
@@ -167,6 +173,9 @@ fn before_git(context: &Context, hook: &str) -> Result<Handled> {
         "pre-rebase" => (trigger::RISKY, "Before git rebase"),
         _ => return Ok(Handled::nothing("nothing to do about this event")),
     };
+    if !context.settings().checkpoint.enabled {
+        return Ok(Handled::nothing(TURNED_OFF));
+    }
     let kind = trigger::kind_of(why);
     take(context, Request { description: description.to_owned(), trigger: why.to_owned(), kind, ..Request::default() })
 }
@@ -174,8 +183,11 @@ fn before_git(context: &Context, hook: &str) -> Result<Handled> {
 /// A moment of an open run at which nothing is under way. A session that changed nothing so far has no run.
 fn at_rest(context: &Context, why: &'static str, description: &str) -> Result<Handled> {
     let state = context.load()?.state;
-    if run_of_moment(context, &state)?.is_none() {
+    let Some(run) = run_of_moment(context, &state)? else {
         return Ok(Handled::nothing("nothing was done in this session"));
+    };
+    if !context.settings().checkpoint.enabled {
+        return Ok(Handled { run: Some(run.key.clone()), ..Handled::nothing(TURNED_OFF) });
     }
     // Retention need not spare it: that is for milestones.
     let kind = CheckpointType::Task;

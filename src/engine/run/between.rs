@@ -19,7 +19,8 @@ const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Does `work`, with a checkpoint of the run whenever one is due.
 pub fn with_checkpoints<T>(context: &Context, key: &RunKey, work: impl FnOnce() -> T) -> T {
-    let Some(interval) = context.settings().checkpoint.interval else { return work() };
+    let settings = &context.settings().checkpoint;
+    let Some(interval) = settings.interval.filter(|_| settings.enabled) else { return work() };
     if context.settings().rollback.safe_mode == SafeMode::ReadOnly {
         return work();
     }

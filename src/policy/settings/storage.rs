@@ -18,7 +18,9 @@ const DAY: u64 = 86_400;
 /// What a checkpoint captures, when, and how it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointSettings {
-    /// Whether checkpoints are taken without being asked; safety checkpoints always are.
+    /// Whether the automatic triggers of S10 take checkpoints: the interval, operations, the hooks of agents and git. Those at
+    /// a run's start, at an attempt's end and before a restore or an atomic step are always taken: a rollback, a decision
+    /// and an undo need them. So is what is asked for, `--if-due` too.
     pub enabled: bool,
     /// Whether a successful iteration becomes a commit on the branch.
     pub auto_commit: bool,
