@@ -32,6 +32,9 @@ use checks::validate;
 pub use checks::Check;
 pub use next::next_actions;
 
+/// How many iterations a resume may leave behind undone: each is an event.
+const MOST_LEFT_BEHIND: u32 = 10_000;
+
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeRequest {
@@ -199,11 +202,8 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
 /// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
 /// neither failed nor was interrupted.
 fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Result<()> {
-    if let (Some(from), Some(total)) = (request.from_iteration, run.spec.iterations_total)
-        && from > total
-    {
-        let message = format!("there is no iteration {from}: run {} has {total}", run.key);
-        return Err(Error::new(ErrorKind::Usage, message));
+    if let Some(from) = request.from_iteration {
+        reachable(context, state, run, request.strategy, from)?;
     }
     if run.worktree != context.worktree_name()
         && state.checkpoints_of(&run.key).next().is_none()
@@ -233,6 +233,36 @@ fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) 
             .hint(context.hint_command(Some(&run.key), &["resume", "--restart"])));
     }
     Ok(())
+}
+
+/// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
+/// is known or the next. What is left behind is recorded iteration by iteration, which has its limit too.
+fn reachable(context: &Context, state: &State, run: &Run, strategy: Option<Strategy>, from: u32) -> Result<()> {
+    let (last, why) = if let Some(total) = run.spec.iterations_total {
+        (total, format!("run {} has {total}", run.key))
+    } else {
+        let known = run.iterations.keys().next_back().copied().unwrap_or(0).max(run.current_iteration);
+        let checkpoints = state.checkpoints_of(&run.key).map(|checkpoint| checkpoint.after_iteration).max();
+        let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
+        (next, format!("run {} can go on from {next} at most", run.key))
+    };
+    let farthest = run.current_iteration.saturating_add(MOST_LEFT_BEHIND);
+    let (last, message) = match () {
+        () if from > last => (last, format!("there is no iteration {from}: {why}")),
+        () if from > farthest => (
+            farthest,
+            format!(
+                "{} iterations would be left behind, {MOST_LEFT_BEHIND} are the most",
+                from - run.current_iteration
+            ),
+        ),
+        () => return Ok(()),
+    };
+    let last = last.to_string();
+    let mut words = vec!["resume", "--from-iteration", &last];
+    words.extend(strategy.iter().flat_map(|strategy| ["--strategy", strategy.as_str()]));
+    let hint = context.hint_command(Some(&run.key), &words);
+    Err(Error::new(ErrorKind::Usage, message).hint(hint))
 }
 
 /// A lane of which there are records and no checkpoint: its work tree is another system's to have made, or is made now.

@@ -347,3 +347,33 @@ fn a_run_that_was_rolled_back_in_full_can_be_taken_up() {
     assert_eq!(seen(&env), "1.1 2.1 1.2 2.2 3.1");
     assert_eq!(env.read("prompt-1-2.txt"), "Do it.\n");
 }
+
+// B3: where nobody said how many iterations there are, the next is the farthest; and nobody waits for a thousand million
+// events to be written.
+#[test]
+fn from_iteration_is_bounded_without_a_total_too() {
+    let env = TestEnv::repo();
+    let until = ["run", "--run", "u", "--until", "false", "--attempts", "1", "--", "sh", "-c", "exit 3"];
+    env.recover(&until);
+    let lines = || env.read(".ultraplan/state/events.jsonl").lines().count();
+    let before = lines();
+    let asked =
+        ["resume", "--run", "u", "--strategy", "retry_same", "--prepare-only", "--from-iteration", "4000000000"];
+    let refused = env.json(2, &asked);
+    let message = refused["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("there is no iteration 4000000000") && message.contains("from 2 at most"), "{message}");
+    assert_eq!(lines(), before, "nothing is written");
+    // The hint works as it stands.
+    let hint = refused["error"]["hint"].as_str().expect("a hint");
+    let line = hint.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
+    env.sh(&format!("{line} --prepare-only")).expect(0);
+    assert_eq!(env.json(0, &["status", "--run", "u"])["run"]["current_iteration"], 2);
+
+    let many = ["run", "--run", "m", "--iterations", "4000000000", "--attempts", "1", "--", "sh", "-c", "exit 3"];
+    env.recover(&many);
+    let before = lines();
+    let refused = env.json(2, &["resume", "--run", "m", "--prepare-only", "--from-iteration", "4000000000"]);
+    assert!(refused["error"]["message"].as_str().expect("a message").contains("10000 are the most"), "{refused}");
+    assert_eq!(lines(), before, "nothing is written");
+    assert!(refused["error"]["hint"].as_str().expect("a hint").contains("--from-iteration 10001"), "{refused}");
+}
