@@ -58,6 +58,16 @@ pub fn keep_copy(place: &Path, content: &[u8]) -> io::Result<PathBuf> {
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder)?;
     }
+    let copy = place_of_copy(place, content)?;
+    // What is there holds just this.
+    if !copy.exists() {
+        write_atomic(&copy, content)?;
+    }
+    Ok(copy)
+}
+
+/// Where [`keep_copy`] keeps it, or has kept it.
+pub fn place_of_copy(place: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let stem = place.file_stem().unwrap_or_default().to_string_lossy();
     let extension = place.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
     let mut number = 1;
@@ -66,10 +76,7 @@ pub fn keep_copy(place: &Path, content: &[u8]) -> io::Result<PathBuf> {
         match fs::read(&copy) {
             Ok(kept) if kept == content => return Ok(copy),
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                write_atomic(&copy, content)?;
-                return Ok(copy);
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(copy),
             Err(error) => return Err(error),
         }
         number += 1;

@@ -9,7 +9,7 @@ mod lock;
 mod temporary;
 
 pub use atomic::{
-    keep_copy, sync_dir, write_atomic, write_atomic_but_folder, write_atomic_mode, write_atomic_unsynced,
+    keep_copy, place_of_copy, sync_dir, write_atomic, write_atomic_but_folder, write_atomic_mode, write_atomic_unsynced,
 };
 pub use lock::{FileLock, LockError};
 pub use temporary::{is_left_over, is_temporary, reap, temporary_prefix};

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::durable::{keep_copy, reap, write_atomic};
+use crate::durable::{keep_copy, place_of_copy, reap, write_atomic};
 use crate::model::import::ImportKind;
 use crate::model::path::short_part;
 use crate::model::run::NONE;
@@ -28,19 +28,23 @@ pub struct Synced {
     pub written: Vec<String>,
     /// Files that held just that already.
     pub unchanged: Vec<String>,
+    /// Those among the written ones that were somebody else's, and where what they said is kept.
+    pub kept_aside: Vec<KeptAside>,
+}
+
+/// A file of somebody else's in a view's place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptAside {
+    /// The file, absolute.
+    pub path: String,
+    /// Where a copy of it is, or would be, absolute.
+    pub copy: String,
 }
 
 /// Writes the views again; with `to` into that folder, in the layout of the source systems, session checkpoints included.
 pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     let views = views(context, to)?;
     let mut synced = Synced::default();
-    if context.dry_run() {
-        for (path, content) in &views {
-            let same = fs::read(path).is_ok_and(|present| present == *content);
-            tell(&mut synced, path, !same);
-        }
-        return Ok(synced);
-    }
     if to.is_some() {
         let mut ours = Ours::read(context);
         for (path, content) in &views {
@@ -52,14 +56,25 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
             let same = present.as_ref() == Some(content);
             if !same {
                 if let Some(foreign) = present.filter(|present| !ours.is(path, present)) {
-                    keep_aside(path, &foreign)?;
+                    synced.kept_aside.push(keep_aside(context, path, &foreign)?);
                 }
-                write(path, content)?;
+                if !context.dry_run() {
+                    write(path, content)?;
+                }
             }
             ours.add(path, content);
             tell(&mut synced, path, !same);
         }
-        ours.write(context)?;
+        if !context.dry_run() {
+            ours.write(context)?;
+        }
+        return Ok(synced);
+    }
+    if context.dry_run() {
+        for (path, content) in &views {
+            let same = fs::read(path).is_ok_and(|present| present == *content);
+            tell(&mut synced, path, !same);
+        }
         return Ok(synced);
     }
     settle::settle(context)?;
@@ -189,14 +204,18 @@ fn print_of(content: &[u8]) -> String {
     format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
 }
 
-/// Keeps a file that is not ours beside what is written in its place.
-fn keep_aside(path: &Path, content: &[u8]) -> Result<()> {
+/// Keeps a file that is not ours beside what is written in its place; a dry run only says where.
+fn keep_aside(context: &Context, path: &Path, said: &[u8]) -> Result<KeptAside> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".before");
-    let kept = keep_copy(Path::new(&aside), content)
+    let keep = if context.dry_run() { place_of_copy } else { keep_copy };
+    let kept = keep(Path::new(&aside), said)
         .map_err(|error| Error::io(format!("cannot keep a copy of {}", path.display()), error))?;
-    tracing::warn!("{} was not written by recover: what it said is kept in {}", path.display(), kept.display());
-    Ok(())
+    if !context.dry_run() {
+        tracing::warn!("{} was not written by recover: what it said is kept in {}", path.display(), kept.display());
+    }
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    Ok(KeptAside { path: text(path), copy: text(&kept) })
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {

@@ -317,7 +317,14 @@ fn files_in_another_folder_are_kept() {
     let env = sources();
     env.json(0, &["import", "../src/recovery.json"]);
     env.write("../out/recovery.json", "{\"errorCount\": 7}");
-    env.recover(&["sync", "--to", "../out"]).expect(0);
+    let planned = env.json(0, &["--dry-run", "sync", "--to", "../out"]);
+    let copy = env.root().join("out/recovery.json.before");
+    let kept = &planned["kept_aside"];
+    assert!(kept.as_array().expect("a list").len() == 1, "{planned}");
+    assert!(kept[0]["copy"].as_str().expect("a path").ends_with("out/recovery.json.before"), "{planned}");
+    assert!(!copy.exists(), "a dry run writes nothing");
+    let done = env.json(0, &["sync", "--to", "../out"]);
+    assert_eq!((&done["kept_aside"], &done["written"]), (kept, &planned["written"]), "the very plan");
     assert_eq!(env.read("../out/recovery.json.before"), "{\"errorCount\": 7}");
     env.json(0, &["import", "../src/attempt_history.json"]);
     assert_eq!(env.json(0, &["sync", "--to", "../out"])["changed"], true);

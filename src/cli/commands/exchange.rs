@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::engine::import::{ImportRequest, ImportedFile, KnownCheckpoint, import as take_over};
-use crate::engine::sync::sync as write_views;
+use crate::engine::sync::{KeptAside, sync as write_views};
 use crate::engine::{Context, Result};
 
 use super::super::args::{ImportArgs, SyncArgs};
@@ -73,9 +73,15 @@ pub fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     for path in &synced.written {
         text.push_str(&format!("{verb} {}\n", escape(path)));
     }
+    for KeptAside { path, copy } in &synced.kept_aside {
+        let verb = if context.dry_run() { "Would keep" } else { "Kept" };
+        text.push_str(&format!("{verb} what {} said: {}\n", escape(path), escape(copy)));
+    }
     if synced.written.is_empty() {
         text.push_str(&format!("{} views are as the ledger has them.\n", synced.unchanged.len()));
     }
     let changed = synced.changed && !context.dry_run();
-    Ok(Reply::new(json!({"changed": changed, "written": synced.written, "unchanged": synced.unchanged}), text))
+    let mut document = json!(synced);
+    document["changed"] = json!(changed);
+    Ok(Reply::new(document, text))
 }

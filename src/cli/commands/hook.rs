@@ -73,11 +73,21 @@ fn uninstall(context: &Context, args: &HookUninstallArgs) -> Result<Reply> {
         Some(agent) => vec![agent],
         None => HookAgent::ALL.into_iter().filter(has).collect(),
     };
-    let mut all = Vec::new();
+    let (mut all, mut refused) = (Vec::new(), None);
     for agent in agents {
-        all.push((agent, carry_out(context, Task::Uninstall, agent, place, "recover")?));
+        match carry_out(context, Task::Uninstall, agent, place, "recover") {
+            Ok(changes) => all.push((agent, changes)),
+            // What one of them refuses is no reason to leave the hook in the others.
+            Err(error) => {
+                tracing::warn!(%error, "the hook of {} is not taken out", agent.as_str());
+                refused = refused.or(Some(error));
+            }
+        }
     }
-    Ok(changed(context, &all, &[]))
+    match refused {
+        Some(error) => Err(error),
+        None => Ok(changed(context, &all, &[])),
+    }
 }
 
 fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[String]) -> Reply {

@@ -17,7 +17,7 @@ use crate::policy::hook_settings::script::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, opencode_plugin, with_block, without_block,
 };
 use crate::policy::hook_settings::text::keeps;
-use crate::policy::hook_settings::{indent_of, settings, with_ours, without_ours};
+use crate::policy::hook_settings::{indent_of, may_hold_ours, settings, with_ours, without_ours};
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
@@ -103,10 +103,9 @@ pub fn carry_out(
             plans.push(plan);
         }
     } else {
-        let path = settings_path(context, agent, place)?;
         plans.push(match agent {
-            HookAgent::Opencode => of_plugin(path, task, program)?,
-            _ => of_settings(context, path, task, agent, place, program)?,
+            HookAgent::Opencode => of_plugin(settings_path(context, agent, place)?, task, program)?,
+            _ => of_settings(context, place, task, agent, program)?,
         });
     }
     for plan in plans.iter().filter(|plan| plan.change() != "unchanged") {
@@ -142,9 +141,7 @@ fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<Pa
         Place::User => context.home().ok_or_else(|| Error::new(ErrorKind::Usage, "$HOME is not set"))?,
         Place::Project | Place::Local => context.worktree(),
     };
-    let path = root.join(file);
-    // Who keeps settings elsewhere has a link here, which stays one.
-    Ok(fs::canonicalize(&path).unwrap_or(path))
+    Ok(root.join(file))
 }
 
 /// Where git looks for hooks.
@@ -200,8 +197,14 @@ impl Plan {
 
     fn write(&self) -> Result<()> {
         let failed = |error| Error::io(format!("cannot write {}", self.path.display()), error);
+        if self.change() == "unchanged" {
+            return Ok(());
+        }
+        if read(&self.path)? != self.before {
+            return Err(Error::new(ErrorKind::Conflicts, format!("{} has just been changed", self.path.display()))
+                .hint("do this again once nobody else writes it"));
+        }
         match &self.after {
-            _ if self.change() == "unchanged" => Ok(()),
             None => fs::remove_file(&self.path).map_err(failed),
             Some(text) => {
                 if let Some(folder) = self.path.parent() {
@@ -234,18 +237,15 @@ fn refused(path: &Path, why: &str) -> Error {
         .hint("mend it, or add what this prints yourself: recover hook print --help")
 }
 
-fn of_settings(
-    context: &Context,
-    path: PathBuf,
-    task: Task,
-    agent: HookAgent,
-    place: Place,
-    program: &str,
-) -> Result<Plan> {
+fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, program: &str) -> Result<Plan> {
+    let file = settings_path(context, agent, place)?;
+    // Who keeps settings elsewhere has a link here, which stays one and leads to something.
+    let (is_linked, path) = (file.is_symlink(), fs::canonicalize(&file).unwrap_or(file));
     let before = read(&path)?;
     let text = before.as_deref().unwrap_or_default();
-    if task == Task::Uninstall && before.is_none() {
-        return Ok(Plan { path, before: None, after: None, executable: false });
+    // What holds nothing of ours need not even be readable.
+    if task == Task::Uninstall && !may_hold_ours(text, agent) {
+        return Ok(Plan { path, after: before.clone(), before, executable: false });
     }
     let existing: Value = if text.trim().is_empty() {
         Value::Object(Map::new())
@@ -261,7 +261,7 @@ fn of_settings(
     let was_ours = task == Task::Uninstall && changed != existing && changed.as_object().is_some_and(Map::is_empty);
     let after = if changed == existing && before.is_some() {
         before.clone()
-    } else if was_ours && place != Place::User {
+    } else if was_ours && place != Place::User && !is_linked {
         None
     } else {
         if !text.trim().is_empty() && !keeps(text, &existing) {
@@ -289,8 +289,13 @@ fn pretty(value: &Value, indent: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn of_plugin(path: PathBuf, task: Task, program: &str) -> Result<Plan> {
-    let before = read(&path)?;
+fn of_plugin(file: PathBuf, task: Task, program: &str) -> Result<Plan> {
+    let before = read(&file)?;
+    // Through a link the file it leads to is written; taken out is the link, and the file stays where somebody keeps it.
+    let path = match task {
+        Task::Install => fs::canonicalize(&file).unwrap_or(file),
+        Task::Uninstall => file,
+    };
     if before.as_deref().is_some_and(|text| !text.starts_with(PLUGIN_MARK)) {
         return match task {
             Task::Install => {

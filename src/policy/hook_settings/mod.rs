@@ -15,7 +15,11 @@ pub fn command(program: &str, agent: HookAgent) -> String {
 
 /// What our commands end with, and nobody else's.
 fn tail(agent: HookAgent) -> String {
-    format!(" hook run {} || true", agent.as_str())
+    format!("{} || true", call_of(agent))
+}
+
+fn call_of(agent: HookAgent) -> String {
+    format!(" hook run {}", agent.as_str())
 }
 
 /// An event that the hook is called for.
@@ -145,8 +149,7 @@ fn hooks_of(settings: &mut Value) -> Result<&mut Map<String, Value>, NotSettings
 
 /// Takes our hooks out of an event's list, with the groups that held nothing else; whether there were any.
 fn without(groups: &mut Vec<Value>, agent: HookAgent) -> bool {
-    let tail = tail(agent);
-    let is_ours = |hook: &Value| hook["command"].as_str().is_some_and(|command| command.ends_with(&tail));
+    let is_ours = |hook: &Value| hook["command"].as_str().is_some_and(|command| is_ours(command, agent));
     let mut taken = false;
     groups.retain_mut(|group| {
         let Some(hooks) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
@@ -156,6 +159,18 @@ fn without(groups: &mut Vec<Value>, agent: HookAgent) -> bool {
         hooks.len() == before || !hooks.is_empty()
     });
     taken
+}
+
+/// Whether a command is one of ours, also where somebody gave it a flag or took the `|| true` off.
+fn is_ours(command: &str, agent: HookAgent) -> bool {
+    let Some((program, rest)) = command.split_once(&call_of(agent)) else { return false };
+    let edited = || program.contains("recover") && !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+    command.ends_with(&tail(agent)) || edited()
+}
+
+/// Whether a file may hold one of our commands at all.
+pub fn may_hold_ours(text: &str, agent: HookAgent) -> bool {
+    text.contains(&call_of(agent))
 }
 
 /// What a file's lines are indented by, so that it keeps its look; two spaces where nothing tells.
