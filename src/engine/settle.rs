@@ -21,6 +21,7 @@ use super::attempt::{self, Ending, Started};
 use super::checkpoint::record_of;
 use super::context::Context;
 use super::error::Result;
+use super::hook::session;
 use super::{lost, rebuild, restore, run, step};
 
 /// How long processes of a lost attempt may take to end.
@@ -31,6 +32,7 @@ pub fn load_settled(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
     lost::assume_crashed(context, &mut state);
     step::assume_cut_off(context, &mut state);
+    session::assume_over(context, &mut state);
     Ok(state)
 }
 
@@ -58,6 +60,7 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
         if is_any_lost(context, &state) {
             done.extend(settle_lost(context)?);
         }
+        done.extend(session::end_lost(context)?);
     }
     for what in &done {
         tracing::info!("{what}");

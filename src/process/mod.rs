@@ -37,7 +37,7 @@ use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
 pub use footer::{Footer, Stderr};
-pub use orphan::{GroupEnd, end_children_of, end_group, is_alive, own_id};
+pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, own_id};
 pub use output::{Captured, Keep};
 pub use pty::{HELPER, exec_on_terminal, own_program};
 pub use signals::{Interrupts, Signal};

@@ -46,6 +46,24 @@ pub fn own_id() -> ProcessId {
     ProcessId::of(std::process::id())
 }
 
+/// The process that had this one started: the first of its ancestors that is no shell. `None` where that cannot be told.
+pub fn caller() -> Option<ProcessId> {
+    let mut pid = table::entry(std::process::id())?.parent;
+    // A loop that a reused number makes ends too.
+    for _ in 0..64 {
+        let name = table::name(pid).filter(|_| pid > 1)?;
+        // A login shell has a dash before its name.
+        if !SHELLS.contains(&name.trim_start_matches('-')) {
+            return Some(ProcessId::of(pid));
+        }
+        pid = table::entry(pid)?.parent;
+    }
+    None
+}
+
+/// What programs start others with.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "mksh", "busybox"];
+
 /// Whether exactly this process lives. A zombie does not.
 pub fn is_alive(id: &ProcessId) -> bool {
     id.is_of_this_boot() && table::entry(id.pid).is_some_and(|entry| entry.start_time == id.start_time && !entry.zombie)

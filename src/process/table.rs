@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub(super) zombie: bool,
 }
 
-pub(super) use platform::{boot_id, entry, has_variable, living};
+pub(super) use platform::{boot_id, entry, has_variable, living, name};
 
 /// The living processes of the group `group`; `None` if the table cannot be read.
 pub(super) fn members(group: u32) -> Option<Vec<Entry>> {
@@ -53,6 +53,11 @@ mod platform {
         environment.split(|&byte| byte == 0).any(|entry| entry == setting.as_bytes())
     }
 
+    /// The name of its program, as far as the table keeps it.
+    pub(in super::super) fn name(pid: u32) -> Option<String> {
+        Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+    }
+
     /// A name for the time since the machine started; start times of two such times say nothing about each other.
     pub(in super::super) fn boot_id() -> Option<String> {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -83,6 +88,11 @@ mod platform {
     /// The environment of another process is not shown here.
     pub(in super::super) fn has_variable(_pid: u32, _setting: &str) -> bool {
         false
+    }
+
+    /// Its program's name is not looked for here.
+    pub(in super::super) fn name(_pid: u32) -> Option<String> {
+        None
     }
 
     /// Start times are calendar time here, so they stay comparable.

@@ -146,6 +146,67 @@ fn sessions_are_runs_of_their_own() {
     assert_eq!(status("claude-one"), "in_progress");
 }
 
+/// An agent that calls the hook before an edit, twice, and works on until it is ended. It is no shell to the process table.
+fn working_agent(env: &TestEnv, session: &str) -> std::process::Child {
+    env.write(&format!("../{session}.json"), edit(env, session, "a.txt").to_string());
+    let line = format!("{} hook run claude < ../{session}.json || true", env!("CARGO_BIN_EXE_recover"));
+    env.script(
+        "../claude",
+        &format!("{line}\necho \"$1\" >> a.txt\n{line}\n: > ../$1.ready\nwhile :; do sleep 0.1; done"),
+    );
+    let agent = env.command("../claude").arg(session).spawn().expect("it starts");
+    for _ in 0..600 {
+        if env.exists(&format!("../{session}.ready")) {
+            return agent;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("the agent is not at work");
+}
+
+// S10: a session whose agent was killed says no goodbye; it is over all the same, and stands in nobody's way.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_whose_agent_was_killed_is_over() {
+    let env = TestEnv::repo();
+    let mut first = working_agent(&env, "one");
+    let mut second = working_agent(&env, "two");
+    env.recover(&["status"]).expect(4);
+    first.kill().expect("killed");
+    first.wait().expect("it ended");
+    let status = |run: &str| env.json(0, &["status", "--run", run])["run"]["status"].clone();
+    let lines = || env.read(".ultraplan/state/events.jsonl").lines().count();
+    let before = lines();
+    // Who only looks writes nothing, and knows which session is under way.
+    assert_eq!(env.json(0, &["status"])["run"]["run_id"], "claude-two");
+    assert_eq!((status("claude-one"), status("claude-two")), (json!("complete"), json!("in_progress")));
+    assert_eq!(lines(), before);
+    let made = env.json(0, &["checkpoint", "create"]);
+    assert_eq!(made["checkpoint"]["run_id"], "claude-two");
+    let log = env.json(0, &["log", "--run", "claude-one"]);
+    let last = log["events"].as_array().expect("events").last().expect("one").clone();
+    assert!(last.to_string().contains("its agent is gone"), "{last}");
+    second.kill().expect("killed");
+    second.wait().expect("it ended");
+    assert_eq!(status("claude-two"), "complete");
+    // It is taken up again under the same name.
+    env.write("a.txt", "again\n");
+    call(&env, &edit(&env, "one", "a.txt"));
+    assert_eq!(status("claude-one"), "in_progress");
+}
+
+// One call says nothing of who the agent is: such a session is over by its age.
+#[test]
+fn a_session_that_nobody_speaks_of_is_over_after_a_day() {
+    let mut env = TestEnv::repo();
+    env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
+    call(&env, &edit(&env, "s", "a.txt"));
+    env.set("RECOVER_TEST_NOW", "2026-03-02T11:00:00Z");
+    assert_eq!(env.json(0, &["status", "--run", "claude-s"])["run"]["status"], "in_progress");
+    env.set("RECOVER_TEST_NOW", "2026-03-02T13:00:00Z");
+    assert_eq!(env.json(0, &["status", "--run", "claude-s"])["run"]["status"], "complete");
+}
+
 // After its turn an agent's edits are known as its own: a rollback does not take them for a person's.
 #[test]
 fn edits_of_a_turn_are_the_agents() {
@@ -426,6 +487,45 @@ fn what_cannot_be_written_as_it_is_stays() {
     env.sh("rm .claude/settings.json; ln -s ../nowhere/settings.json .claude/settings.json").expect(0);
     assert_eq!(env.json(2, &["hook", "install", "claude"])["error"]["code"], "config");
     assert!(env.work().join(".claude/settings.json").is_symlink() && !env.work().join("nowhere").exists());
+}
+
+// Taking the hook out where the files are not as they were left: what holds nothing of ours is not touched, a command that
+// was edited goes, a link leads to something afterwards, and one file that is refused keeps nobody else's in.
+#[test]
+fn the_hook_is_taken_out_of_files_that_were_changed_since() {
+    let env = TestEnv::repo();
+    for broken in ["", "{ // a comment\n}", "[]", "{\"hooks\": 3}"] {
+        env.write(".claude/settings.json", broken);
+        assert_eq!(env.json(0, &["hook", "uninstall", "claude"])["changed"], false, "{broken}");
+        assert_eq!(env.read(".claude/settings.json"), broken);
+    }
+    // A flag was added, and the end taken off.
+    std::fs::remove_file(env.work().join(".claude/settings.json")).expect("removed");
+    env.json(0, &["hook", "install", "claude", "--program", "recover"]);
+    let edited = env.read(".claude/settings.json").replace("claude || true", "claude --deadline 9s");
+    env.write(".claude/settings.json", edited);
+    env.json(0, &["hook", "uninstall", "claude"]);
+    assert!(!env.exists(".claude/settings.json"));
+    // Somebody keeps the settings elsewhere.
+    env.write("dotfiles/claude.json", "{}\n");
+    std::os::unix::fs::symlink("../dotfiles/claude.json", env.work().join(".claude/settings.json")).expect("a link");
+    env.json(0, &["hook", "install", "claude"]);
+    env.json(0, &["hook", "uninstall", "claude"]);
+    assert_eq!(env.read(".claude/settings.json"), "{}\n", "the link leads to something");
+    env.json(0, &["hook", "install", "opencode"]);
+    env.sh("mv .opencode/plugins/recover.js dotfiles/ && ln -s ../../dotfiles/recover.js .opencode/plugins/").expect(0);
+    env.json(0, &["hook", "uninstall", "opencode"]);
+    assert!(!env.exists(".opencode/plugins/recover.js") && env.exists("dotfiles/recover.js"));
+    // One that cannot be read as settings does not keep the others in.
+    for agent in ["claude", "codex", "git"] {
+        env.json(0, &["hook", "install", agent, "--program", "recover"]);
+    }
+    let broken = env.read(".claude/settings.json").replacen('{', "{ // mine\n", 1);
+    env.write(".claude/settings.json", &broken);
+    let refused = env.json(2, &["hook", "uninstall"]);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("no JSON"), "{refused}");
+    assert_eq!(env.read(".claude/settings.json"), broken);
+    assert!(!env.exists(".codex/hooks.json") && !env.exists(".git/hooks/pre-push"));
 }
 
 // Where the settings go: the project, the user's own of the project, the user's; a link stays one.

@@ -5,6 +5,7 @@
 //! or a loop that names its run, the checkpoints are that run's, and its attempts are left to whoever makes them.
 
 pub mod install;
+pub mod session;
 
 use std::path::Path;
 
@@ -102,6 +103,15 @@ pub fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEve
     if let Some(context) = at_work(context)? {
         return handle(&context, agent, owner, event);
     }
+    let handled = at_moment(context, agent, owner, event)?;
+    let own = session_run(agent, event.session_id.as_deref());
+    if let Some(key) = handled.run.as_ref().filter(|key| owner == Owner::Hook && key.run_id == own) {
+        session::note(context, key);
+    }
+    Ok(handled)
+}
+
+fn at_moment(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
     match &event.moment {
         Moment::BeforeTool(call) => before_tool(context, agent, owner, call),
         Moment::Git(hook) => before_git(context, hook),
