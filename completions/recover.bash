@@ -988,7 +988,7 @@ _recover() {
             return 0
             ;;
         recover__subcmd__checkpoint__subcmd__prune)
-            opts="-C -y -q -v -h --keep-last --keep-within --keep-hourly --keep-daily --keep-weekly --max-age --max-total-size --drop-failed --drop-passed --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
+            opts="-C -y -q -v -h --keep-last --keep-within --keep-hourly --keep-daily --keep-weekly --max-age --max-total-size --drop-failed --drop-passed --archive --run --phase --lane --task --json --yes --no-input --dry-run --quiet --verbose --color --state-dir --lock-timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1020,6 +1020,13 @@ _recover() {
                     ;;
                 --max-total-size)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --archive)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
                     return 0
                     ;;
                 -C)
@@ -3188,7 +3195,7 @@ _recover_known() {
                 place=command
                 break
                 ;;
-            --agent | --approach | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --kind | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --program | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o)
+            --agent | --approach | --archive | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --kind | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --program | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o)
                 # --flag=value is three words here.
                 at=$((at + 1))
                 [[ "${COMP_WORDS[at]}" == "=" ]] && at=$((at + 1))
@@ -3209,7 +3216,7 @@ _recover_known() {
         --run) kind=runs ;;
         --to) kind=checkpoints ;;
         --strategy) kind=strategies ;;
-        --agent | --approach | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --kind | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --program | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o) ;;
+        --agent | --approach | --archive | --attempts | --base-branch | --bundle | --color | --command | --commit-sha | --commits | --compensate | --deadline | --duration | --edits | --exit-code | --fallback | --feedback | --format | --from-iteration | --head-sha | --instructions | --intent | --iteration | --iterations | --keep-daily | --keep-hourly | --keep-last | --keep-weekly | --keep-within | --kind | --lane | --limit | --lock-timeout | --log | --loop | --max-age | --max-total-size | --message | --note | --notes | --on-failure | --output | --path | --phase | --plan | --program | --prompt | --prompt-file | --retries | --run | --scope | --signal | --stage | --state-dir | --status | --stderr | --stdout | --storage | --strategy | --subtask | --target-branch | --task | --test-command | --timeout | --to | --trigger | --type | --until | --wait | -C | -m | -o) ;;
         *)
             case "$cur:$place" in
                 -*) ;;

@@ -12,6 +12,7 @@
 //! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
 //!   ledger again.
 
+pub mod archive;
 pub mod attempt;
 pub mod checkpoint;
 pub mod clock;

@@ -1,7 +1,8 @@
 //! Removing checkpoints: the event first, then the references, then the objects that only they held. A leftover
 //! reference is removed at the next start, leftover objects by the next prune.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -17,6 +18,7 @@ use crate::policy::retention::{Limits, Reasoned, RetentionPlan, retain};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
+use super::archive::{Archived, archive};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::{nested, select, settle, storage};
@@ -30,6 +32,8 @@ pub struct Pruned {
     pub kept: Vec<Reasoned>,
     /// Removed, with reasons.
     pub removed: Vec<Reasoned>,
+    /// Milestones that were written to the archive and removed then.
+    pub archived: Vec<Archived>,
     /// Bytes of the files that were removed from disk. In a dry run an estimate, and mostly far too high: the content that
     /// only those to be removed hold, not compressed, whether git has packed it or not.
     pub freed_bytes: u64,
@@ -41,8 +45,9 @@ pub struct Pruned {
     pub objects_left: Option<String>,
 }
 
-/// Plans and, unless it is a dry run, removes. One run's with `--run`, else every run's of this state directory.
-pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
+/// Plans and, unless it is a dry run, removes. One run's with `--run`, else every run's of this state directory. With a
+/// folder as `archive`, milestones as old as the limits say go there.
+pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Result<Pruned> {
     if !context.dry_run() {
         context.check_safe_mode("removing checkpoints")?;
         settle::settle(context)?;
@@ -51,7 +56,7 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
     let state = settle::load_settled(context)?;
     let run = if named { Some(select::require(context, &state)?.key.clone()) } else { None };
     let retention = &context.settings().retention;
-    let plan = retain(&state, run.as_ref(), limits, retention, context.clock.now());
+    let mut plan = retain(&state, run.as_ref(), limits, retention, context.clock.now());
     let empties = !plan.removed.is_empty() && (plan.kept.is_empty() || limits.keeps_nothing());
     let allowed = context.dry_run() || (named && context.says_yes());
     if empties && !allowed {
@@ -62,19 +67,28 @@ pub fn prune(context: &Context, limits: &Limits) -> Result<Pruned> {
         };
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint("name the run and say so: --run ID --yes"));
     }
-    if plan.removed.is_empty() || context.dry_run() {
-        let (kept, doomed) = split(&state, &plan);
+    // Milestones are in the archive, and were read back, before anything is removed.
+    let mut archived = BTreeMap::new();
+    if let Some(folder) = folder {
+        let outcome = archive(context, &state, &plan.archived, folder)?;
+        archived = outcome.archived;
+        plan.kept.extend(outcome.kept);
+        plan.kept.sort_by_key(|kept| state.checkpoint(&kept.id).map(|checkpoint| checkpoint.seq));
+    }
+    if (plan.removed.is_empty() && archived.is_empty()) || context.dry_run() {
+        let (kept, doomed) = split(&state, &plan, &archived);
         let freed_bytes = freed(context, &kept, &doomed)?;
         return Ok(Pruned {
             changed: false,
             kept: plan.kept,
             removed: plan.removed,
+            archived: archived.into_values().collect(),
             freed_bytes,
             objects_removed: 0,
             objects_left: None,
         });
     }
-    remove(context, run.as_ref(), limits)
+    remove(context, run.as_ref(), limits, archived)
 }
 
 /// The cleanup when a run ends: the configured limits hold for its checkpoints (S13, S14). Nobody is asked, so everything
@@ -86,17 +100,25 @@ pub fn tidy_up(context: &Context, run: &RunKey) -> Result<()> {
     if plan.kept.is_empty() || plan.removed.is_empty() {
         return Ok(());
     }
-    let done = remove(context, Some(run), &limits)?;
+    let done = remove(context, Some(run), &limits, BTreeMap::new())?;
     tracing::info!(removed = done.removed.len(), kept = done.kept.len(), "checkpoints of {run} were tidied up");
     Ok(())
 }
 
-fn remove(context: &Context, run: Option<&RunKey>, limits: &Limits) -> Result<Pruned> {
+fn remove(
+    context: &Context,
+    run: Option<&RunKey>,
+    limits: &Limits,
+    mut archived: BTreeMap<String, Archived>,
+) -> Result<Pruned> {
     let retention = &context.settings().retention;
     // Decided again under the lock: what another process needs meanwhile is protected then.
     let mut ledger = context.store().lock()?;
-    let plan = retain(ledger.state(), run, limits, retention, context.clock.now());
-    let (_, doomed) = split(ledger.state(), &plan);
+    let mut plan = retain(ledger.state(), run, limits, retention, context.clock.now());
+    archived.retain(|id, _| plan.archived.iter().any(|reasoned| reasoned.id == *id));
+    // What became old enough only now, or is not in the archive whole, stays.
+    plan.kept.extend(std::mem::take(&mut plan.archived).into_iter().filter(|one| !archived.contains_key(&one.id)));
+    let (_, doomed) = split(ledger.state(), &plan, &archived);
     let ids = doomed.iter().map(|checkpoint| checkpoint.id.clone()).collect();
     let event =
         NewEvent { run: run.cloned(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
@@ -115,6 +137,7 @@ fn remove(context: &Context, run: Option<&RunKey>, limits: &Limits) -> Result<Pr
         changed: true,
         kept: plan.kept,
         removed: plan.removed,
+        archived: archived.into_values().collect(),
         freed_bytes: discarded.bytes + patches,
         objects_removed: discarded.objects,
         objects_left: discarded.left,
@@ -122,8 +145,13 @@ fn remove(context: &Context, run: Option<&RunKey>, limits: &Limits) -> Result<Pr
 }
 
 /// The state's checkpoints: those that stay (of other runs as well), and those that go.
-fn split(state: &State, plan: &RetentionPlan) -> (Vec<Checkpoint>, Vec<Checkpoint>) {
-    let doomed: BTreeSet<&str> = plan.removed.iter().map(|reasoned| reasoned.id.as_str()).collect();
+fn split(
+    state: &State,
+    plan: &RetentionPlan,
+    archived: &BTreeMap<String, Archived>,
+) -> (Vec<Checkpoint>, Vec<Checkpoint>) {
+    let removed = plan.removed.iter().map(|reasoned| reasoned.id.as_str());
+    let doomed: BTreeSet<&str> = removed.chain(archived.keys().map(String::as_str)).collect();
     state.checkpoints.values().cloned().partition(|checkpoint| !doomed.contains(checkpoint.id.as_str()))
 }
 

@@ -36,11 +36,14 @@ pub struct Limits {
     pub drop_failed: bool,
     /// Remove those whose feedback loops passed.
     pub drop_passed: bool,
+    /// Archive milestones that are older than this (S13).
+    pub archive: Option<Duration>,
 }
 
 impl Limits {
+    /// Whether they say nothing of what is no milestone.
     fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { archive: self.archive, ..Self::default() }
     }
 
     /// Whether these limits say what to keep, and it is nothing.
@@ -78,6 +81,8 @@ pub struct RetentionPlan {
     pub kept: Vec<Reasoned>,
     /// Removed, oldest first.
     pub removed: Vec<Reasoned>,
+    /// Milestones that are removed once they are archived, oldest first.
+    pub archived: Vec<Reasoned>,
 }
 
 /// Decides over the checkpoints of `run` (of every run without one).
@@ -94,6 +99,7 @@ pub fn retain(
     }
     let in_session = positions_in_session(state);
     let mut verdicts: BTreeMap<u64, Sentence> = BTreeMap::new();
+    let mut archived = BTreeMap::new();
     for (key, checkpoints) in by_run {
         let protections = Protections::of(state, key, settings, now);
         let complete = state.run(key).filter(|run| run.status == RunStatus::Complete);
@@ -103,6 +109,11 @@ pub fn retain(
             let result = (checkpoint.verdict != Verdict::Failed && !on_the_way).then_some(not_failed);
             not_failed += usize::from(result.is_some());
             let mut reasons = protections.of_checkpoint(checkpoint);
+            let old = limits.archive.is_some_and(|age| now.since(checkpoint.created_at) > age);
+            if old && !reasons.is_empty() && reasons.iter().all(|why| MILESTONE.contains(&why.as_str())) {
+                archived.insert(checkpoint.seq, Reasoned { id: checkpoint.id.clone(), reasons });
+                continue;
+            }
             let protected = !reasons.is_empty();
             let keep = if protected {
                 true
@@ -127,7 +138,7 @@ pub fn retain(
     if let Some(total) = total {
         keep_below(state, &mut verdicts, total, why);
     }
-    let mut plan = RetentionPlan::default();
+    let mut plan = RetentionPlan { archived: archived.into_values().collect(), ..RetentionPlan::default() };
     for Sentence { keep, reasoned, .. } in verdicts.into_values() {
         if keep { plan.kept.push(reasoned) } else { plan.removed.push(reasoned) }
     }
@@ -152,6 +163,9 @@ fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, total: u64,
         }
     }
 }
+
+/// The reasons that make a milestone: nothing needs it, somebody wants to have it.
+const MILESTONE: [&str; 2] = ["pinned", "milestone"];
 
 /// What no limit reaches.
 struct Protections<'a> {
@@ -196,8 +210,8 @@ impl<'a> Protections<'a> {
                 reasons.push(why.to_owned());
             }
         };
-        protect(checkpoint.pinned, "pinned");
-        protect(checkpoint.kind == CheckpointType::Phase, "milestone");
+        protect(checkpoint.pinned, MILESTONE[0]);
+        protect(checkpoint.kind == CheckpointType::Phase, MILESTONE[1]);
         protect(self.initial == Some(checkpoint.id.as_str()), "initial checkpoint of an open run");
         protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
         protect(self.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");

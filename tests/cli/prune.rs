@@ -298,3 +298,106 @@ fn nothing_is_freed_where_no_file_is_removed() {
     assert_eq!((&done["freed_bytes"], &done["objects_removed"]), (&0.into(), &0.into()), "{done}");
     assert_eq!(objects_size(&env), before);
 }
+
+// S13, S14: milestones are archived on request: written whole, read back, only then removed; plain git takes them back.
+#[test]
+fn old_milestones_are_archived_whole_before_they_go() {
+    let mut env = TestEnv::repo();
+    at(&mut env, -40 * DAY);
+    env.write("a.txt", "milestone\n");
+    env.write("new file", b"\x00\x01binary");
+    let phase = env.json(0, &["checkpoint", "create", "--run", "r", "--type", "phase"]);
+    env.write("a.txt", "pinned\n");
+    let pinned = env.json(0, &["checkpoint", "create", "--run", "r", "--pin"]);
+    at(&mut env, -10 * DAY);
+    env.write("a.txt", "young\n");
+    env.json(0, &["checkpoint", "create", "--run", "r", "--type", "phase"]);
+    env.write("a.txt", "now\n");
+    at(&mut env, 0);
+    let prune = ["checkpoint", "prune", "--archive", "../archive"];
+    let kept_before = env.json(0, &["checkpoint", "prune"]);
+    assert_eq!(
+        (&kept_before["removed"], &kept_before["archived"]),
+        (&Value::from(Vec::<Value>::new()), &Value::from(Vec::<Value>::new()))
+    );
+
+    let planned = env.json(0, &[&["--dry-run"], &prune[..]].concat());
+    assert!(!env.exists("../archive"), "a dry run writes nothing");
+    let done = env.json(0, &prune);
+    assert_eq!((&planned["archived"], &done["changed"]), (&done["archived"], &Value::from(true)), "the very plan");
+    let id = |made: &Value| made["checkpoint"]["id"].as_str().expect("an id").to_owned();
+    let archived = reasons(&done["archived"]);
+    assert_eq!(archived.keys().cloned().collect::<Vec<_>>(), [id(&phase), id(&pinned)]);
+    assert_eq!((archived[&id(&phase)].as_str(), archived[&id(&pinned)].as_str()), ("milestone", "pinned"));
+    assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), 1, "the young one stays");
+    env.json(4, &["checkpoint", "show", &id(&phase)]);
+
+    // It comes back as it was, here and where nothing of it is known.
+    let first = &done["archived"][0];
+    let path = first["path"].as_str().expect("a path");
+    let hint = first["hint"].as_str().expect("a hint");
+    env.git(&["bundle", "verify", "-q", path]);
+    assert_eq!(env.sh(&format!("cd / && {hint}")).expect(0).stdout, "");
+    let source = format!("--source=refs/archived/{}", id(&phase));
+    env.git(&["restore", &source, "--", "."]);
+    assert_eq!(env.read("a.txt"), "milestone\n");
+    let elsewhere = env.root().join("elsewhere");
+    let elsewhere = elsewhere.to_str().expect("text");
+    env.git(&["init", "-q", elsewhere]);
+    env.git(&["-C", elsewhere, "fetch", "-q", path, "refs/recover/*:refs/archived/*"]);
+    let tree = |folder: &str, name: &str| env.git(&["-C", folder, "rev-parse", &format!("{name}^{{tree}}")]);
+    let there = env.git(&["-C", elsewhere, "for-each-ref", "--format=%(refname)"]);
+    assert_eq!(tree(elsewhere, there.trim()), tree(".", &format!("refs/archived/{}", id(&phase))));
+    // Nothing is left to archive.
+    assert_eq!(env.json(0, &prune)["changed"], false);
+}
+
+// S13: a milestone stays where it is when its bundle is not what it should be, or would not hold all of it.
+#[test]
+fn what_cannot_be_archived_whole_stays() {
+    let mut env = TestEnv::repo();
+    at(&mut env, -40 * DAY);
+    env.write("a.txt", "milestone\n");
+    let made = env.json(0, &["checkpoint", "create", "--run", "r", "--type", "phase"]);
+    let id = made["checkpoint"]["id"].as_str().expect("an id");
+    at(&mut env, 0);
+    // What the work tree was left as last is never archived: an undo needs it.
+    let later = |env: &TestEnv| {
+        env.write("a.txt", "later\n");
+        env.json(0, &["checkpoint", "create", "--run", "later"]);
+    };
+    later(&env);
+    let prune = ["checkpoint", "prune", "--archive", "../archive"];
+    let planned = env.json(0, &[&["--dry-run"], &prune[..]].concat());
+    let path = planned["archived"][0]["path"].as_str().expect("a path").to_owned();
+    let folder = std::path::Path::new(&path).parent().expect("a folder").to_owned();
+    std::fs::create_dir_all(&folder).expect("made");
+    // What was cut off by a crash of the machine, say.
+    std::fs::write(&path, "# v2 git bundle\n").expect("written");
+    env.json(12, &prune);
+    env.json(0, &["checkpoint", "show", id]);
+    let exported = env.root().join("whole");
+    env.json(0, &["checkpoint", "export", id, "--bundle", exported.to_str().expect("text")]);
+    let mut damaged = std::fs::read(&exported).expect("read");
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0x55;
+    std::fs::write(&path, &damaged).expect("written");
+    assert_ne!(env.recover(&prune).code, 0);
+    env.json(0, &["checkpoint", "show", id]);
+    // What is there whole, from a prune that was cut off, is taken as it is.
+    std::fs::copy(&exported, &path).expect("copied");
+    assert_eq!(env.json(0, &prune)["archived"][0]["id"], id);
+    env.json(4, &["checkpoint", "show", id]);
+
+    at(&mut env, -40 * DAY);
+    env.git(&["init", "-q", "inner"]);
+    env.write("inner/b.txt", "inner\n");
+    let made = env.json(0, &["checkpoint", "create", "--run", "n", "--type", "phase"]);
+    let id = made["checkpoint"]["id"].as_str().expect("an id");
+    at(&mut env, 0);
+    std::fs::remove_dir_all(env.work().join("inner")).expect("removed");
+    later(&env);
+    let kept = env.json(0, &prune);
+    assert!(reasons(&kept["kept"])[id].contains("not archived"), "{kept}");
+    env.json(0, &["checkpoint", "show", id]);
+}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::selector::Selector;
@@ -222,7 +222,7 @@ pub struct RestoreArgs {
 }
 
 /// Remove checkpoints by policy, with a reason for each. Pinned ones, milestones, undo targets, and the initial and
-/// last good one of runs that have not ended are never removed.
+/// last good one of runs that have not ended are never removed; with --archive old milestones are kept as files instead.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PruneArgs {
     /// Keep the newest N of each run
@@ -260,6 +260,11 @@ pub struct PruneArgs {
     /// Remove those whose feedback loops passed
     #[arg(long)]
     pub drop_passed: bool,
+
+    /// Write milestones and pinned ones that are older than --max-age (else `[retention] scheduled_max_age`) into this
+    /// folder as git bundles, and remove them once each was read back
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub archive: Option<PathBuf>,
 }
 
 /// Keep a checkpoint whatever the limits say.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::engine::archive::age;
 use crate::engine::checkpoint::{Request, Unless, create as take, not_due, pin as set_pin, preview};
 use crate::engine::export::{Format, session_file, to_file, to_stream};
 use crate::engine::import::foreign;
@@ -241,7 +242,7 @@ fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String
 
 fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let limits = Limits {
+    let mut limits = Limits {
         keep_last: args.keep_last,
         keep_within: args.keep_within,
         keep_hourly: args.keep_hourly,
@@ -251,8 +252,12 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
         max_total_size: args.max_total_size,
         drop_failed: args.drop_failed,
         drop_passed: args.drop_passed,
+        archive: None,
     };
-    let pruned = remove(context, &limits)?;
+    if args.archive.is_some() {
+        limits.archive = Some(age(context, &limits)?);
+    }
+    let pruned = remove(context, &limits, args.archive.as_deref())?;
     let text = render::prune_text(ui, &pruned, context.dry_run());
     Ok(Reply::new(json!(pruned), text))
 }

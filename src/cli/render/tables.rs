@@ -394,12 +394,20 @@ pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
             table.add_row([reasoned.id.clone(), what.to_owned(), reasoned.reasons.join(", ")]);
         }
     }
-    if pruned.kept.is_empty() && pruned.removed.is_empty() {
+    let archived = if dry_run { "would archive" } else { "archived" };
+    for milestone in &pruned.archived {
+        table.add_row([milestone.id.clone(), archived.to_owned(), milestone.reasons.join(", ")]);
+    }
+    if pruned.kept.is_empty() && pruned.removed.is_empty() && pruned.archived.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
     let mut text = finish(&table);
     if let Some(why) = &pruned.objects_left {
         text.push_str(&format!("Their objects are left to git gc: {why}\n"));
+    }
+    for milestone in &pruned.archived {
+        let back = escape(&milestone.hint);
+        text.push_str(&format!("{}: {}\n  back: {back}\n", milestone.id, escape(&milestone.path)));
     }
     text
 }
