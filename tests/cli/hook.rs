@@ -154,14 +154,19 @@ fn working_agent(env: &TestEnv, session: &str) -> std::process::Child {
         "../claude",
         &format!("{line}\necho \"$1\" >> a.txt\n{line}\n: > ../$1.ready\nwhile :; do sleep 0.1; done"),
     );
-    let agent = env.command("../claude").arg(session).spawn().expect("it starts");
-    for _ in 0..600 {
-        if env.exists(&format!("../{session}.ready")) {
-            return agent;
-        }
+    let mut agent = env.command("../claude").arg(session).spawn().expect("it starts");
+    let ready = format!("../{session}.ready");
+    let mut tries = 600;
+    while tries > 0 && !env.exists(&ready) {
         std::thread::sleep(std::time::Duration::from_millis(100));
+        tries -= 1;
     }
-    panic!("the agent is not at work");
+    if tries == 0 {
+        agent.kill().expect("killed");
+        agent.wait().expect("it ended");
+        panic!("the agent is not at work");
+    }
+    agent
 }
 
 // S10: a session whose agent was killed says no goodbye; it is over all the same, and stands in nobody's way.
