@@ -10,6 +10,7 @@ use crate::durable::{keep_copy, place_of_copy, reap, write_atomic};
 use crate::model::import::ImportKind;
 use crate::model::path::short_part;
 use crate::model::run::NONE;
+use crate::store::print_of;
 use crate::store::views::{
     active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records, recovery_state,
     rewrite_views,
@@ -197,11 +198,6 @@ impl Ours {
         }
         write(&Self::place(context), &encode(self)?)
     }
-}
-
-/// What tells two contents apart.
-fn print_of(content: &[u8]) -> String {
-    format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
 }
 
 /// Keeps a file that is not ours beside what is written in its place; a dry run only says where.

@@ -11,7 +11,9 @@ mod packed_lines;
 mod rebuild;
 mod twin;
 pub mod views;
+mod written;
 
 pub use error::StoreError;
 pub use ledger::{Exclusive, Loaded, NewEvent, Store};
 pub use rebuild::{Rebuilding, Salvaged, salvage};
+pub use written::print_of;

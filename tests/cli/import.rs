@@ -311,6 +311,43 @@ fn files_that_were_there_before_are_kept() {
     assert!(!env.recover(&args).expect(0).stderr.contains("recover import"));
 }
 
+// C1, L1: a file of another system that comes into a view's place later is kept too, also at the configured path; a view of
+// our own that is out of date is not.
+#[test]
+fn files_that_come_later_are_kept() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[checkpoint]\nlane_file = \"logs/checkpoints.json\"\n");
+    let state = |name: &str| format!(".ultraplan/state/{name}");
+    let lane = |stage: &str| {
+        let args = ["checkpoint", "create", "--stage", stage, "--run", "r1", "--lane", "K"];
+        env.recover(&args).expect(0).stderr
+    };
+    env.recover(&["checkpoint", "create", "--run", "other"]).expect(0);
+    // Nothing of ours was ever written there.
+    let records = lanes().to_string();
+    env.write("logs/checkpoints.json", &records);
+    assert!(lane("before_lane_start").contains("recover import"));
+    assert_eq!(env.read(&state("recover/before/checkpoints.json")), records);
+    // In the place of what was.
+    let loop_state = recovery().to_string();
+    env.write(&state("recovery.json"), &loop_state);
+    let ours = env.read("logs/checkpoints.json");
+    env.write("logs/checkpoints.json", "[]");
+    let told = lane("after_lane_start");
+    assert_eq!(env.read(&state("recover/before/recovery.json")), loop_state);
+    assert_eq!(env.read(&state("recover/before/checkpoints-2.json")), "[]");
+    assert_eq!(told.matches("recover import").count(), 2, "{told}");
+    let now = env.read("logs/checkpoints.json");
+    assert!(now.contains("before_lane_start") && now.contains("after_lane_start"), "{now}");
+    // A kill between the event and the view leaves an older view; one that is gone is written again.
+    env.write("logs/checkpoints.json", ours);
+    std::fs::remove_file(env.work().join(state("recovery.json"))).expect("removed");
+    assert!(!lane("after_lane_tests").contains("recover import"));
+    env.recover(&["sync"]).expect(0);
+    let kept = std::fs::read_dir(env.work().join(state("recover/before"))).expect("a folder").count();
+    assert_eq!(kept, 3);
+}
+
 // L1: files in a folder of the source systems are kept once; what was written here is simply written again.
 #[test]
 fn files_in_another_folder_are_kept() {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::durable::{keep_copy, reap, sync_dir, write_atomic, write_atomic_but_folder};
-use crate::model::event::{EVENT_SCHEMA, Event, Payload};
+use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::fold_cache::FoldCache;
 use super::super::line;
+use super::super::written::Written;
 use super::{CACHE_EVERY, END_LENGTH, Exclusive, Loaded, NewEvent, Recent, Store};
 
 impl Exclusive {
@@ -56,9 +57,6 @@ impl Exclusive {
         }
         if made.is_empty() {
             return Ok(());
-        }
-        if self.loaded.lines == 0 {
-            self.keep_foreign_views(&made)?;
         }
         self.write(text.as_bytes())?;
         // Given up while the state changes, so that it is not copied for it.
@@ -121,50 +119,38 @@ impl Exclusive {
         self.loaded.beyond_cache = 0;
     }
 
-    /// Copies what stands in the views' places before there is a ledger to `recover/before`: it is another system's,
-    /// and the views are written over it.
-    fn keep_foreign_views(&self, made: &[Event]) -> Result<(), StoreError> {
-        let names = ["recovery.json", "attempt_history.json", "active_checkpoint.json"];
-        let lanes = self.store.lane_file();
-        for path in names.iter().map(|name| self.store.dir.join(name)).chain([lanes.to_owned()]) {
-            let failed = |action| {
-                let path = path.clone();
-                move |source| StoreError::Io { action, path, source }
-            };
-            let content = match fs::read(&path) {
-                Ok(content) => content,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(failed("read")(error)),
-            };
-            let place = self.store.private_dir().join("before").join(path.file_name().unwrap_or_default());
-            let copy = keep_copy(&place, &content).map_err(failed("keep a copy of"))?;
-            let source = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-            let is_source = |event: &Event| match &event.payload {
-                Payload::Imported(imported) => Path::new(&imported.source) == source,
-                _ => false,
-            };
-            if !made.iter().any(is_source) {
-                let copy = copy.to_string_lossy();
-                let quoted = shlex::try_quote(&copy).unwrap_or(std::borrow::Cow::Borrowed(&*copy));
-                tracing::warn!(
-                    "{} was there before; what it says is not taken over: recover import {quoted}",
-                    path.display()
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already.
-    /// Returns which were written.
+    /// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already. What
+    /// another system wrote in their places is copied to `recover/before` first. Returns which were written.
     pub fn write_views(&self, views: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<PathBuf>, StoreError> {
-        let mut written = Vec::new();
-        let mut folders = BTreeSet::new();
+        let private = self.store.private_dir();
+        let mut stale = Vec::new();
+        let mut shared = Vec::new();
         for (relative, content) in views {
             let path = self.store.dir.join(&relative);
-            if fs::read(&path).is_ok_and(|present| present == content) {
-                continue;
+            let present = read_there(&path);
+            let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&content));
+            if !path.starts_with(&private) {
+                shared.push((path.clone(), present, same, content.clone()));
             }
+            if !same {
+                stale.push((relative, path, content));
+            }
+        }
+        if shared.iter().any(|(_, _, same, _)| !same) {
+            let mut written = Written::read(&private);
+            for (path, present, same, content) in shared {
+                let present =
+                    present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
+                if let Some(foreign) = present.filter(|present| !same && !written.is(&path, present)) {
+                    self.keep_foreign(&path, &foreign)?;
+                }
+                written.add(&path, &content);
+            }
+            written.write(&private);
+        }
+        let mut folders = BTreeSet::new();
+        let mut written = Vec::new();
+        for (relative, path, content) in stale {
             self.write_view(&path, &content)?;
             folders.extend(path.parent().map(Path::to_owned));
             written.push(relative);
@@ -173,6 +159,26 @@ impl Exclusive {
             sync_dir(&folder).map_err(|source| StoreError::Io { action: "sync", path: folder, source })?;
         }
         Ok(written)
+    }
+
+    /// Copies what another system wrote in a view's place, and says how it is taken over unless it was.
+    fn keep_foreign(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+        let place = self.store.private_dir().join("before").join(path.file_name().unwrap_or_default());
+        let failed = |source| StoreError::Io { action: "keep a copy of", path: path.to_owned(), source };
+        let copy = keep_copy(&place, content).map_err(failed)?;
+        let source = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut imported = self.state().runs.iter().flat_map(|run| &run.imported);
+        let copy = copy.to_string_lossy();
+        if imported.any(|one| Path::new(&one.imported.source) == source) {
+            tracing::info!("{} was not written by recover: what it said is kept in {copy}", path.display());
+            return Ok(());
+        }
+        let quoted = shlex::try_quote(&copy).unwrap_or(std::borrow::Cow::Borrowed(&*copy));
+        tracing::warn!(
+            "{} was not written by recover; what it says is not taken over: recover import {quoted}",
+            path.display()
+        );
+        Ok(())
     }
 
     fn write_view(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
@@ -184,5 +190,14 @@ impl Exclusive {
             reap(folder);
         }
         write_atomic_but_folder(path, content).map_err(failed)
+    }
+}
+
+/// A file's content; `None` where there is none.
+fn read_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }

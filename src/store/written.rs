@@ -1,0 +1,78 @@
+//! What this program wrote last in the places that it shares with other systems (C1, L1), so that a file of theirs is told
+//! from a view that is simply out of date, and is never written over without a copy.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::durable::write_atomic_unsynced;
+
+/// The last contents of each place, the latest last. Two of them: a kill may come between the note and the view.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Written {
+    by_place: BTreeMap<String, Vec<String>>,
+}
+
+impl Written {
+    fn file(private: &Path) -> PathBuf {
+        private.join("views.json")
+    }
+
+    /// Without it every file is somebody else's: kept once too often.
+    pub(super) fn read(private: &Path) -> Self {
+        let read = fs::read(Self::file(private)).ok();
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    /// Whether `content` is what was written there.
+    pub(super) fn is(&self, place: &Path, content: &[u8]) -> bool {
+        let known = self.by_place.get(&*place.to_string_lossy());
+        known.is_some_and(|known| known.contains(&print_of(content)))
+    }
+
+    /// `content` is about to be written there.
+    pub(super) fn add(&mut self, place: &Path, content: &[u8]) {
+        let known = self.by_place.entry(place.to_string_lossy().into_owned()).or_default();
+        let print = print_of(content);
+        known.retain(|other| *other != print);
+        known.push(print);
+        let old = known.len().saturating_sub(2);
+        known.drain(..old);
+    }
+
+    /// A note that a crash of the machine takes away costs a copy too many, not a view.
+    pub(super) fn write(&self, private: &Path) {
+        let written = serde_json::to_vec(self).map_err(std::io::Error::from);
+        if let Err(error) = written.and_then(|bytes| write_atomic_unsynced(&Self::file(private), &bytes)) {
+            tracing::debug!(%error, "what the views hold was not noted");
+        }
+    }
+}
+
+/// What tells two contents apart.
+pub fn print_of(content: &[u8]) -> String {
+    format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_two_contents_are_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Path::new("/a/recovery.json");
+        let mut written = Written::read(folder.path());
+        for content in [b"1", b"2", b"2", b"3"] {
+            written.add(place, content);
+        }
+        written.write(folder.path());
+        let written = Written::read(folder.path());
+        let ours = |content: &[u8]| written.is(place, content);
+        assert_eq!((ours(b"1"), ours(b"2"), ours(b"3")), (false, true, true));
+        assert!(!written.is(Path::new("/b/recovery.json"), b"3"));
+    }
+}
