@@ -31,7 +31,10 @@ const ENVIRONMENT: [(&str, &str); 8] = [
 /// What `recover` keeps where.
 const FILES: [(&str, &str); 5] = [
     (".ultraplan/recover.toml", "The configuration; recover init writes it with every key and its default."),
-    (".ultraplan/state/events.jsonl", "The ledger: everything that has happened, one event a line."),
+    (
+        ".ultraplan/state/events.jsonl",
+        "The ledger: everything that has happened, one event a line; from 8 MiB on the older lines are packed (recover log reads them).",
+    ),
     (".ultraplan/state/recovery.json", "The error count and the cooldown, for loops that read files."),
     (".ultraplan/state/recover/runs/", "Logs and prompts of each run; report.md where it failed or needs a person."),
     ("refs/recover/", "The checkpoints: ordinary commits in the repository's own object store."),

@@ -157,6 +157,9 @@ pub struct Run {
     /// The `recover` that runs the feedback loops before the first attempt, while it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_supervisor: Option<ProcessId>,
+    /// Checksums of the names that its attempts are booked on: who looks for a subtask need not look at every run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub subtasks: BTreeSet<u32>,
     /// Its named steps, in the order in which they were last begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,

@@ -20,7 +20,7 @@ use crate::model::state::State;
 use super::error::StoreError;
 use super::fold_cache::FoldCache;
 use super::line::{self, Line};
-use super::packed_lines;
+use super::packed_lines::{self, Flaw};
 use super::twin::Twin;
 
 /// How many events are folded anew at each start before the cache is renewed.
@@ -170,12 +170,23 @@ impl Store {
         self.lock_timeout
     }
 
-    /// A ledger was put in its place: its second name follows, and the mark that there is one is set.
-    pub(super) fn written_anew(&self) -> Result<(), StoreError> {
+    /// A ledger was put in its place: its second name follows, and the mark that there is one is set. Fewer events than
+    /// `at_least` are damage from now on: no append that was cut off takes away what came before it.
+    pub(super) fn written_anew(&self, at_least: u64) -> Result<(), StoreError> {
         if let Some(twin) = &self.twin {
             twin.follow(&self.ledger_path());
         }
-        write_atomic(&self.created_marker(), b"").map_err(self.io("write beside"))
+        self.mark(at_least)
+    }
+
+    pub(super) fn mark(&self, at_least: u64) -> Result<(), StoreError> {
+        write_atomic(&self.created_marker(), at_least.to_string().as_bytes()).map_err(self.io("write beside"))
+    }
+
+    /// So many events there are at least.
+    fn at_least(&self) -> u64 {
+        let marked = fs::read_to_string(self.created_marker()).ok();
+        marked.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
     }
 
     pub(super) fn cache_path(&self) -> PathBuf {
@@ -191,6 +202,13 @@ impl Store {
         StoreError::Corrupt { path: self.ledger_path(), line, reason: reason.into() }
     }
 
+    fn flaw(&self, line: u64, flaw: Flaw) -> StoreError {
+        match flaw {
+            Flaw::Damaged(reason) => self.corrupt(line, reason),
+            Flaw::Newer(schema) => StoreError::Newer { path: self.ledger_path(), schema },
+        }
+    }
+
     fn io(&self, action: &'static str) -> impl Fn(io::Error) -> StoreError {
         let path = self.ledger_path();
         move |source| StoreError::Io { action, path: path.clone(), source }
@@ -198,6 +216,8 @@ impl Store {
 
     /// Folds the ledger without a lock. An append that is just being made is not seen yet.
     pub fn load(&self) -> Result<Loaded, StoreError> {
+        // Before the ledger is opened: it only grows.
+        let at_least = self.at_least();
         let mut file = match File::open(self.truth()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -219,6 +239,10 @@ impl Store {
         let Recent { begin, mut bytes, mut loaded } = begun;
         let folded = usize::try_from(loaded.offset - begin).unwrap_or(usize::MAX);
         self.fold(&mut loaded, bytes.get(folded..).unwrap_or_default())?;
+        if loaded.lines < at_least.max(1) {
+            let reason = format!("it ends here, and there were {} events at least", at_least.max(1));
+            return Err(self.corrupt(loaded.lines + 1, reason));
+        }
         let whole = usize::try_from(loaded.offset - begin).unwrap_or(usize::MAX);
         bytes.truncate(whole);
         // Shorter only if it was cut in this very moment.
@@ -279,12 +303,13 @@ impl Store {
         let state = Arc::make_mut(&mut loaded.state);
         let mut progress = Progress { lines: loaded.lines, newer: loaded.newer };
         while let Some(newline) = memchr::memchr(b'\n', rest) {
-            let corrupt = |reason| self.corrupt(progress.lines + 1, reason);
             let length = newline as u64 + 1;
             match packed_lines::packed(&rest[..newline]) {
                 None => self.fold_line(state, &mut progress, &rest[..newline])?,
                 Some(packed) => {
-                    let lines = packed.and_then(|packed| packed.unpack()).map_err(corrupt)?;
+                    let next = progress.lines + 1;
+                    let lines =
+                        packed.and_then(|packed| packed.unpack_at(next)).map_err(|flaw| self.flaw(next, flaw))?;
                     for text in packed_lines::lines_of(&lines) {
                         self.fold_line(state, &mut progress, text)?;
                     }

@@ -54,7 +54,7 @@ pub fn decode(line: &[u8]) -> Result<Line, String> {
 }
 
 /// The sequence number and schema, for lines whose payload is not understood.
-fn schema_of(json: &[u8]) -> Option<u32> {
+pub fn schema_of(json: &[u8]) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct Head {
         schema: u32,

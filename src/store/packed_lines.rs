@@ -2,7 +2,7 @@
 //!
 //! The ledger compacts itself without losing a byte of its history: what was appended long ago is deflated as it stands,
 //! checksums and all. A packed line tells the number of its first event, how many it holds and of which runs:
-//! `{"seq":1,"packed":900,"runs":["a"],"lines":"…","checksum":"…"}`.
+//! `{"seq":1,"packed":900,"schema":1,"runs":["a"],"lines":"…","checksum":"…"}`.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -16,8 +16,27 @@ use serde::{Deserialize, Serialize};
 
 use super::line;
 
+/// How lines are packed; another way gets another number.
+const SCHEMA: u32 = 1;
 /// How many bytes of lines a packed one is made of: so much a damaged byte may cost.
 const CHUNK: usize = 512 * 1024;
+/// More than any line holds.
+const MOST: u64 = 256 * 1024 * 1024;
+/// Shorter pieces of base64 are no lines.
+const SHORTEST: usize = 64;
+
+/// What is wrong with a packed line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A reason.
+    Damaged(String),
+    /// Another version packed it, in a way that this one does not know.
+    Newer(u32),
+}
+
+fn damaged(reason: &(impl ToString + ?Sized)) -> Flaw {
+    Flaw::Damaged(reason.to_string())
+}
 
 /// A packed line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +45,8 @@ pub struct PackedLine {
     pub seq: u64,
     /// How many events it holds.
     #[serde(rename = "packed")]
-    pub count: u64,
+    pub count: u32,
+    schema: u32,
     /// The ids of the runs that they are about.
     pub runs: BTreeSet<String>,
     /// Deflated, as base64.
@@ -34,41 +54,52 @@ pub struct PackedLine {
 }
 
 /// The packed line that `text` (without its newline) is, if it is one; the error says what is wrong with it.
-pub fn packed(text: &[u8]) -> Option<Result<PackedLine, String>> {
+pub fn packed(text: &[u8]) -> Option<Result<PackedLine, Flaw>> {
     let digits = text.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     digits[end..].starts_with(b",\"packed\":").then(|| {
-        let json = line::checked(text)?;
-        serde_json::from_slice(&json).map_err(|error| error.to_string())
+        let json = line::checked(text).map_err(|error| damaged(&error))?;
+        match line::schema_of(&json) {
+            Some(schema) if schema > SCHEMA => Err(Flaw::Newer(schema)),
+            _ => serde_json::from_slice(&json).map_err(|error| damaged(&error)),
+        }
     })
 }
 
 impl PackedLine {
     /// Its lines as they were appended, each with its newline.
-    pub fn unpack(&self) -> Result<Vec<u8>, String> {
-        let deflated = STANDARD_NO_PAD.decode(&self.lines).map_err(|error| error.to_string())?;
+    pub fn unpack(&self) -> Result<Vec<u8>, Flaw> {
+        let deflated = STANDARD_NO_PAD.decode(&self.lines).map_err(|error| damaged(&error))?;
         let mut lines = Vec::new();
-        DeflateDecoder::new(deflated.as_slice()).read_to_end(&mut lines).map_err(|error| error.to_string())?;
-        let count = memchr::memchr_iter(b'\n', &lines).count() as u64;
-        if count == self.count && lines.ends_with(b"\n") {
+        DeflateDecoder::new(deflated.as_slice()).take(MOST).read_to_end(&mut lines).map_err(|error| damaged(&error))?;
+        let count = memchr::memchr_iter(b'\n', &lines).count();
+        if count == self.count as usize && lines.ends_with(b"\n") {
             Ok(lines)
         } else {
-            Err(format!("{count} lines are packed where {} belong", self.count))
+            Err(damaged(&format!("{count} lines are packed where {} belong", self.count)))
         }
     }
 
-    fn pack(seq: u64, lines: &[u8]) -> Result<Self, String> {
+    /// The same of a line that stands where number `next` belongs.
+    pub fn unpack_at(&self, next: u64) -> Result<Vec<u8>, Flaw> {
+        if self.seq != next {
+            return Err(damaged(&format!("sequence {} where {next} belongs", self.seq)));
+        }
+        self.unpack()
+    }
+
+    fn pack(seq: u64, lines: &[u8]) -> Result<Self, Flaw> {
         let mut runs = BTreeSet::new();
         for text in lines_of(lines) {
-            let event = line::decode(text)?;
+            let event = line::decode(text).map_err(|error| damaged(&error))?;
             if let line::Line::Event(event) = event {
                 runs.extend(event.run.map(|run| run.run_id));
             }
         }
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        let deflated = encoder.write_all(lines).and_then(|()| encoder.finish()).map_err(|error| error.to_string())?;
-        let count = memchr::memchr_iter(b'\n', lines).count() as u64;
-        Ok(Self { seq, count, runs, lines: STANDARD_NO_PAD.encode(deflated) })
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let deflated = encoder.write_all(lines).and_then(|()| encoder.finish()).map_err(|error| damaged(&error))?;
+        let count = u32::try_from(memchr::memchr_iter(b'\n', lines).count()).map_err(|error| damaged(&error))?;
+        Ok(Self { seq, count, schema: SCHEMA, runs, lines: STANDARD_NO_PAD.encode(deflated) })
     }
 }
 
@@ -79,22 +110,22 @@ pub fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Whole lines as packed ones, a newline after each; `first` is the number of the first of them. What does not come out
 /// of it again byte for byte is an error.
-pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, String> {
+pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, Flaw> {
     let mut packed_lines = Vec::new();
     let (mut rest, mut seq) = (lines, first);
     while !rest.is_empty() {
         let longest = &rest[..rest.len().min(CHUNK)];
         // A line that is longer alone is packed alone.
         let end = memchr::memrchr(b'\n', longest).or_else(|| memchr::memchr(b'\n', rest));
-        let (chunk, after) = rest.split_at(end.ok_or("the last line has no end")? + 1);
+        let (chunk, after) = rest.split_at(end.ok_or_else(|| damaged("the last line has no end"))? + 1);
         let made = PackedLine::pack(seq, chunk)?;
-        let text = line::with_checksum(&made).map_err(|error| error.to_string())?;
-        let read = packed(text.trim_end().as_bytes()).ok_or("what was packed is not known again")??;
-        if read.unpack()? != chunk {
-            return Err("what was packed is not what was there".to_owned());
+        let text = line::with_checksum(&made).map_err(|error| damaged(&error))?;
+        let read = packed(text.trim_end().as_bytes()).transpose()?;
+        if read.is_none_or(|read| read.unpack_at(seq).as_deref() != Ok(chunk)) {
+            return Err(damaged("what was packed is not what was there"));
         }
         packed_lines.extend(text.into_bytes());
-        seq += made.count;
+        seq += u64::from(made.count);
         rest = after;
     }
     Ok(packed_lines)
@@ -113,18 +144,21 @@ pub fn in_the_open(lines: &[u8]) -> Vec<u8> {
     open
 }
 
-/// What can still be read of a damaged packed line: its lines up to the damage, whose own checksums tell what is sound.
+/// What can still be read of damaged packed lines: theirs up to the damage, whose own checksums tell what is sound.
+/// Wherever a piece of base64 begins, lines may have been packed: what stood around it is not asked for.
 pub fn remains(text: &[u8]) -> Vec<u8> {
-    const LABEL: &[u8] = b"\"lines\":\"";
-    let Some(at) = memchr::memmem::find(text, LABEL) else { return Vec::new() };
-    let base64 = &text[at + LABEL.len()..];
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    let sound = base64.iter().position(|byte| !is_base64(byte)).unwrap_or(base64.len());
-    let deflated = STANDARD_NO_PAD.decode(&base64[..sound / 4 * 4]).unwrap_or_default();
-    let mut lines = Vec::new();
-    // Up to where it cannot be inflated any more: that it ends in an error is what is known already.
-    let _ = DeflateDecoder::new(deflated.as_slice()).read_to_end(&mut lines);
-    lines
+    let mut remains = Vec::new();
+    for piece in text.split(|byte| !is_base64(byte)).filter(|piece| piece.len() >= SHORTEST) {
+        let whole = &piece[..piece.len() / 4 * 4];
+        let deflated = STANDARD_NO_PAD.decode(piece).or_else(|_| STANDARD_NO_PAD.decode(whole)).unwrap_or_default();
+        let mut lines = Vec::new();
+        // Up to where it cannot be inflated any more: that it may end in an error is why it is asked for.
+        let _ = DeflateDecoder::new(deflated.as_slice()).take(MOST).read_to_end(&mut lines);
+        let whole = memchr::memrchr(b'\n', &lines).map_or(0, |at| at + 1);
+        remains.extend_from_slice(&lines[..whole]);
+    }
+    remains
 }
 
 #[cfg(test)]
@@ -162,7 +196,7 @@ mod tests {
         for packed in packed_lines {
             assert_eq!(packed.seq, next);
             assert!(packed.runs.contains(&format!("run-{}", next / 1000)));
-            next += packed.count;
+            next += u64::from(packed.count);
         }
         assert_eq!(next, 9007);
     }
@@ -190,5 +224,24 @@ mod tests {
         damaged[at] = b'!';
         let rest = remains(&damaged);
         assert!(rest.len() > all.len() / 4 && all.starts_with(&rest[..all.len() / 4]), "{}", rest.len());
+        // Around the packed lines nothing of them is lost, also where a damaged newline joins two.
+        let begin = memchr::memmem::find(line, b"\"lines\":\"").unwrap() + 9;
+        for at in (0..begin).chain(line.len() - 25..line.len()) {
+            let mut damaged = line.to_vec();
+            damaged[at] = b'!';
+            let both = [&damaged[..], b"!", line].concat();
+            let (one, two) = (remains(&damaged), remains(&both));
+            assert!(one == all && two == [&all[..], &all[..]].concat(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn another_versions_way_is_told_from_damage() {
+        let made = String::from_utf8(pack(1, &lines(1, 500)).unwrap()).unwrap();
+        let mut newer: serde_json::Value = serde_json::from_str(&made).unwrap();
+        newer["schema"] = serde_json::json!(2);
+        newer.as_object_mut().unwrap().remove("checksum");
+        let text = line::with_checksum(&newer).unwrap();
+        assert_eq!(packed(text.trim_end().as_bytes()), Some(Err(Flaw::Newer(2))));
     }
 }

@@ -14,7 +14,7 @@ use crate::model::time::Timestamp;
 use super::error::StoreError;
 use super::ledger::Store;
 use super::line::{self, Line};
-use super::packed_lines::{self, lines_of};
+use super::packed_lines::{self, Flaw, lines_of};
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]
@@ -33,14 +33,18 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
     for text in lines_of(bytes).filter(|text| !text.is_empty()) {
         let packed = packed_lines::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
         match packed {
-            None => found.take(text),
-            Some(Ok(lines)) => lines_of(&lines).for_each(|text| found.take(text)),
-            Some(Err(_)) => {
-                // What comes before the damage, and its last line that ends there.
-                let remains = packed_lines::remains(text);
-                let whole = memchr::memrchr(b'\n', &remains).map_or(0, |at| at + 1);
-                lines_of(&remains[..whole]).for_each(|text| found.take(text));
+            None => {
+                if !found.take(text) {
+                    found.unreadable += 1;
+                    // It may be a packed one that is not known any more.
+                    found.take_remains(text);
+                }
+            }
+            Some(Ok(lines)) => found.take_all(&lines),
+            Some(Err(Flaw::Newer(schema))) => found.newer = Some(schema),
+            Some(Err(Flaw::Damaged(_))) => {
                 found.unreadable += 1;
+                found.take_remains(text);
             }
         }
     }
@@ -48,7 +52,20 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
 }
 
 impl Salvaged {
-    fn take(&mut self, text: &[u8]) {
+    fn take_all(&mut self, lines: &[u8]) {
+        for text in lines_of(lines) {
+            self.unreadable += u64::from(!self.take(text));
+        }
+    }
+
+    fn take_remains(&mut self, text: &[u8]) {
+        for text in lines_of(&packed_lines::remains(text)) {
+            self.take(text);
+        }
+    }
+
+    /// Whether it could be read.
+    fn take(&mut self, text: &[u8]) -> bool {
         match line::decode(text) {
             Ok(Line::Event(event)) => {
                 if event.schema > EVENT_SCHEMA {
@@ -57,8 +74,9 @@ impl Salvaged {
                 self.events.push(*event);
             }
             Ok(Line::Newer(schema)) => self.newer = Some(schema),
-            Err(_) => self.unreadable += 1,
+            Err(_) => return false,
         }
+        true
     }
 }
 
@@ -94,6 +112,10 @@ impl Store {
                 found.events.sort_by_key(|event| event.seq);
             }
         }
+        // A line may have held many: the numbers tell how many events are missing.
+        let numbers: BTreeSet<u64> = found.events.iter().map(|event| event.seq).collect();
+        let missing = numbers.last().map_or(0, |last| last - numbers.len() as u64);
+        found.unreadable = found.unreadable.max(missing);
         Ok(found)
     }
 
@@ -125,8 +147,10 @@ impl Rebuilding {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
             _ => {}
         }
+        // It may hold fewer.
+        self.store.mark(0)?;
         write_atomic(&path, text.as_bytes()).map_err(failed("write"))?;
-        self.store.written_anew()?;
+        self.store.written_anew(0)?;
         Ok(aside)
     }
 

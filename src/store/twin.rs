@@ -44,8 +44,12 @@ impl Twin {
         if same || other.len() == 0 {
             return None;
         }
-        // One of the two may be compacted: what they say counts, not how long they are.
-        let read = |path: &Path| fs::read(path).map(|bytes| in_the_open(&bytes));
+        // One of the two may be compacted, the other cut off in a line: what their whole lines say counts.
+        let read = |path: &Path| {
+            let bytes = fs::read(path)?;
+            let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
+            Ok::<_, io::Error>(in_the_open(&bytes[..whole]))
+        };
         let (all, part) = (read(&self.path).ok()?, read(ledger).ok()?);
         (all.len() > part.len() && all.starts_with(&part)).then_some(self.path.as_path())
     }

@@ -40,7 +40,7 @@ fn what_has_no_end_is_no_document() {
     let env = failed_run();
     let log = env.json(2, &["log", "--follow"]);
     let hint = log["error"]["hint"].as_str().unwrap();
-    assert!(hint.starts_with("tail ") && hint.contains("events.jsonl"), "{hint}");
+    assert!(hint.contains(" log --json --limit 20"), "{hint}");
     assert_eq!(env.json(2, &["status", "--watch"])["error"]["code"], "usage");
     env.json(4, &["log", "--run", "nobody"]);
     env.recover(&["log", "--follow", "--run", "nobody"]).expect(4);

@@ -51,7 +51,7 @@ fn a_step_runs_once() {
     }
     assert_eq!(lines(&env, "../seen"), 4);
     let log = env.recover(&["log"]).expect(0).stdout;
-    assert!(log.contains("step_ended") && log.contains("r build"), "{log}");
+    assert!(log.contains("step_ended") && log.contains("r  build"), "{log}");
     let status = env.recover(&["--run", "r", "status"]).expect(0).stdout;
     assert!(status.contains("build") && status.contains("done"), "{status}");
 }

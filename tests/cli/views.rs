@@ -1,7 +1,7 @@
 //! The views: files derived from the ledger, each in a format of its own.
 
 use crate::env::TestEnv;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
@@ -209,4 +209,51 @@ fn lanes_of_one_run_do_not_share_files() {
     assert!(log("a").contains("-a") && log("b").contains("-b"), "{} {}", log("a"), log("b"));
     let views = std::fs::read_dir(env.work().join(".ultraplan/state/recover/battles/-")).unwrap().count();
     assert_eq!(views, 2);
+}
+
+// A3: a subtask that is in the view is there whole, however many runs have ended since it was worked on first.
+#[test]
+fn a_subtask_in_the_view_has_all_its_attempts() {
+    let env = TestEnv::repo();
+    let history = json!({"subtasks": {"T1": {"status": "completed", "attempts": [
+        {"session": 1, "timestamp": "2026-01-01T00:00:00Z", "approach": "OLD-a", "success": false, "error": "x"},
+        {"session": 1, "timestamp": "2026-01-01T00:01:00Z", "approach": "OLD-b", "success": true, "error": null},
+    ]}}, "stuck_subtasks": []});
+    env.write("../ah.json", history.to_string());
+    env.json(0, &["import", "../ah.json"]);
+    let run = |id: &str, task: &str, code: i32, command: &str| {
+        env.recover(&[
+            "--run",
+            id,
+            "--task",
+            task,
+            "run",
+            "--iterations",
+            "1",
+            "--attempts",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            command,
+        ])
+        .expect(code);
+    };
+    run("first", "T9", 0, "true");
+    for number in 0..7 {
+        run(&format!("between-{number}"), &format!("other-{number}"), 0, "true");
+    }
+    run("again", "T9", 0, "true");
+    for _ in 0..2 {
+        env.json(0, &["--run", "new", "attempt", "start", "--subtask", "T1", "--approach", "NEW"]);
+        env.json(0, &["--run", "new", "attempt", "fail", "--no-rollback", "--message", "no"]);
+    }
+    let (view, list) = (env.state_json("attempt_history.json"), env.json(0, &["attempt", "list"]));
+    for subtask in ["T1", "T9/iteration-1"] {
+        assert_eq!(view["subtasks"][subtask], list["subtasks"][subtask], "{subtask}");
+    }
+    assert_eq!(view["subtasks"]["T1"]["attempts"].as_array().map(Vec::len), Some(4), "{view}");
+    assert_eq!(view["subtasks"]["T9/iteration-1"]["attempts"].as_array().map(Vec::len), Some(2), "{view}");
+    assert_eq!(view["stuck_subtasks"], list["stuck_subtasks"]);
+    assert!(view["subtasks"]["other-0/iteration-1"].is_null(), "{view}");
 }

@@ -107,14 +107,11 @@ fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, St
 
 /// Tells events as they come, until a signal does.
 ///
-/// With `--json` stdout is one document, which something without an end cannot be; the ledger itself is one JSON object
-/// a line, and that is what a program follows.
+/// With `--json` stdout is one document, which something without an end cannot be.
 fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
-    let ledger = context.store().ledger_path();
     if ui.json {
-        let words = ["tail", "-n", "+1", "-F", &ledger.to_string_lossy()];
         return Err(Error::new(ErrorKind::Usage, "--follow has no end, and --json is one document")
-            .hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" "))));
+            .hint(context.hint_command(None, &["log", "--json", "--limit", "20"]) + ", as often as it is wanted"));
     }
     let mut follow = Follow::new(context)?;
     let mut last = context.load()?.state.last_seq;

@@ -3,6 +3,8 @@
 mod attempts;
 mod steps;
 
+use std::collections::BTreeSet;
+
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::import::ImportedDocument;
@@ -153,6 +155,7 @@ fn new_run(
         error_count: 0,
         live: None,
         baseline_supervisor: None,
+        subtasks: BTreeSet::new(),
         steps: Vec::new(),
         imported: Vec::new(),
         details: details.into(),

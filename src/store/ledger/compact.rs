@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::{MetadataExt, chown};
 
-use crate::durable::write_atomic;
+use crate::durable::write_atomic_mode;
 
 use super::super::packed_lines;
 use super::Exclusive;
@@ -27,6 +28,10 @@ impl Exclusive {
 
     fn try_compact(&mut self) -> io::Result<()> {
         let path = self.store.ledger_path();
+        let present = fs::symlink_metadata(&path)?;
+        if !present.is_file() {
+            return Err(io::Error::other("it is a link"));
+        }
         let bytes = fs::read(&path)?;
         let index = |offset| usize::try_from(offset).map_err(io::Error::other);
         let (end, begin) = (index(self.loaded.offset)?, index(self.loaded.packed)?);
@@ -38,16 +43,19 @@ impl Exclusive {
         let Some(stay) = memchr::memrchr(b'\n', &open[..open.len().saturating_sub(STAY)]) else { return Ok(()) };
         let (old, young) = open.split_at(stay + 1);
         let before = self.loaded.lines - memchr::memchr_iter(b'\n', open).count() as u64;
-        let packed = packed_lines::pack(before + 1, old).map_err(io::Error::other)?;
+        let packed = packed_lines::pack(before + 1, old);
+        let packed = packed.map_err(|flaw| io::Error::other(format!("{flaw:?}")))?;
 
         let mut all = Vec::with_capacity(begin + packed.len() + young.len());
         all.extend_from_slice(&bytes[..begin]);
         all.extend_from_slice(&packed);
         let end_of_packed = all.len() as u64;
         all.extend_from_slice(young);
-        write_atomic(&path, &all)?;
+        write_atomic_mode(&path, &all, present.mode() & 0o7777)?;
+        // Whose it was, where that is somebody else's and may be said.
+        let _ = chown(&path, Some(present.uid()), Some(present.gid()));
         (self.loaded.offset, self.loaded.packed) = (all.len() as u64, end_of_packed);
         *self.store.last() = None;
-        self.store.written_anew().map_err(io::Error::other)
+        self.store.written_anew(self.loaded.lines).map_err(io::Error::other)
     }
 }

@@ -92,7 +92,7 @@ impl Exclusive {
         if self.loaded.lines == 0 {
             // The first event comes with the file: an empty ledger is never a valid one.
             write_atomic(&path, bytes).map_err(self.store.io("write"))?;
-            return self.store.written_anew();
+            return self.store.written_anew(0);
         }
         let mut file = OpenOptions::new().append(true).open(&path).map_err(self.store.io("append to"))?;
         let written = file.write_all(bytes).and_then(|()| file.sync_data());

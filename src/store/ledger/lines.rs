@@ -30,11 +30,13 @@ impl Store {
         let first = seq_of(&bytes[..whole]).unwrap_or(1);
         let mut number = first;
         for text in packed_lines::lines_of(&bytes[..whole]) {
-            match packed_lines::packed(text).transpose().map_err(|reason| self.corrupt(number, reason))? {
+            match packed_lines::packed(text).transpose().map_err(|flaw| self.flaw(number, flaw))? {
                 None => self.read_line(text, &mut number, after, &mut events)?,
-                Some(packed) if number + packed.count <= after + 1 => number += packed.count,
+                Some(packed) if packed.seq == number && number + u64::from(packed.count) <= after + 1 => {
+                    number += u64::from(packed.count);
+                }
                 Some(packed) => {
-                    let lines = packed.unpack().map_err(|reason| self.corrupt(number, reason))?;
+                    let lines = packed.unpack_at(number).map_err(|flaw| self.flaw(number, flaw))?;
                     for text in packed_lines::lines_of(&lines) {
                         self.read_line(text, &mut number, after, &mut events)?;
                     }

@@ -38,19 +38,19 @@ impl Store {
         };
         let mut number = 1;
         for text in lines_of(&bytes[..whole]) {
-            match packed_lines::packed(text).transpose().map_err(|reason| self.corrupt(number, reason))? {
+            match packed_lines::packed(text).transpose().map_err(|flaw| self.flaw(number, flaw))? {
                 None => {
                     events.extend(of_run(text, number)?);
                     number += 1;
                 }
                 Some(packed) => {
                     if packed.runs.contains(&key.run_id) {
-                        let lines = packed.unpack().map_err(|reason| self.corrupt(number, reason))?;
+                        let lines = packed.unpack_at(number).map_err(|flaw| self.flaw(number, flaw))?;
                         for (number, text) in (number..).zip(lines_of(&lines)) {
                             events.extend(of_run(text, number)?);
                         }
                     }
-                    number += packed.count;
+                    number += u64::from(packed.count);
                 }
             }
         }

@@ -366,6 +366,22 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
         drop(store().lock().unwrap());
         assert_eq!(fs::read(store().ledger_path()).unwrap(), late);
     }
+    // Cut off anywhere, at a line's end too, by a disk that was full when git wrote it: no torn append, with a twin or
+    // without.
+    let alone = Store::new(dir.clone(), Duration::from_secs(5));
+    let packed_end = memchr::memmem::find(&late, b"\n{\"seq\":601,").unwrap_or(late.len() / 2);
+    let line_end = memchr::memchr(b'\n', &late).unwrap();
+    for cut in [3, 200, line_end, line_end + 1, line_end + 12, line_end + 5000, packed_end - 5] {
+        fs::remove_file(store().ledger_path()).unwrap();
+        fs::write(store().ledger_path(), &late[..cut]).unwrap();
+        fs::remove_file(store().cache_path()).ok();
+        assert!(matches!(alone.load(), Err(StoreError::Corrupt { .. })), "cut at {cut}");
+        assert!(matches!(alone.lock(), Err(StoreError::Corrupt { .. })), "cut at {cut}");
+        assert_eq!(fs::read(store().ledger_path()).unwrap().len(), cut);
+        assert_eq!(store().load().unwrap().lines, said.len() as u64, "cut at {cut}");
+        drop(store().lock().unwrap());
+        assert_eq!(fs::read(store().ledger_path()).unwrap(), late, "cut at {cut}");
+    }
     // One that a kill left without its twin: both say the same.
     fs::remove_file(store().ledger_path()).unwrap();
     fs::write(store().ledger_path(), packed_lines::in_the_open(&late)).unwrap();
@@ -380,5 +396,5 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     fs::remove_file(store().cache_path()).ok();
     assert!(matches!(store().load(), Err(StoreError::Corrupt { .. })));
     let rest = salvage(&damaged);
-    assert!(rest.unreadable == 1 && rest.events.len() > said.len() * 9 / 10, "{}", rest.events.len());
+    assert!(rest.unreadable >= 1 && rest.events.len() > said.len() * 9 / 10, "{}", rest.events.len());
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -59,16 +59,27 @@ pub struct StuckSubtask<'a> {
     pub attempt_count: usize,
 }
 
-/// How many runs that are over are still in the view; `attempt list` has them all.
+/// How many runs that are over are in the view for themselves; `attempt list` has them all.
 const ENDED_IN_VIEW: usize = 5;
+/// How many older ones may be for the sake of a subtask that they share with those.
+const RELATED_IN_VIEW: usize = 50;
 
-/// What the view holds: the runs that go on, and the latest of those that are over. It is written at every attempt, and
-/// must not grow for ever.
+/// What the view holds: the runs that go on and the latest of those that are over, with all that is known of their
+/// subtasks, and what was imported. It is written at every attempt, and must not grow for ever.
 fn recent_history(state: &State) -> AttemptHistory<'_> {
-    let mut ended: Vec<&Run> = state.runs.iter().filter(|run| run.status.has_ended()).collect();
-    ended.sort_by_key(|run| Reverse(run.last_seq));
-    let oldest = ended.get(ENDED_IN_VIEW).map_or(0, |run| run.last_seq + 1);
-    history(state.runs.iter().filter(|run| !run.status.has_ended() || run.last_seq >= oldest))
+    let mut ended: Vec<(usize, &Run)> =
+        state.runs.iter().enumerate().filter(|(_, run)| run.status.has_ended()).collect();
+    ended.sort_by_key(|(_, run)| Reverse(run.last_seq));
+    let is_import = |run: &Run| run.imported.iter().any(|one| one.imported.kind == ImportKind::AttemptHistory);
+    let mut shown: Vec<(usize, &Run)> =
+        state.runs.iter().enumerate().filter(|(_, run)| !run.status.has_ended() || is_import(run)).collect();
+    let older = ended.split_off(ended.len().min(ENDED_IN_VIEW));
+    shown.extend(ended.into_iter().filter(|(_, run)| !is_import(run)));
+    let names: BTreeSet<u32> = shown.iter().flat_map(|(_, run)| &run.subtasks).copied().collect();
+    let related = older.into_iter().filter(|(_, run)| !is_import(run) && !run.subtasks.is_disjoint(&names));
+    shown.extend(related.take(RELATED_IN_VIEW));
+    shown.sort_by_key(|(place, _)| *place);
+    history(shown.into_iter().map(|(_, run)| run))
 }
 
 /// Folds all runs into the history.

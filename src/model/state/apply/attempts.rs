@@ -50,6 +50,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         cost_micros: None,
     };
     begin_elsewhere(run, *iteration, subtask);
+    run.subtasks.insert(crc32fast::hash(subtask.as_bytes()));
     let entry = iteration_entry(run, *iteration);
     entry.status = IterationStatus::InProgress;
     entry.reason = None;
