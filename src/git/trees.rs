@@ -2,6 +2,7 @@
 //!
 //! They are written and read as raw bytes: a name may hold any bytes, and nothing is checked out or filtered.
 
+use std::cell::{Cell, OnceCell};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -122,7 +123,16 @@ impl<'a> TreeEntry<'a> {
 
 /// The bytes of one tree, which are known to be a list of entries.
 #[derive(Debug, Default)]
-pub(super) struct Tree(Vec<u8>);
+pub(super) struct Tree {
+    bytes: Vec<u8>,
+    /// How often an entry was asked for by its name.
+    asked: Cell<u32>,
+    /// Where the entries begin, by name: made for a tree that is asked again and again.
+    by_name: OnceCell<Vec<usize>>,
+}
+
+/// So often a tree is read from its beginning for one name.
+const SELDOM: u32 = 4;
 
 impl Tree {
     /// Reads a tree; a missing or damaged one is [`Error::Corrupt`].
@@ -143,16 +153,22 @@ impl Tree {
         while !rest.is_empty() {
             rest = first_entry(rest)?.1;
         }
-        Some(Self(bytes))
+        Some(Self { bytes, ..Self::default() })
     }
 
     /// The entries, as git sorts them.
     pub fn entries(&self) -> impl Iterator<Item = TreeEntry<'_>> {
-        let mut rest = &self.0[..];
+        self.placed().map(|(_, entry)| entry)
+    }
+
+    /// The entries with where they begin.
+    fn placed(&self) -> impl Iterator<Item = (usize, TreeEntry<'_>)> {
+        let mut rest = &self.bytes[..];
         std::iter::from_fn(move || {
+            let begin = self.bytes.len() - rest.len();
             let (entry, after) = first_entry(rest)?;
             rest = after;
-            Some(entry)
+            Some((begin, entry))
         })
     }
 
@@ -180,7 +196,18 @@ impl Tree {
 
     /// The entry of a name.
     pub fn find(&self, name: &[u8]) -> Option<TreeEntry<'_>> {
-        self.entries().find(|entry| entry.name == name)
+        self.asked.set(self.asked.get().saturating_add(1));
+        if self.asked.get() <= SELDOM {
+            return self.entries().find(|entry| entry.name == name);
+        }
+        let by_name = self.by_name.get_or_init(|| {
+            let mut all: Vec<(usize, &[u8])> = self.placed().map(|(begin, entry)| (begin, entry.name)).collect();
+            all.sort_by_key(|(_, name)| *name);
+            all.into_iter().map(|(begin, _)| begin).collect()
+        });
+        let at = |begin: usize| first_entry(&self.bytes[begin..]).map(|(entry, _)| entry);
+        let place = by_name.partition_point(|begin| at(*begin).is_some_and(|entry| entry.name < name));
+        by_name.get(place).and_then(|begin| at(*begin)).filter(|entry| entry.name == name)
     }
 }
 
@@ -250,6 +277,21 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        // However often it is asked for.
+        #[test]
+        fn a_name_is_found_where_it_is(a in entries()) {
+            let mut level = Level::default();
+            for (name, mode, id) in a.values().rev() {
+                level.add(name.as_bytes(), *mode, Oid::from_bytes(&[*id; 20]).unwrap());
+            }
+            let tree = Tree::parse(level.into_bytes()).unwrap();
+            for name in NAMES.repeat(3) {
+                let known = a.values().find(|(known, ..)| *known == name);
+                let found = tree.find(name.as_bytes()).map(|entry| (entry.mode, entry.oid.as_bytes()[0]));
+                prop_assert_eq!(found, known.map(|(_, mode, id)| (*mode, *id)));
+            }
+        }
 
         #[test]
         fn what_is_unlike_is_all_that_is_not_the_same(a in entries(), b in entries()) {
