@@ -391,8 +391,13 @@ pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<
     if settings.interval.is_some_and(is_old) {
         return Some(trigger::INTERVAL);
     }
+    is_due_by_operations(context, state, key, more).then_some(trigger::OPERATION)
+}
+
+/// Whether, with `more` of them, as many operations as are configured were recorded since the latest one.
+pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more: u32) -> bool {
     let operations = state.run(key).map_or(0, |run| run.operations).saturating_add(more);
-    settings.every_operations.filter(|every| operations >= *every).map(|_| trigger::OPERATION)
+    context.settings().checkpoint.every_operations.is_some_and(|every| operations >= every)
 }
 
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.

@@ -200,8 +200,8 @@ fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
         return Ok(());
     }
     let state = context.load()?.state;
-    if checkpoint::latest(&state, key).is_some() && checkpoint::due(context, &state, key, 0) == Some(trigger::OPERATION)
-    {
+    // However old the latest one is meanwhile.
+    if checkpoint::latest(&state, key).is_some() && checkpoint::is_due_by_operations(context, &state, key, 0) {
         checkpoint::on_the_way(&context.for_run(key)?, trigger::OPERATION)?;
     }
     Ok(())
