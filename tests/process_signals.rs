@@ -58,6 +58,9 @@ fn supervisor() {
     );
 }
 
+/// Ignores nothing, whatever the tests were started by ignores.
+const PLAIN: [&str; 2] = ["env", "--default-signal"];
+
 struct Supervisor {
     process: Child,
     stderr: BufReader<std::process::ChildStderr>,
@@ -66,11 +69,13 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(script: &str, settings: &[(&str, &str)]) -> Self {
-        Self::spawn(Self::command(script, settings))
+        Self::spawn(Self::command(&PLAIN, script, settings))
     }
 
-    fn command(script: &str, settings: &[(&str, &str)]) -> Command {
-        let mut command = Command::new(env::current_exe().unwrap());
+    /// It, started by a program that becomes it.
+    fn command(wrapper: &[&str], script: &str, settings: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(env::current_exe().unwrap());
         command.args(["supervisor", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
         command.env("SUPERVISED_SCRIPT", script).envs(settings.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -177,12 +182,7 @@ fn a_signal_ends_a_sleep() {
 
 #[test]
 fn nohup_is_respected() {
-    let mut command = Command::new("nohup");
-    let plain = Supervisor::command("sleep 0.8", &[]);
-    command.arg(plain.get_program()).args(plain.get_args()).process_group(0);
-    command.env("SUPERVISED_SCRIPT", "sleep 0.8");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let supervisor = Supervisor::spawn(command);
+    let supervisor = Supervisor::spawn(Supervisor::command(&["nohup"], "sleep 0.8", &[]));
     supervisor.send(Signal::HUP);
     let summary = supervisor.finish();
     assert!(summary.starts_with("exit=Some(0) signal=None cancelled=None"), "{summary}");
@@ -226,7 +226,7 @@ fn a_reader_that_does_not_read_cannot_stop_the_clock() {
 
 #[test]
 fn passthrough_touches_nothing() {
-    let mut command = Supervisor::command("cat; echo err >&2", &[("SUPERVISED_SHOW", "passthrough")]);
+    let mut command = Supervisor::command(&PLAIN, "cat; echo err >&2", &[("SUPERVISED_SHOW", "passthrough")]);
     command.stdin(Stdio::piped());
     let mut process = command.spawn().unwrap();
     process.stdin.take().unwrap().write_all(b"from our own input\n").unwrap();

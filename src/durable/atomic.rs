@@ -17,7 +17,7 @@ pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_dir(folder_of(path))
 }
 
-/// Like [`write_atomic`] but for the fsync of the folder, which the caller owes ([`sync_dir`]): once for several files.
+/// Like [`write_atomic`] but for the fsync of the folder: a crash of the machine leaves the former content or this one.
 pub fn write_atomic_but_folder(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content, None, true)
 }

@@ -214,7 +214,7 @@ mod tests {
                         let mut read: Checkpoints = serde_json::from_str(&text).expect("what was written");
                         for (part, stored) in read.parts().zip(pages.parts()) {
                             if let Some(bytes) = stored.bytes() {
-                                part.fill(Bytes::of(&Arc::new(bytes.to_vec()), 0..bytes.len()).expect("all of them"));
+                                part.fill(Bytes { length: bytes.len(), source: Arc::new(bytes), at: 0 });
                             }
                         }
                         pages = read;

@@ -1,21 +1,23 @@
 //! The fold so far, so that start-up does not grow with the ledger.
 //!
 //! A cache: it checks itself, it is never the truth, and any doubt means that the ledger is folded from its start. It is
-//! a line with the checksum of all that follows and the length of the JSON, that JSON, and the packed parts of the state,
-//! each after its length (32 bits, little-endian) in the order of [`State::parts`].
+//! a line with the checksum of all that follows and the length of the JSON, that JSON, and the packed parts of the state
+//! in the order of [`State::parts`].
 
-use std::fs;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::durable::write_atomic_unsynced;
-use crate::model::packed::Bytes;
+use crate::model::packed::{Bytes, Source};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/10");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/11");
 /// How long the first line is: twice eight hexadecimal digits, a blank, a newline.
 const HEAD: usize = 18;
 
@@ -31,6 +33,8 @@ pub struct FoldCache {
     pub lines: u64,
     /// How much of it is packed lines.
     pub packed: u64,
+    /// Lengths of the packed parts.
+    parts: Vec<u32>,
     /// What they add up to.
     pub state: State,
 }
@@ -38,29 +42,38 @@ pub struct FoldCache {
 impl FoldCache {
     /// A cache entry for a prefix of the ledger.
     pub fn new(offset: u64, ends_with: String, lines: u64, packed: u64, state: State) -> Self {
-        Self { version: FORMAT.to_owned(), offset, ends_with, lines, packed, state }
+        Self { version: FORMAT.to_owned(), offset, ends_with, lines, packed, parts: Vec::new(), state }
     }
 
     /// Reads the cache; anything wrong with it is the same as none.
     pub fn read(path: &Path) -> Option<Self> {
-        let bytes = Arc::new(fs::read(path).ok()?);
-        let number = |range| u32::from_str_radix(std::str::from_utf8(bytes.get(range)?).ok()?, 16).ok();
+        let file = File::open(path).ok()?;
+        let size = file.metadata().ok()?.len();
+        let mut head = [0; HEAD];
+        file.read_exact_at(&mut head, 0).ok()?;
+        let number = |range| u32::from_str_radix(std::str::from_utf8(head.get(range)?).ok()?, 16).ok();
         let (checksum, length) = (number(0..8)?, number(9..HEAD - 1)?);
-        if crc32fast::hash(bytes.get(HEAD..)?) != checksum {
+        let mut at = (HEAD as u64).checked_add(length.into()).filter(|end| *end <= size)?;
+        let mut json = vec![0; usize::try_from(length).ok()?];
+        file.read_exact_at(&mut json, HEAD as u64).ok()?;
+        let mut found = crc32fast::Hasher::new();
+        found.update(&json);
+        add_rest(&mut found, &file, at)?;
+        if found.finalize() != checksum {
             return None;
         }
-        let mut at = HEAD.checked_add(usize::try_from(length).ok()?)?;
-        let mut cache = serde_json::from_slice::<Self>(bytes.get(HEAD..at)?).ok()?;
+        let mut cache = serde_json::from_slice::<Self>(&json).ok()?;
         if cache.version != FORMAT {
             return None;
         }
-        for part in cache.state.parts().into_iter().filter(|part| part.is_missing()) {
-            let (length, _) = bytes.get(at..)?.split_first_chunk()?;
-            let begin = at + length.len();
-            at = begin.checked_add(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
-            part.fill(Bytes::of(&bytes, begin..at)?);
+        let source: Arc<dyn Source> = Arc::new(CacheFile(file));
+        let missing = cache.state.parts().into_iter().filter(|part| part.is_missing());
+        for (part, length) in missing.zip(&cache.parts) {
+            part.fill(Bytes { source: source.clone(), at, length: usize::try_from(*length).ok()? });
+            at += u64::from(*length);
         }
-        (at == bytes.len()).then_some(cache)
+        let whole = at == size && !cache.state.parts().iter().any(|part| part.is_missing());
+        whole.then_some(cache)
     }
 
     /// Packs what is over and writes the cache; a failure costs time later, nothing else.
@@ -72,18 +85,44 @@ impl FoldCache {
         }
     }
 
-    fn encode(&mut self) -> std::io::Result<Vec<u8>> {
-        let too_long = std::io::Error::other;
+    fn encode(&mut self) -> io::Result<Vec<u8>> {
+        let parts: Vec<Vec<u8>> = self.state.parts().iter().filter_map(|part| part.bytes()).collect();
+        let lengths = parts.iter().map(|part| u32::try_from(part.len()));
+        self.parts = lengths.collect::<Result<_, _>>().map_err(io::Error::other)?;
         let mut body = serde_json::to_vec(self)?;
-        let length = u32::try_from(body.len()).map_err(too_long)?;
-        for part in self.state.parts() {
-            if let Some(bytes) = part.bytes() {
-                body.extend(u32::try_from(bytes.len()).map_err(too_long)?.to_le_bytes());
-                body.extend(bytes);
-            }
-        }
+        let length = u32::try_from(body.len()).map_err(io::Error::other)?;
+        body.extend(parts.into_iter().flatten());
         let mut all = format!("{:08x} {length:08x}\n", crc32fast::hash(&body)).into_bytes();
         all.append(&mut body);
         Ok(all)
+    }
+}
+
+/// The packed parts are in the file, and most of them stay there: all that a command reads it pays for.
+#[derive(Debug)]
+struct CacheFile(File);
+
+impl Source for CacheFile {
+    fn read(&self, at: u64, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        // A cache is put in place whole and never changed, and this one was read to its end a moment ago.
+        self.0.read_exact_at(&mut bytes, at).expect("the disk gives the cache recover/fold.cache again");
+        bytes
+    }
+}
+
+/// Adds to the checksum what the file holds from `at` on.
+fn add_rest(checksum: &mut crc32fast::Hasher, file: &File, mut at: u64) -> Option<()> {
+    let mut buffer = [0; 1 << 14];
+    loop {
+        match file.read_at(&mut buffer, at) {
+            Ok(0) => return Some(()),
+            Ok(length) => {
+                checksum.update(&buffer[..length]);
+                at += length as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
     }
 }

@@ -50,8 +50,13 @@ impl Terminal {
         tcsetwinsize(&pty, Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).expect("a size");
         let name = ptsname(&pty, Vec::new()).expect("its name").into_string().expect("UTF-8");
         let end = || Stdio::from(File::options().read(true).write(true).open(&name).expect("its other side"));
-        let mut command: Command = env.command("setsid");
-        command.args(["--ctty", "--wait"]).args(words).env("TERM", "xterm").envs(vars.iter().copied());
+        // Whatever these tests were started by ignores (nohup).
+        let mut command: Command = env.command("env");
+        command
+            .args(["--default-signal", "setsid", "--ctty", "--wait"])
+            .args(words)
+            .env("TERM", "xterm")
+            .envs(vars.iter().copied());
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
         let keys = File::from(pty);
         let said = Arc::new(Mutex::new(String::new()));
@@ -101,7 +106,17 @@ impl Terminal {
     /// Its exit code; what it said is plain text where nobody wanted escape codes, and the terminal is as it was.
     #[track_caller]
     pub fn end(mut self) -> (i32, String) {
-        let status = self.child.wait().expect("it ends");
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                break status;
+            }
+            if begun.elapsed() > PATIENCE {
+                self.child.kill().expect("it can be ended");
+                panic!("it does not end\n{}", self.said());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
         let modes = tcgetattr(&self.keys).expect("the terminal's modes").local_modes;
         assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG), "{modes:?}");
         std::thread::sleep(Duration::from_millis(100));

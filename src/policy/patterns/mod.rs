@@ -1,8 +1,9 @@
 //! Many patterns against many lines.
 //!
-//! Every alternative of a pattern knows strings without which it cannot match (`needs`). One search finds the strings of
-//! all patterns at once, and only alternatives whose strings are there are compiled, when they are first asked, and made
-//! fast when they are asked much: most of the time that a short log takes would go into patterns that nothing needs.
+//! Every alternative of a pattern knows strings without which it cannot match, or that it cannot without a digit
+//! (`needs`). One search finds the strings of all patterns at once, and only alternatives whose strings are there are
+//! compiled, when they are first asked, and made fast when they are asked much: most of the time that a short log takes
+//! would go into patterns that nothing needs.
 
 mod finder;
 mod gradual;
@@ -19,6 +20,8 @@ pub(crate) struct Patterns {
     alternatives: Vec<Alternative>,
     /// The strings that they need.
     finder: Option<Finder>,
+    /// The alternatives that need no more than a digit.
+    with_digit: Vec<u16>,
     /// The alternatives that need nothing.
     always: Vec<u16>,
 }
@@ -43,29 +46,32 @@ pub(crate) struct Matches {
 impl Patterns {
     /// Reads the patterns; their order gives them their numbers.
     pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
-        let (mut alternatives, mut always) = (Vec::new(), Vec::new());
-        let mut needed: Vec<(Vec<u8>, u16)> = Vec::new();
+        let (mut alternatives, mut with_digit, mut always) = (Vec::new(), Vec::new(), Vec::new());
+        let mut needed = Vec::new();
         for (owner, pattern) in (0..).zip(patterns) {
             for piece in needs::pieces(pattern) {
                 let number = u16::try_from(alternatives.len()).unwrap_or(u16::MAX);
-                if piece.needs.is_empty() {
-                    always.push(number);
+                match (piece.needs.is_empty(), piece.needs_digit) {
+                    (true, true) => with_digit.push(number),
+                    (true, false) => always.push(number),
+                    (false, _) => {}
                 }
                 needed.extend(piece.needs.into_iter().map(|need| (need, number)));
                 alternatives.push(Alternative { owner, regex: Gradual::new(piece.flags, piece.pattern) });
             }
         }
-        let finder = Finder::new(needed.iter().map(|(need, number)| (need.as_slice(), *number)));
+        let finder = Finder::new(needed.iter().map(|(need, number)| (&**need, *number)));
         if finder.is_none() {
+            with_digit.clear();
             always = (0..).take(alternatives.len()).collect();
         }
-        Self { alternatives, finder, always }
+        Self { alternatives, finder, with_digit, always }
     }
 
     /// The patterns that match `line`, by number, in order.
     pub(crate) fn matches<'m>(&self, line: &[u8], matches: &'m mut Matches) -> &'m [u16] {
         matches.next(self.alternatives.len());
-        for number in &self.always {
+        for number in self.unsought(line) {
             self.ask(*number, line, matches);
         }
         if let Some(finder) = &self.finder {
@@ -82,13 +88,19 @@ impl Patterns {
     /// The patterns that `text` may match, by number, in order: what they need is there.
     pub(crate) fn possible(&self, text: &[u8]) -> Vec<u16> {
         let owner = |number: &u16| self.alternatives[usize::from(*number)].owner;
-        let mut possible: Vec<u16> = self.always.iter().map(owner).collect();
+        let mut possible: Vec<u16> = self.unsought(text).map(owner).collect();
         if let Some(finder) = &self.finder {
             finder.find(text, |owners| possible.extend(owners.iter().map(owner)));
         }
         possible.sort_unstable();
         possible.dedup();
         possible
+    }
+
+    /// The alternatives without strings to look for that `text` may match.
+    fn unsought(&self, text: &[u8]) -> impl Iterator<Item = &u16> {
+        let digits = (!self.with_digit.is_empty() && text.iter().any(u8::is_ascii_digit)).then_some(&self.with_digit);
+        self.always.iter().chain(digits.into_iter().flatten())
     }
 
     /// Whether any pattern matches `line`.
@@ -130,11 +142,19 @@ mod tests {
 
     #[test]
     fn what_a_set_of_the_same_patterns_finds_is_found() {
-        let patterns =
-            [r"^Tests?: .*failed$|\d+ errors?", r"(?i)no space|quota", r"^\d+:\d+", r"x\b.{0,3}(?:foo|[Bb]ar)+"];
+        let patterns = [
+            r"^Tests?: .*failed$|\d+ errors?",
+            r"(?i)no space|quota",
+            r"^\d+:\d+",
+            r"x\b.{0,3}(?:foo|[Bb]ar)+",
+            r"^[0-9-]+$|^[^0-9] [0-9]{2}|^[A-Z]\d*$",
+            r"^(?:\d|-)$|=(?:\d\d?|[135])?;|^\D$",
+        ];
         let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build().unwrap();
         let (ours, mut room) = (Patterns::new(patterns), Matches::default());
-        for line in ["Test: 3 FAILED", "Tests: 1 failed", "12 error, No Space", "3:4 x a bar", "xfoo", "x foofoo", ""] {
+        let lines =
+            "Test: 3 FAILED/Tests: 1 failed/12 error, No Space/3:4 x a bar/xfoo/x foofoo//-/X/1/a 12/=;/=3;/=2;/n";
+        for line in lines.split('/') {
             let wanted: Vec<usize> = set.matches(line.as_bytes()).into_iter().collect();
             let found = ours.matches(line.as_bytes(), &mut room).iter().map(|number| usize::from(*number));
             assert_eq!(found.collect::<Vec<_>>(), wanted, "{line}");

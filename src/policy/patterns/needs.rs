@@ -3,6 +3,8 @@
 //! A small reader of the patterns' syntax, wrong only to the safe side: what it does not understand needs nothing, so
 //! the pattern itself is asked.
 
+use std::ops::Deref;
+
 use super::finder;
 
 /// One alternative of a pattern, and strings of which one must be there (letter case aside); none: no such strings.
@@ -13,13 +15,43 @@ pub(super) struct Piece {
     /// The alternative, a pattern of its own.
     pub pattern: &'static str,
     /// Strings of which a text that matches contains one.
-    pub needs: Vec<Vec<u8>>,
+    pub needs: Vec<Literal>,
+    /// Whether a text that matches has a digit in it.
+    pub needs_digit: bool,
+}
+
+/// The beginning of a string, in lower case: longer ones find no less, and cost more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Literal {
+    bytes: [u8; finder::MAX_LENGTH],
+    length: usize,
+}
+
+impl Literal {
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.push(*byte);
+        }
+    }
+}
+
+impl Deref for Literal {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 /// Strings that are shorter are found everywhere.
 const MIN_NEED: usize = finder::MIN_LENGTH;
-/// Longer strings find no less, and cost more.
-const MAX_NEED: usize = finder::MAX_LENGTH;
 /// More strings than this are no help.
 const MAX_NEEDS: usize = 48;
 
@@ -29,38 +61,34 @@ pub(super) fn pieces(pattern: &'static str) -> Vec<Piece> {
     let (mut pieces, mut flags) = (Vec::new(), String::new());
     loop {
         let (start, before) = (reader.at, flags.clone());
-        let found = reader.concatenation(&mut flags);
-        pieces.push(Piece { flags: before, pattern: &pattern[start..reader.at], needs: usable(found.best) });
+        let Need { best, digit: needs_digit, .. } = reader.concatenation(&mut flags);
+        let pattern = &pattern[start..reader.at];
+        pieces.push(Piece { flags: before, pattern, needs: usable(best), needs_digit });
         if !reader.eat(b'|') {
             break;
         }
     }
     // What is left was not understood.
     if reader.at < pattern.len() {
-        return vec![Piece { flags: String::new(), pattern, needs: Vec::new() }];
+        return vec![Piece { flags: String::new(), pattern, needs: Vec::new(), needs_digit: false }];
     }
     pieces
 }
 
-fn usable(needs: Option<Vec<Vec<u8>>>) -> Vec<Vec<u8>> {
-    let mut needs = needs.unwrap_or_default();
+fn usable(needs: Vec<Literal>) -> Vec<Literal> {
     let short = needs.iter().any(|need| need.len() < MIN_NEED);
-    if short || needs.len() > MAX_NEEDS {
-        return Vec::new();
-    }
-    for need in &mut needs {
-        need.truncate(MAX_NEED);
-    }
-    needs
+    if short || needs.len() > MAX_NEEDS { Vec::new() } else { needs }
 }
 
 /// What a part of a pattern needs.
 #[derive(Debug, Default)]
 struct Need {
     /// The part is this very text.
-    exact: Option<Vec<u8>>,
-    /// One of these is in what the part matches.
-    best: Option<Vec<Vec<u8>>>,
+    exact: Option<Literal>,
+    /// One of these is in what the part matches; empty: nothing is known.
+    best: Vec<Literal>,
+    /// So is a digit.
+    digit: bool,
 }
 
 struct Reader<'a> {
@@ -81,24 +109,26 @@ impl Reader<'_> {
 
     /// Reads up to `|`, `)` or the end. Flags that are set on the way hold for the alternatives that follow.
     fn concatenation(&mut self, flags: &mut String) -> Need {
-        let (mut run, mut all) = (Vec::new(), true);
-        let mut best: Option<Vec<Vec<u8>>> = None;
+        let (mut run, mut all) = (Literal::default(), true);
+        let (mut best, mut digit) = (Vec::new(), false);
         while let Some(byte) = self.peek().filter(|byte| !matches!(byte, b'|' | b')')) {
             let atom = self.atom(byte, flags);
             let (at_least_once, once) = self.quantifier();
             match atom {
                 Atom::Nothing => continue,
                 Atom::Letter(byte) if at_least_once => run.push(byte),
-                Atom::Part(Need { exact: Some(text), .. }) if at_least_once => run.extend_from_slice(&text),
-                Atom::Letter(_) | Atom::Any => {
+                Atom::Part(Need { exact: Some(text), .. }) if at_least_once => run.extend(&text),
+                Atom::Letter(_) | Atom::Any | Atom::Digit => {
                     all = false;
+                    digit |= at_least_once && matches!(atom, Atom::Digit);
                     end_run(&mut run, &mut best);
                 }
                 Atom::Part(part) => {
                     all = false;
                     end_run(&mut run, &mut best);
-                    if let Some(needs) = part.best.filter(|_| at_least_once) {
-                        prefer(&mut best, needs);
+                    if at_least_once {
+                        digit |= part.digit;
+                        prefer(&mut best, part.best);
                     }
                 }
             }
@@ -108,9 +138,9 @@ impl Reader<'_> {
                 end_run(&mut run, &mut best);
             }
         }
-        let exact = all.then(|| run.clone());
+        let exact = all.then_some(run);
         end_run(&mut run, &mut best);
-        Need { exact, best }
+        Need { exact, best, digit }
     }
 
     fn atom(&mut self, byte: u8, flags: &mut String) -> Atom {
@@ -130,12 +160,13 @@ impl Reader<'_> {
         if first < 0xc0 {
             return Atom::literal(first);
         }
-        let mut text = vec![first];
+        let mut text = Literal::default();
+        text.push(first);
         while let Some(byte) = self.peek().filter(|byte| byte & 0xc0 == 0x80) {
             text.push(byte);
             self.at += 1;
         }
-        Atom::Part(Need { exact: Some(text), best: None })
+        Atom::Part(Need { exact: Some(text), ..Need::default() })
     }
 
     fn escape(&mut self) -> Atom {
@@ -151,12 +182,13 @@ impl Reader<'_> {
                 self.at += 2;
                 value.map_or(Atom::Any, Atom::literal)
             }
+            b'd' => Atom::Digit,
             _ if byte.is_ascii_alphanumeric() => Atom::Any,
             _ => Atom::literal(byte),
         }
     }
 
-    /// A class of one letter in both cases is that letter.
+    /// A class of one letter in both cases is that letter, and one of digits only is known.
     fn class(&mut self) -> Atom {
         let start = self.at;
         while let Some(byte) = self.peek() {
@@ -169,6 +201,8 @@ impl Reader<'_> {
         match inside {
             [one, other] if one.is_ascii_alphabetic() && one.eq_ignore_ascii_case(other) => Atom::literal(*one),
             [one] if one.is_ascii_alphabetic() => Atom::literal(*one),
+            [from, b'-', to] if from.is_ascii_digit() && to.is_ascii_digit() => Atom::Digit,
+            [_, _, ..] if inside.iter().all(u8::is_ascii_digit) => Atom::Digit,
             _ => Atom::Any,
         }
     }
@@ -202,8 +236,11 @@ impl Reader<'_> {
         if parts.len() == 1 {
             return Atom::Part(parts.remove(0));
         }
-        let all: Option<Vec<Vec<Vec<u8>>>> = parts.into_iter().map(|part| part.best).collect();
-        Atom::Part(Need { exact: None, best: all.map(|all| all.into_iter().flatten().collect()) })
+        // Each of them has to need something.
+        let all = parts.iter().all(|part| !part.best.is_empty());
+        let digit = parts.iter().all(|part| part.digit);
+        let best = if all { parts.into_iter().flat_map(|part| part.best).collect() } else { Vec::new() };
+        Atom::Part(Need { exact: None, best, digit })
     }
 
     /// Whether what stands before is there at least once, and exactly once.
@@ -231,6 +268,8 @@ enum Atom {
     Nothing,
     /// One byte that may be many.
     Any,
+    /// Some digit.
+    Digit,
     /// This very byte.
     Letter(u8),
     Part(Need),
@@ -242,18 +281,23 @@ impl Atom {
     }
 }
 
-fn end_run(run: &mut Vec<u8>, best: &mut Option<Vec<Vec<u8>>>) {
-    if !run.is_empty() {
-        prefer(best, vec![std::mem::take(run)]);
+fn end_run(run: &mut Literal, best: &mut Vec<Literal>) {
+    let run = std::mem::take(run);
+    if run.len() > shortest(best) {
+        best.clear();
+        best.push(run);
     }
 }
 
 /// Keeps the needs whose shortest is longer.
-fn prefer(best: &mut Option<Vec<Vec<u8>>>, needs: Vec<Vec<u8>>) {
-    let shortest = |needs: &[Vec<u8>]| needs.iter().map(|need| need.len().min(MAX_NEED)).min().unwrap_or(0);
-    if best.as_ref().is_none_or(|best| shortest(best) < shortest(&needs)) {
-        *best = Some(needs);
+fn prefer(best: &mut Vec<Literal>, needs: Vec<Literal>) {
+    if shortest(best) < shortest(&needs) {
+        *best = needs;
     }
+}
+
+fn shortest(needs: &[Literal]) -> usize {
+    needs.iter().map(|need| need.len()).min().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -261,7 +305,7 @@ mod tests {
     use super::*;
 
     fn read(pattern: &'static str) -> Vec<(String, Vec<String>)> {
-        let text = |need: Vec<u8>| String::from_utf8(need).unwrap();
+        let text = |need: Literal| String::from_utf8(need.to_vec()).unwrap();
         let whole = |piece: &Piece| format!("{}{}", piece.flags, piece.pattern);
         let read = |piece: Piece| (whole(&piece), piece.needs.into_iter().map(text).collect());
         pieces(pattern).into_iter().map(read).collect()

@@ -1,6 +1,5 @@
 //! Appending, for who holds the lock.
 
-use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -148,15 +147,10 @@ impl Exclusive {
             }
             written.write(&private);
         }
-        let mut folders = BTreeSet::new();
         let mut written = Vec::new();
         for (relative, path, content) in stale {
             self.write_view(&path, &content)?;
-            folders.extend(path.parent().map(Path::to_owned));
             written.push(relative);
-        }
-        for folder in folders {
-            sync_dir(&folder).map_err(|source| StoreError::Io { action: "sync", path: folder, source })?;
         }
         Ok(written)
     }
@@ -189,6 +183,7 @@ impl Exclusive {
         if let Some(folder) = path.parent() {
             reap(folder);
         }
+        // A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest.
         write_atomic_but_folder(path, content).map_err(failed)
     }
 }

@@ -76,7 +76,8 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
     let older = ended.split_off(ended.len().min(ENDED_IN_VIEW));
     shown.extend(ended.into_iter().filter(|(_, run)| !is_import(run)));
     let names: BTreeSet<u32> = shown.iter().flat_map(|(_, run)| &run.subtasks).copied().collect();
-    let related = older.into_iter().filter(|(_, run)| !is_import(run) && !run.subtasks.is_disjoint(&names));
+    let related =
+        older.into_iter().filter(|(_, run)| !is_import(run) && run.subtasks.iter().any(|name| names.contains(name)));
     shown.extend(related.take(RELATED_IN_VIEW));
     shown.sort_by_key(|(place, _)| *place);
     history(shown.into_iter().map(|(_, run)| run))
