@@ -75,6 +75,8 @@ pub struct Ending {
     pub timed_out: bool,
     /// Its log.
     pub log_path: Option<String>,
+    /// The end of what it said, where no log is kept of it.
+    pub log_end: String,
     /// What it tried.
     pub approach: Option<String>,
     /// The agent's own session.
@@ -186,7 +188,7 @@ pub(super) fn head_of(context: &Context) -> Option<ObjectId> {
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands.
 pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
-        let (_, run) = preview::assumed_run(context)?;
+        let (_, run) = preview::assumed_run(context, |state| select::find_or_create(context, state, "manual"))?;
         return Ok(beginning(context, run, request).0);
     }
     settle::settle(context)?;
@@ -209,7 +211,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     // Trees are compared before the lock, which others wait for.
     let found = signs_of(context, &ending, prepared.as_ref().ok())?;
     let mut ledger = context.store().lock()?;
-    let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
+    let (key, events) = select::find_or_create_for_attempt(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let run = run_of(ledger.state(), &key)?;
@@ -229,7 +231,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
 fn signs_of(context: &Context, ending: &Ending, prepared: Option<&checkpoint::Prepared>) -> Result<signs::Signs> {
     let state = context.load()?.state;
     // Whatever is wrong with the selection is said when the attempt is recorded.
-    let Ok(Some(run)) = select::find(context, &state) else { return Ok(signs::Signs::default()) };
+    let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(signs::Signs::default()) };
     let (iteration, subtask) = match open(run) {
         Some(started) => (started.iteration, started.subtask),
         None => (run.current_iteration, run.default_subtask(run.current_iteration)),

@@ -345,7 +345,9 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     let prepared = prepare(context, &BTreeSet::new())?;
     let mut ledger = context.store().lock()?;
     let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
+    // A stage that was reached is recorded, whatever changed.
     if unless.unchanged
+        && request.lane_fields.stage.is_none()
         && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
     {
         prepared.capture.mend()?;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::git::head::commits_between;
 use crate::git::refs::resolve_ref;
-use crate::model::checkpoint::{LaneFields, trigger};
+use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, LoopKind};
 use crate::model::feedback::FeedbackLoop;
-use crate::model::lane::{AFTER_START, AFTER_TESTS, BEFORE_START, PRE_PR, RETRY, is_lane};
+use crate::model::lane::{AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane};
 use crate::model::run::{AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
@@ -24,6 +24,10 @@ use super::context::Context;
 use super::retry;
 use super::run::loops_of;
 
+/// What a record says of a stage that went well.
+const COMPLETE: &str = "complete";
+/// What it says while another attempt is to come.
+const RETRYING: &str = "retrying";
 /// How many of the log's last entries a failure's context has (C8).
 const LOG_ENTRIES: usize = 5;
 /// How much of a log's end is looked at for them.
@@ -116,12 +120,14 @@ pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) ->
     let mut fields = LaneFields::default();
     if let Some((test, code)) = tests_of(context, run, ending) {
         fields.stage = Some(AFTER_TESTS.to_owned());
-        fields.status = Some(if outcome == AttemptOutcome::Passed { "complete" } else { "failed" }.to_owned());
+        fields.status = Some(if outcome == AttemptOutcome::Passed { COMPLETE } else { "failed" }.to_owned());
         fields.test_command = Some(test.command);
         fields.exit_code = code;
     }
-    if let (Some(failure), AttemptOutcome::Failed) = (about.failure, outcome) {
-        failed(context, state, about, failure, &mut fields);
+    match (about.failure, outcome) {
+        (Some(failure), AttemptOutcome::Failed) => failed(context, state, about, failure, &mut fields),
+        (_, AttemptOutcome::Passed) => recovered(state, &run.key, &mut fields),
+        _ => {}
     }
     fill(context, state, &run.key, fields)
 }
@@ -143,15 +149,31 @@ fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &
     let before = run.charged_since(since).filter(|(attempt, _)| attempt.subtask == started.subtask).count();
     let number = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
     let goes_on = decision.is_some_and(Decision::leads_to_attempt);
-    let status = if goes_on { "retrying" } else { "failed" };
+    let status = if goes_on { RETRYING } else { "failed" };
     fields.max_retries = max;
     fields.retry_attempt = Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
     fields.failure_context = failure_context(state, about, failure);
-    fields.notes = Some(format!("last command: {}", line(&last_command(context, run, ending))));
+    let command = last_command(context, run, ending);
+    fields.notes = (!command.is_empty()).then(|| format!("last command: {}", line(&command)));
     fields.retry_status = Some(status.to_owned());
     if fields.stage.is_none() {
         fields.stage = Some(RETRY.to_owned());
         fields.status = Some(status.to_owned());
+    }
+}
+
+/// The attempt that passed is what the lane was retrying for.
+fn recovered(state: &State, key: &RunKey, fields: &mut LaneFields) {
+    let records = state.lane_records(key);
+    let retried = records.iter().find(|record| record.stage == RETRY && record.status == Some(RETRYING));
+    let Some(before) = retried.and_then(LaneRecord::checkpoint).map(|checkpoint| &checkpoint.lane_fields) else {
+        return;
+    };
+    (fields.max_retries, fields.retry_attempt) = (before.max_retries, before.retry_attempt);
+    fields.failure_context.clone_from(&before.failure_context);
+    fields.retry_status = Some(COMPLETE.to_owned());
+    if fields.stage.is_none() {
+        (fields.stage, fields.status) = (Some(RETRY.to_owned()), Some(COMPLETE.to_owned()));
     }
 }
 
@@ -167,21 +189,30 @@ fn failure_context(state: &State, about: &EndedAttempt<'_>, failure: &Failure) -
     let EndedAttempt { run, started, ending, .. } = *about;
     let last = state.checkpoints_of(&run.key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
     let same = last.filter(|checkpoint| checkpoint.after_iteration == started.iteration);
-    let mut context = same.map(|checkpoint| checkpoint.lane_fields.failure_context.clone()).unwrap_or_default();
+    let mut context = same
+        .filter(|checkpoint| has_failed(checkpoint))
+        .map(|checkpoint| checkpoint.lane_fields.failure_context.clone())
+        .unwrap_or_default();
     context.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.log_path.as_ref().map(PathBuf::from);
     let log = match (&ending.failed_loop, log) {
         (Some(name), Some(log)) => Some(log.with_file_name(super::run::log_name(name, ""))),
         (_, log) => log,
     };
-    context.extend(log.map(|log| last_entries(&log)).unwrap_or_default());
+    let kept = || ending.log_end.lines().map(str::to_owned).collect();
+    context.extend(entries(&log.map_or_else(kept, |log| last_lines(&log))));
     let surplus = context.len().saturating_sub(MAX_CONTEXT);
     context.drain(..surplus);
     context
 }
 
-/// The last lines of a log that say something.
-fn last_entries(log: &Path) -> Vec<String> {
+/// Whether the attempt that it was taken after failed.
+fn has_failed(checkpoint: &Checkpoint) -> bool {
+    checkpoint.lane_fields.retry_status.as_deref() != Some(COMPLETE)
+}
+
+/// The end of a log, line by line.
+fn last_lines(log: &Path) -> Vec<String> {
     let mut bytes = Vec::new();
     let read = File::open(log).and_then(|mut file| {
         let length = file.metadata()?.len();
@@ -192,8 +223,12 @@ fn last_entries(log: &Path) -> Vec<String> {
         tracing::debug!(%error, log = %log.display(), "the log's last entries are not known");
         return Vec::new();
     }
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
+    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+}
+
+/// The last lines that say something.
+fn entries(lines: &[String]) -> Vec<String> {
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LOG_ENTRIES)..];
     last.iter().map(|line| escape(&redact(line)).chars().take(ENTRY_LENGTH).collect()).collect()
 }
@@ -201,7 +236,8 @@ fn last_entries(log: &Path) -> Vec<String> {
 /// What the latest failed attempt of a lane left for the next one.
 pub fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
     let last = state.checkpoints_of(key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
-    last.map(|checkpoint| checkpoint.lane_fields.failure_context.clone()).unwrap_or_default()
+    let failed = last.filter(|checkpoint| has_failed(checkpoint));
+    failed.map(|checkpoint| checkpoint.lane_fields.failure_context.clone()).unwrap_or_default()
 }
 
 /// Where a lane stands and the ways on and back (C6).
@@ -229,8 +265,9 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
     let record = state.lane_stands(key)?;
     let begun = state.lane_records(key).iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some());
     let resume_hint = resume_hint(run, store);
-    let mut next_actions: Vec<String> =
-        run.steps.iter().filter(|step| is_left(key, step)).map(|step| again(context, key, step)).collect();
+    let mut left: Vec<&Step> = run.steps.iter().filter(|step| is_left(key, step)).collect();
+    left.sort_by_key(|step| step.first_seq);
+    let mut next_actions: Vec<String> = left.into_iter().map(|step| again(context, key, step)).collect();
     if next_actions.is_empty() || !run.spec.command.is_empty() {
         next_actions.push(resume_hint.clone());
     }

@@ -53,6 +53,7 @@ fn of_state(context: &Context, state: &State) -> Result<Retry> {
         return Ok(Retry { run: None, status: None, standing: Standing::Allowed, max_attempts });
     };
     let settings = settings_of(context, run);
+    let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
     let status = retry_status(state, run, &settings.retry, context.clock.now());
     let standing = status.standing;
     Ok(Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts })

@@ -12,6 +12,7 @@ use crate::policy::restore_plan::Edits;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::restore::{Commits, Restore, RestoreRequest, restore_with};
+use super::salvage::refuse_for_gone;
 use super::{select, settle};
 
 /// Where to go back to.
@@ -90,6 +91,10 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         Target::Full => select::checkpoint(context, state, &Selector::Initial)?,
         Target::Safest => safest(state, run)?,
     };
+    let touched = run.filter(|_| options.scope.covers_files());
+    if let Some(refused) = touched.map(|run| refuse_for_gone(context, state, run)).transpose()?.flatten() {
+        return Err(refused);
+    }
     // A checkpoint of another run may be put back; only the run it belongs to moves along.
     let run = state.run(&checkpoint.run).filter(|_| run.is_none_or(|run| run.key == checkpoint.run)).or(run);
     let own = run.is_some_and(|run| run.key == checkpoint.run);

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::git::linked::kept_of;
 use crate::git::refs::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::run::RunKey;
+use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 
 use super::context::{Context, plain_path};
@@ -18,10 +18,28 @@ use super::settle;
 /// The refusal to work in the folder `path`, which is gone, with the commands that bring it back, if one of the runs that
 /// `project` knows had its work tree there. `None`: nobody had.
 pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
+    refusal(project, &*settle::load_settled(project)?, path)
+}
+
+/// The refusal to roll a run back here whose own work tree, a linked one of this repository, is gone: what is here is
+/// somebody else's. `None`: its folder is there, or it is this one that was moved.
+pub fn refuse_for_gone(context: &Context, state: &State, run: &Run) -> Result<Option<Error>> {
+    let (place, state_dir) = (Path::new(&run.worktree), context.store().dir());
+    if run.worktree == context.worktree_name() || place.exists() || state_dir.starts_with(place) {
+        return Ok(None);
+    }
+    // Where the project was moved, its checkpoints name another state directory.
+    let same = |checkpoint: &Checkpoint| Path::new(&checkpoint.state_dir) == state_dir;
+    if !state.checkpoints_of(&run.key).any(same) {
+        return Ok(None);
+    }
+    refusal(context, state, place)
+}
+
+fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error>> {
     let path = plain_path(path);
-    let state = settle::load_settled(project)?;
-    let Some(latest) = latest_in(project, &state, &path).filter(|_| project.has_git()) else { return Ok(None) };
-    let held = held_last(&state, &path, latest);
+    let Some(latest) = latest_in(project, state, &path).filter(|_| project.has_git()) else { return Ok(None) };
+    let held = held_last(state, &path, latest);
     let repo = project.repo()?;
     let (main, folder) = (project.worktree_name(), path.to_string_lossy().into_owned());
     let base = held.base_commit.as_ref().map_or("HEAD", |commit| commit.0.as_str());

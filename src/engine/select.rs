@@ -2,32 +2,61 @@
 
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
-use crate::model::run::{Run, RunKey, RunSpec};
+use crate::model::run::{NONE, Run, RunKey, RunSpec};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
 use crate::model::time::Timestamp;
 use crate::store::NewEvent;
 
-use super::context::Context;
+use super::context::{Context, Naming};
 use super::error::{Error, ErrorKind, Result};
 use super::import::{self, KnownCheckpoint};
 
 /// The run that is named, else the only open one of this work tree; the latest one where none is open.
 pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+    find_as(context.naming(), &context.worktree_name(), state)
+}
+
+/// The same for the end of an attempt, whose `--phase` is that of its events too (L5): where no run has that phase, it
+/// says nothing of the run.
+pub fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     let naming = context.naming();
+    let found = find(context, state);
+    let is_taken = match &found {
+        Ok(run) => run.is_some_and(|run| may_go_on(context, run)),
+        Err(error) => error.kind != ErrorKind::RunNotFound,
+    };
+    if is_taken || naming.phase.is_none() || naming.lane.is_some() {
+        return found;
+    }
+    let without = Naming { phase: None, ..naming.clone() };
+    match find_as(&without, &context.worktree_name(), state) {
+        Ok(Some(run)) if run.key.phase == NONE && may_go_on(context, run) => Ok(Some(run)),
+        _ => found,
+    }
+}
+
+/// Whether something may be recorded in a run that was found: one that is over has to be named.
+fn may_go_on(context: &Context, run: &Run) -> bool {
+    context.naming().run_id.is_some() || is_open(run)
+}
+
+/// What was imported for its history alone is nobody's work under way.
+fn is_open(run: &Run) -> bool {
+    !run.status.has_ended() && !run.is_history()
+}
+
+fn find_as<'a>(naming: &Naming, worktree: &str, state: &'a State) -> Result<Option<&'a Run>> {
     if let Some(id) = &naming.run_id {
         return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
     }
-    let worktree = context.worktree_name();
     let fits = |run: &&Run| {
         naming.phase.as_ref().is_none_or(|phase| run.key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| run.key.lane == *lane)
             && naming.task.as_ref().is_none_or(|task| run.task_id.as_ref() == Some(task))
     };
-    let here: Vec<&Run> = state.runs_of(&worktree).filter(fits).collect();
-    // What was imported for its history alone is nobody's work under way.
-    let is_open = |run: &&Run| !run.status.has_ended() && !run.is_history();
-    let open: Vec<&Run> = here.iter().copied().filter(is_open).collect();
+    let here: Vec<&Run> = state.runs_of(worktree).filter(fits).collect();
+    let open: Vec<&Run> = here.iter().copied().filter(|run| is_open(run)).collect();
     match open.as_slice() {
         [] => Ok(here.last().copied()),
         [run] => Ok(Some(run)),
@@ -118,15 +147,27 @@ fn require_for_checkpoint<'a>(context: &Context, state: &'a State) -> Result<&'a
 /// The run for a command that records something, with the events that make it where there is none yet. `prefix` names
 /// a new run (`manual`, `run`).
 pub fn find_or_create(context: &Context, state: &State, prefix: &str) -> Result<(RunKey, Vec<NewEvent>)> {
-    let naming = context.naming();
-    match find(context, state) {
-        Ok(Some(run)) if naming.run_id.is_some() || (!run.status.has_ended() && !run.is_history()) => {
-            return Ok((run.key.clone(), Vec::new()));
-        }
+    or_create(context, state, find(context, state), prefix)
+}
+
+/// The same for the end of an attempt.
+pub fn find_or_create_for_attempt(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
+    or_create(context, state, find_for_attempt(context, state), "manual")
+}
+
+fn or_create(
+    context: &Context,
+    state: &State,
+    found: Result<Option<&Run>>,
+    prefix: &str,
+) -> Result<(RunKey, Vec<NewEvent>)> {
+    match found {
+        Ok(Some(run)) if may_go_on(context, run) => return Ok((run.key.clone(), Vec::new())),
         Ok(_) => {}
         Err(error) if error.kind == ErrorKind::RunNotFound => {}
         Err(error) => return Err(error),
     }
+    let naming = context.naming();
     let id = naming.run_id.clone().unwrap_or_else(|| new_run_id(prefix, context.clock.now(), state));
     let key = RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
     let created = created(context, &key, RunSpec::default());

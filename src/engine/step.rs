@@ -158,7 +158,7 @@ fn run_for(context: &Context) -> Result<RunKey> {
 /// A step that is done. The kill may have come before its stage's checkpoint: that is taken now.
 fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepReport> {
     let state = context.load()?.state;
-    let mut report = report_of(&state, key, &request.name, None)?;
+    let mut report = report_of(&state, key, &request.name, false)?;
     let step = run_of(&state, key)?.step(&request.name).cloned();
     if let Some(step) = step.filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
     {
@@ -194,14 +194,14 @@ fn execute(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) 
     }
 }
 
-/// A step is an operation: after so many of them a run that has checkpoints gets another (S10).
+/// A step is an operation: after so many of them the run gets a checkpoint (S10).
 fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
     if !context.settings().checkpoint.enabled {
         return Ok(());
     }
     let state = context.load()?.state;
     // However old the latest one is meanwhile.
-    if checkpoint::latest(&state, key).is_some() && checkpoint::is_due_by_operations(context, &state, key, 0) {
+    if checkpoint::is_due_by_operations(context, &state, key, 0) {
         checkpoint::on_the_way(&context.for_run(key)?, trigger::OPERATION)?;
     }
     Ok(())
@@ -305,7 +305,7 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
     // A stage that failed is told as well (C9); one that was interrupted has not come to its end.
     let has_stage = start.stage.is_some() && exit.cancelled.is_none();
     let stage = if has_stage { Some(take_stage(context, key, start, code)) } else { None };
-    let mut report = report_of(&context.load()?.state, key, &start.name, Some(code))?;
+    let mut report = report_of(&context.load()?.state, key, &start.name, true)?;
     report.rolled_back = rolled_back;
     report.stage_error = stage.and_then(Result::err).map(|error| error.to_string());
     report.spawn_error = exit.spawn_error.as_ref().map(|error| error.message.clone());
@@ -363,15 +363,15 @@ fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<String> 
     found.map(|checkpoint| checkpoint.id.clone())
 }
 
-/// What there is to tell of it; `exit_code` where its command was run.
-fn report_of(state: &State, key: &RunKey, name: &str, exit_code: Option<i32>) -> Result<StepReport> {
+/// What there is to tell of it, whether its command was run now or before.
+fn report_of(state: &State, key: &RunKey, name: &str, executed: bool) -> Result<StepReport> {
     let run = run_of(state, key)?;
     let step = run.step(name);
     let before = step.and_then(|step| step.start.atomic.as_ref()).map(|atomic| atomic.checkpoint_id.clone());
     Ok(StepReport {
         step: step.map(|step| step.told(key)),
-        executed: exit_code.is_some(),
-        exit_code,
+        executed,
+        exit_code: step.and_then(|step| step.exit_code),
         checkpoint_id: step.and_then(|step| stage_checkpoint(state, key, step)).or(before),
         rolled_back: None,
         stage_error: None,

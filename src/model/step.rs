@@ -118,6 +118,8 @@ pub struct Step {
     pub rolled_back: bool,
     /// How often it was begun.
     pub executions: u32,
+    /// Ledger sequence of its first beginning: the order in which steps are to be run.
+    pub first_seq: u64,
     /// Its command's process, leader of its group.
     pub child: Option<ProcessId>,
     /// A restore went back to before it while its effect stayed.
@@ -135,7 +137,12 @@ impl Step {
     /// Whether it was done and has to be done again: its lane was gone back past it (C4, C5). Elsewhere a step stays done
     /// whose effect outside the work tree stayed.
     pub fn runs_again(&self, run: &RunKey) -> bool {
-        self.status == StepStatus::Done && self.crossed && (run.lane != NONE || self.start.stage.is_some())
+        self.crossed && self.would_run_again(run)
+    }
+
+    /// The same, if it were gone back past.
+    pub fn would_run_again(&self, run: &RunKey) -> bool {
+        self.status == StepStatus::Done && (run.lane != NONE || self.start.stage.is_some())
     }
 
     /// The checkpoint that a step under way is put back to if it fails.

@@ -103,12 +103,16 @@ impl Account<'_> {
 /// The budgets that apply to a failure (or to a run without one), tightest scope first.
 ///
 /// A cause's own limit takes the place of the global one; task and session always apply, time and money where they are
-/// configured. `--attempts` of the run overrides every limit on attempts.
+/// configured. `--attempts` of the run overrides every limit on attempts, and counts those of all causes.
 pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts) -> Vec<Budget> {
     let mut budgets = Vec::with_capacity(3);
     if let Some(failure) = failure {
         let own = retry.limit_for(failure.cause, failure.detail);
-        budgets.extend(own.map(|limit| Budget::new(BudgetScope::Cause, counts.cause, limit)));
+        budgets.extend(own.map(|limit| match retry.override_attempts {
+            // What somebody asked for holds whatever the causes are; a cause that is never retried has 0.
+            Some(_) if limit > 0 => Budget::new(BudgetScope::Global, counts.subtask, limit),
+            _ => Budget::new(BudgetScope::Cause, counts.cause, limit),
+        }));
     } else {
         let limit = retry.override_attempts.unwrap_or(retry.max_attempts);
         budgets.push(Budget::new(BudgetScope::Global, counts.subtask, limit));
@@ -131,6 +135,7 @@ pub fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
     let (used, limit) = (spent.used.min(spent.limit), spent.limit);
     match (spent.scope, cause) {
         (BudgetScope::Cause, Some(cause)) => format!("{used} of {limit} attempts for {} are used up", cause.as_str()),
+        (BudgetScope::Global, _) => format!("{used} of {limit} attempts are used up"),
         (BudgetScope::WallTime, _) => {
             let limit = format_duration(Duration::from_secs(limit.into()));
             format!("no attempt of the run begins after {limit} (max_wall_time)")

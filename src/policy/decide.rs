@@ -71,6 +71,8 @@ pub fn is_charged(failure: &Failure, decision: &Decision) -> bool {
     !decision.has(Action::Park) && failure.kind != FailureType::Cancellation
 }
 
+/// The budget of the failure itself: its cause's, or what somebody asked for.
+const OWN: [BudgetScope; 2] = [BudgetScope::Cause, BudgetScope::Global];
 /// Budgets that stop whatever failed.
 const SHARED: [BudgetScope; 4] = [BudgetScope::Task, BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost];
 
@@ -107,7 +109,7 @@ impl<'a> Decider<'a> {
         if failure.conditions.contains(&Condition::CircularFix) {
             let reason = "the attempts go in a circle: the task is given up for a person to look at";
             let mut decision = self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, reason);
-            decision.stopped_by = self.spent(&[BudgetScope::Cause]).map(|spent| spent.scope);
+            decision.stopped_by = self.spent(&OWN).map(|spent| spent.scope);
             return decision;
         }
         self.by_cause()
@@ -128,7 +130,7 @@ impl<'a> Decider<'a> {
             }
             (Cause::PermissionDenied | Cause::AuthFailed, _) => self.conditional(),
             (Cause::BrokenBuild, _) => self.broken_build(),
-            (Cause::VerificationFailed, _) => match self.spent(&[BudgetScope::Cause]) {
+            (Cause::VerificationFailed, _) => match self.spent(&OWN) {
                 None => self.retry("checks failed and attempts are left"),
                 Some(spent) => {
                     let reason = format!("{}: given up for a person to look at", self.spent_text(spent));
@@ -138,12 +140,12 @@ impl<'a> Decider<'a> {
                     decision
                 }
             },
-            (Cause::Unknown, _) => match self.spent(&[BudgetScope::Cause]) {
+            (Cause::Unknown, _) => match self.spent(&OWN) {
                 None => self.retry("the reason is not known; another attempt may tell"),
                 Some(spent) => self.escalate(&self.spent_text(spent), Some(spent.scope)),
             },
             (Cause::Crashed, _) => self.crashed(),
-            _ => match self.spent(&[BudgetScope::Cause]) {
+            _ => match self.spent(&OWN) {
                 None => self.retry("it may pass when tried again"),
                 Some(spent) => self.exhausted(spent),
             },
@@ -154,7 +156,7 @@ impl<'a> Decider<'a> {
     fn broken_build(&self) -> Decision {
         let overridden = self.around.settings.retry.override_attempts.is_some();
         let may_roll_back = self.around.has_good_checkpoint && self.around.on_failure != OnFailure::Retry;
-        let spent = self.spent(&[BudgetScope::Cause]);
+        let spent = self.spent(&OWN);
         if overridden {
             return match spent {
                 Some(spent) => self.exhausted(spent),
@@ -178,7 +180,7 @@ impl<'a> Decider<'a> {
     }
 
     fn crashed(&self) -> Decision {
-        match self.spent(&[BudgetScope::Cause]) {
+        match self.spent(&OWN) {
             Some(spent) => self.exhausted(spent),
             // A crash in a check says nothing against the work; one of the command may have left half of it.
             None if self.around.in_feedback_loop || self.around.on_failure == OnFailure::Retry => {
@@ -197,7 +199,7 @@ impl<'a> Decider<'a> {
         let reason = format!("it can only pass after {what} have changed; then resume");
         let mut decision =
             self.make(&[Action::ManualFix, Action::Escalate], Some(Strategy::ManualThenContinue), None, &reason);
-        decision.stopped_by = self.spent(&[BudgetScope::Cause]).map(|spent| spent.scope);
+        decision.stopped_by = self.spent(&OWN).map(|spent| spent.scope);
         decision
     }
 

@@ -208,3 +208,39 @@ fn an_attempt_that_never_ended_gives_way_to_the_next() {
         log["iterations"][0]["attempts"].as_array().unwrap().iter().map(|a| &a["outcome"]).collect();
     assert_eq!(attempts, [&json!("cancelled"), &json!("passed")], "{log}");
 }
+
+// L3, L5: the phase of the loop's events is not another run.
+#[test]
+fn a_phase_that_no_run_has_is_that_of_the_events() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/state/notes", "before\n");
+    env.json(0, &["checkpoint", "create"]);
+    env.write(".ultraplan/state/notes", "after\n");
+    let fail = ["attempt", "fail", "--message", "boom", "--phase", "P1", "--plan", "4"];
+    let failed = env.json(0, &fail);
+    assert_eq!((&failed["result"]["action"], &failed["run"]["phase"]), (&"rolled_back".into(), &"-".into()));
+    assert_eq!(env.read(".ultraplan/state/notes"), "before\n");
+    let log = env.json(0, &["log"]);
+    let events = log["events"].as_array().unwrap();
+    let told = events.iter().find(|event| event["type"] == "rollback_initiated").unwrap();
+    assert_eq!((&told["payload"]["phase"], &told["payload"]["plan"]), (&"P1".into(), &4.into()), "{told}");
+    assert_eq!(env.json(6, &["retry-status", "--check"])["error_count"], 1);
+    // A dry run finds the same, and a run of that phase is taken where there is one.
+    assert_eq!(env.json(0, &[&["--dry-run"][..], &fail].concat())["run"]["phase"], "-");
+    env.json(0, &["checkpoint", "create", "--run", "mine", "--phase", "P1"]);
+    assert_eq!(env.json(0, &fail)["run"]["run_id"], "mine");
+}
+
+// policy.md: --attempts and --retries hold whatever the attempts failed of.
+#[test]
+fn attempts_are_those_of_all_causes() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '0s'\n[retry]\nbase_delay = '1ms'\n");
+    let line = "case $RECOVER_ATTEMPT in 1) echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6;; \
+                2) echo 'bash: foo: command not found' >&2; exit 127;; *) echo '1 failed, 2 passed'; exit 1;; esac";
+    for flags in [["--attempts", "2"], ["--retries", "1"]] {
+        let run = env.json(7, &["run", flags[0], flags[1], "--", "sh", "-c", line]);
+        assert_eq!(run["iterations"][0]["attempts"].as_array().map(Vec::len), Some(2), "{run}");
+        assert_eq!(run["decision"]["stopped_by"], "global", "{run}");
+    }
+}

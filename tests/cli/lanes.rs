@@ -11,13 +11,13 @@ const LANE: [&str; 6] = ["--run", "P1-X", "--phase", "P1", "--lane", "SL-1"];
 
 /// A lane in a work tree of its own: before in the main one, after in the lane's. `env.set` has no say in hints, so
 /// `recover` is on the path.
-struct Lane {
-    env: TestEnv,
-    place: PathBuf,
+pub struct Lane {
+    pub env: TestEnv,
+    pub place: PathBuf,
 }
 
 impl Lane {
-    fn begun() -> Self {
+    pub fn begun() -> Self {
         let mut env = TestEnv::repo();
         let folder = PathBuf::from(env!("CARGO_BIN_EXE_recover")).parent().expect("a folder").to_owned();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -30,13 +30,13 @@ impl Lane {
         lane
     }
 
-    fn stage(&self, place: &Path, stage: &str, status: &str, more: &[&str]) -> Value {
+    pub fn stage(&self, place: &Path, stage: &str, status: &str, more: &[&str]) -> Value {
         let create = ["checkpoint", "create", "--stage", stage, "--status", status];
         self.at(place, 0, &[&create[..], more].concat())
     }
 
     /// Runs a command of the lane in a folder.
-    fn at(&self, place: &Path, code: i32, args: &[&str]) -> Value {
+    pub fn at(&self, place: &Path, code: i32, args: &[&str]) -> Value {
         let mut all = vec!["--json", "-C", place.to_str().expect("UTF-8")];
         let at = args.iter().position(|arg| *arg == "--").unwrap_or(args.len());
         all.extend(&args[..at]);
@@ -45,35 +45,35 @@ impl Lane {
         self.env.recover(&all).expect(code).json()
     }
 
-    fn here(&self, code: i32, args: &[&str]) -> Value {
+    pub fn here(&self, code: i32, args: &[&str]) -> Value {
         self.at(&self.place.clone(), code, args)
     }
 
     /// Pastes a command into a shell in another folder.
-    fn paste(&self, hint: &Value) -> Ran {
+    pub fn paste(&self, hint: &Value) -> Ran {
         self.env.sh(&format!("cd / && {}", text(hint)))
     }
 
-    fn records(&self) -> Vec<Value> {
+    pub fn records(&self) -> Vec<Value> {
         self.env.state_json("checkpoints.json").as_array().expect("a JSON array").clone()
     }
 
-    fn record(&self, stage: &str) -> Value {
+    pub fn record(&self, stage: &str) -> Value {
         let all = self.records();
         let found: Vec<_> = all.iter().filter(|record| record["stage"] == stage).collect();
         assert_eq!(found.len(), 1, "{stage}: {all:?}");
         found[0].clone()
     }
 
-    fn write(&self, name: &str, content: &str) {
+    pub fn write(&self, name: &str, content: &str) {
         std::fs::write(self.place.join(name), content).expect("written");
     }
 
-    fn read(&self, name: &str) -> String {
+    pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.place.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    fn git(&self, args: &[&str]) -> String {
+    pub fn git(&self, args: &[&str]) -> String {
         let place = self.place.to_string_lossy().into_owned();
         self.env.git(&[&["-C", &place], args].concat())
     }

@@ -21,6 +21,7 @@ mod head;
 mod hook;
 mod import;
 mod incidents;
+mod lane_records;
 mod lanes;
 mod lanes_at_once;
 mod live;

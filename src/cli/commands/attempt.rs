@@ -81,6 +81,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         failure: Some(failure),
         duration_ms: evidence.duration.map_or(0, crate::engine::run::millis),
         exit_code: evidence.exit_code,
+        log_end: log_end(&evidence),
         signal: evidence.signal.clone(),
         timed_out: evidence.timed_out,
         approach: args.approach.clone(),
@@ -111,6 +112,13 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         "checkpoint_id": ended.checkpoint.map(|checkpoint| checkpoint.id),
     });
     Ok(Reply::new(document, text).exit(exit))
+}
+
+/// The end of what the command said: of its output, else of its errors.
+fn log_end(evidence: &FailureEvidence) -> String {
+    const LONGEST: usize = 64 << 10;
+    let said = if evidence.stdout.is_empty() { &evidence.stderr } else { &evidence.stdout };
+    String::from_utf8_lossy(&said[said.len().saturating_sub(LONGEST)..]).into_owned()
 }
 
 fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String {

@@ -93,10 +93,10 @@ impl Judged {
     }
 
     /// The attempt's own event, and the loop's after a failure.
-    fn events(&self, key: &RunKey, end: &AttemptEnd, plan: u64) -> Vec<NewEvent> {
+    fn events(&self, key: &RunKey, end: &AttemptEnd, (phase, plan): (&str, u64)) -> Vec<NewEvent> {
         let mut events = vec![NewEvent::about(key, Payload::AttemptEnded(Box::new(end.clone())))];
         if let (Some(failure), Some(decision), AttemptOutcome::Failed) = (&self.failure, &self.decision, self.outcome) {
-            events.push(loop_event(key, failure, decision, plan));
+            events.push(loop_event(key, failure, decision, phase, plan));
         }
         events
     }
@@ -168,10 +168,11 @@ pub(super) fn end_locked(
     let state_target = state_rollback::target(ledger.state(), key).cloned();
     let judged = Judged::of(context, ledger.state(), &run, started, &mut ending, found);
     let end = judged.end(started, &ending, commits);
+    let phase = context.naming().phase.clone().unwrap_or_else(|| key.phase.clone());
     let plan = ending.plan.unwrap_or(u64::from(started.iteration));
     let following = |checkpoint_id: Option<&str>| {
         let end = AttemptEnd { checkpoint_id: checkpoint_id.map(str::to_owned), ..end.clone() };
-        judged.events(key, &end, plan)
+        judged.events(key, &end, (&phase, plan))
     };
     let request = request_of(context, ledger.state(), &run, started, &ending, &judged);
     let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
@@ -250,8 +251,8 @@ fn random(context: &Context) -> f64 {
     }
 }
 
-fn loop_event(key: &RunKey, failure: &Failure, decision: &Decision, plan: u64) -> NewEvent {
-    let (error, phase) = (failure.message.clone(), key.phase.clone());
+fn loop_event(key: &RunKey, failure: &Failure, decision: &Decision, phase: &str, plan: u64) -> NewEvent {
+    let (error, phase) = (failure.message.clone(), phase.to_owned());
     let payload = if decision.leads_to_attempt() {
         Payload::RollbackInitiated { error, phase, plan, retry_after: decision.not_before }
     } else {

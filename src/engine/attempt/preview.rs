@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::run::Run;
+use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::store::NewEvent;
 
 use super::super::context::Context;
 use super::super::error::Result;
@@ -13,9 +14,12 @@ use super::end::{decide_for, recovery_result};
 use super::{Begin, Ended, Ending, Started, beginning, open, refuse_supervised, run_of, signs};
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
-pub(super) fn assumed_run(context: &Context) -> Result<(Arc<State>, Run)> {
+pub(super) fn assumed_run(
+    context: &Context,
+    find: impl FnOnce(&State) -> Result<(RunKey, Vec<NewEvent>)>,
+) -> Result<(Arc<State>, Run)> {
     let mut state = settle::load_settled(context)?;
-    let (key, events) = select::find_or_create(context, &state, "manual")?;
+    let (key, events) = find(&state)?;
     for event in events {
         lost::assume(&mut state, context.clock.now(), event);
     }
@@ -26,7 +30,7 @@ pub(super) fn assumed_run(context: &Context) -> Result<(Arc<State>, Run)> {
 
 /// What [`finish`](super::finish) would record, without a word written.
 pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
-    let (state, run) = assumed_run(context)?;
+    let (state, run) = assumed_run(context, |state| select::find_or_create_for_attempt(context, state))?;
     let started: Started = open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context, &BTreeSet::new()).ok();
     let about = (started.iteration, started.subtask.as_str());

@@ -18,7 +18,7 @@ use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
-use crate::model::step::StepStatus;
+use crate::model::step::{StepRef, StepStatus};
 use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
@@ -145,7 +145,8 @@ fn restore_chosen(
     let crossing = Crossing::of(context, &state, &request);
     let run = || request.run.as_ref().and_then(|key| state.run(key)).cloned();
     let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)))
-        || goes_past_stages(&state, &request);
+        || goes_past_stages(&state, &request)
+        || gives_steps_back(&state, &crossing.refs());
     let changes = !planned.is_empty() || moves || crossing.compensates();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
@@ -164,6 +165,14 @@ fn goes_past_stages(state: &State, request: &RestoreRequest) -> bool {
     let target = state.checkpoint(&request.checkpoint_id);
     let (Some(run), Some(target)) = (run, target) else { return false };
     stages_after(state, run, target.seq).iter().any(|seq| !run.rolled_back.contains(seq))
+}
+
+/// Whether steps of a lane that are done come to be run again (C4).
+fn gives_steps_back(state: &State, crossed: &[StepRef]) -> bool {
+    crossed.iter().any(|step| {
+        let known = state.run(&step.run).and_then(|run| run.step(&step.name));
+        known.is_some_and(|known| !known.crossed && known.would_run_again(&step.run))
+    })
 }
 
 /// Puts back what a step has changed that was to be all or nothing: that is part of the step, whoever else is at work.

@@ -1,6 +1,6 @@
 //! Appending, for who holds the lock.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Exclusive {
             write_atomic(&path, bytes).map_err(self.store.io("write"))?;
             return self.store.written_anew(0);
         }
-        let mut file = OpenOptions::new().append(true).open(&path).map_err(self.store.io("append to"))?;
+        let mut file = self.open_to_append(&path).map_err(self.store.io("append to"))?;
         let written = file.write_all(bytes).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // What was written in part, or may not be on disk, must not count later as if it were.
@@ -103,6 +103,17 @@ impl Exclusive {
             return Err(self.store.io("append to")(error));
         }
         Ok(())
+    }
+
+    /// The ledger, by its second name while git, which takes a file away before it sets it back, has taken the first.
+    fn open_to_append(&self, path: &Path) -> io::Result<File> {
+        let open = |path: &Path| OpenOptions::new().append(true).open(path);
+        open(path).or_else(|error| {
+            let twin = self.store.twin_path().filter(|_| error.kind() == io::ErrorKind::NotFound);
+            let twin = twin.and_then(|twin| open(&twin).ok());
+            let is_it = |file: &File| file.metadata().is_ok_and(|known| known.len() == self.loaded.offset);
+            twin.filter(is_it).ok_or(error)
+        })
     }
 
     fn renew_cache(&mut self, last_append: &str) {

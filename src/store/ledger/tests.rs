@@ -133,7 +133,13 @@ fn a_ledger_that_is_set_back_from_outside_takes_no_budget_with_it() {
     let store = Store::new(dir.clone(), Duration::from_secs(5)).with_twin(&folder.path().join("git"));
     store.lock().unwrap().append(now(), vec![created("a")]).unwrap();
     let early = fs::read(store.ledger_path()).unwrap();
-    store.lock().unwrap().append(now(), vec![created("b"), created("c")]).unwrap();
+    store.lock().unwrap().append(now(), vec![created("b")]).unwrap();
+    // Taken away in the very moment of an append.
+    let mut ledger = store.lock().unwrap();
+    fs::rename(store.ledger_path(), dir.join("taken")).unwrap();
+    ledger.append(now(), vec![created("meanwhile")]).unwrap();
+    drop(ledger);
+    assert!(store.lock().unwrap().state().runs.iter().any(|run| run.key.run_id == "meanwhile"));
     let late = fs::read(store.ledger_path()).unwrap();
 
     // `git checkout`, `git clean`: the twin knows better, for readers at once, for writers for good.

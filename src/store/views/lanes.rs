@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::Strategy;
 use crate::model::import::ImportKind;
 use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
 use crate::model::run::{NONE, Run};
@@ -77,7 +78,10 @@ fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store,
 
 /// How a lane is taken up, from any folder (C7); also where its work tree is gone.
 pub fn resume_hint(run: &Run, store: &Store) -> String {
-    hint(run, store, &["--resume"])
+    // A person who pastes it grants another attempt.
+    let stands_still = run.decision.as_ref().is_some_and(|decision| !decision.leads_to_attempt());
+    let grants: &[&str] = &["--resume", "--strategy", Strategy::RetryWithContext.as_str()];
+    hint(run, store, if stands_still { grants } else { &grants[..1] })
 }
 
 /// How a lane goes back: to a stage, else to the safest prior one. What was edited since its last checkpoint goes too,

@@ -39,7 +39,8 @@ fn step_mut<'a>(run: &'a mut Run, name: &str) -> Option<&'a mut Step> {
 }
 
 fn started(run: &mut Run, start: &StepStart, event: &Event) {
-    let executions = step_mut(run, &start.name).map_or(0, |step| step.executions);
+    let (executions, first_seq) =
+        step_mut(run, &start.name).map_or((0, event.seq), |step| (step.executions, step.first_seq));
     run.steps.retain(|step| step.start.name != start.name);
     run.steps.push(Step {
         start: start.clone(),
@@ -52,6 +53,7 @@ fn started(run: &mut Run, start: &StepStart, event: &Event) {
         duration_ms: None,
         rolled_back: false,
         executions: executions.saturating_add(1),
+        first_seq,
         child: None,
         crossed: false,
         compensating: None,
