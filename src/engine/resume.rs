@@ -2,38 +2,31 @@
 
 mod checks;
 mod next;
+mod prepare;
+mod refuse;
+mod way_back;
 
-use std::path::Path;
 use std::time::Duration;
 
-use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::decision::{Action, Standing, Strategy};
-use crate::model::event::Payload;
-use crate::model::failure::Cause;
-use crate::model::manual_fix::ManualFixStatus;
-use crate::model::operation::{OperationKind, Scope};
-use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
-use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::retry_status;
-use crate::store::NewEvent;
-use crate::store::views::{resume_hint, write_views};
 
 use super::attempt::run_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::live::Woken;
-use super::restore::{Commits, RestoreRequest, restore};
 use super::run::{DriveOptions, Driven, Driving, drive, prompt_of};
 use super::{manual_fix, retry, select, settle};
 
 use checks::validate;
+use prepare::{planned, prepare};
+use refuse::refuse;
 
 pub use checks::Check;
 pub use next::next_actions;
-
-/// How many iterations a resume may leave behind undone: each is an event.
-const MOST_LEFT_BEHIND: u32 = 10_000;
+pub(super) use way_back::{put_back, way_back};
 
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
@@ -113,56 +106,37 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     let strategy = effective_strategy(&run, request);
     let validation = validate(context, &state, &run, request);
 
+    let prepared = |run, prompt, standing| Resumed {
+        changed: true,
+        run,
+        strategy,
+        prompt,
+        executed: false,
+        validation,
+        driven: None,
+        standing,
+    };
+
     if strategy == Some(Strategy::ManualThenContinue) {
         if !context.dry_run() {
             manual_fix::open(context, &key)?;
         }
         let run = run_of(&context.load()?.state, &key)?;
-        let standing = Standing::NeedsPerson;
-        return Ok(Resumed {
-            changed: true,
-            run,
-            strategy,
-            prompt: None,
-            executed: false,
-            validation,
-            driven: None,
-            standing,
-        });
+        return Ok(prepared(run, None, Standing::NeedsPerson));
     }
     let Some(driving) = driving else {
         let prompt = prompt_of(&planned(&run, request, strategy), &run.default_subtask(run.current_iteration));
-        return Ok(Resumed {
-            changed: true,
-            run,
-            strategy,
-            prompt,
-            executed: false,
-            validation,
-            driven: None,
-            standing,
-        });
+        return Ok(prepared(run, prompt, standing));
     };
     prepare(context, &state, &run, request, strategy, granted)?;
     let run = run_of(&context.load()?.state, &key)?;
     let prompt = prompt_of(&run, &run.default_subtask(run.current_iteration));
     if request.prepare_only || run.spec.command.is_empty() {
-        let standing = Standing::Allowed;
-        return Ok(Resumed {
-            changed: true,
-            run,
-            strategy,
-            prompt,
-            executed: false,
-            validation,
-            driven: None,
-            standing,
-        });
+        return Ok(prepared(run, prompt, Standing::Allowed));
     }
     let driven = drive(context, &driving, drive_options)?;
-    let standing = driven.standing;
-    let run = driven.run.clone();
-    Ok(Resumed { changed: true, run, strategy, prompt, executed: true, validation, driven: Some(driven), standing })
+    let (run, standing) = (driven.run.clone(), driven.standing);
+    Ok(Resumed { executed: true, driven: Some(driven), ..prepared(run, prompt, standing) })
 }
 
 fn is_lane(state: &State, key: &RunKey) -> bool {
@@ -197,85 +171,6 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
         driven: None,
         standing,
     }
-}
-
-/// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
-/// neither failed nor was interrupted.
-fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Result<()> {
-    if let Some(from) = request.from_iteration {
-        reachable(context, state, run, request.strategy, from)?;
-    }
-    if run.worktree != context.worktree_name()
-        && state.checkpoints_of(&run.key).next().is_none()
-        && is_lane(state, &run.key)
-    {
-        return Err(only_imported(context, state, run));
-    }
-    if run.worktree != context.worktree_name() {
-        let there = Path::new(&run.worktree);
-        let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
-        let message = if there.exists() { message } else { format!("{message}, which is gone") };
-        // It says how a work tree that is gone comes back.
-        return Err(Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store())));
-    }
-    let open = run.manual_fix.as_ref().is_some_and(|fix| fix.status == ManualFixStatus::Active);
-    if open && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
-        return Err(Error::new(ErrorKind::NeedsPerson, format!("a manual fix of run {} is open", run.key))
-            .hint(context.hint_command(Some(&run.key), &["manual-fix", "verify"])));
-    }
-    let interrupted = matches!(run.status, RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked)
-        || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
-        || (run.status == RunStatus::InProgress && !run.spec.command.is_empty() && run.live.is_none());
-    let failed = run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
-    if !failed && !interrupted && !request.restart {
-        let message = format!("Battle is not in failed state: run {} is {}", run.key, run.status.as_str());
-        return Err(Error::new(ErrorKind::NotFailed, message)
-            .hint(context.hint_command(Some(&run.key), &["resume", "--restart"])));
-    }
-    Ok(())
-}
-
-/// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
-/// is known or the next. What is left behind is recorded iteration by iteration, which has its limit too.
-fn reachable(context: &Context, state: &State, run: &Run, strategy: Option<Strategy>, from: u32) -> Result<()> {
-    let (last, why) = if let Some(total) = run.spec.iterations_total {
-        (total, format!("run {} has {total}", run.key))
-    } else {
-        let known = run.iterations.keys().next_back().copied().unwrap_or(0).max(run.current_iteration);
-        let checkpoints = state.checkpoints_of(&run.key).map(|checkpoint| checkpoint.after_iteration).max();
-        let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
-        (next, format!("run {} can go on from {next} at most", run.key))
-    };
-    let farthest = run.current_iteration.saturating_add(MOST_LEFT_BEHIND);
-    let (last, message) = match () {
-        () if from > last => (last, format!("there is no iteration {from}: {why}")),
-        () if from > farthest => (
-            farthest,
-            format!(
-                "{} iterations would be left behind, {MOST_LEFT_BEHIND} are the most",
-                from - run.current_iteration
-            ),
-        ),
-        () => return Ok(()),
-    };
-    let last = last.to_string();
-    let mut words = vec!["resume", "--from-iteration", &last];
-    words.extend(strategy.iter().flat_map(|strategy| ["--strategy", strategy.as_str()]));
-    let hint = context.hint_command(Some(&run.key), &words);
-    Err(Error::new(ErrorKind::Usage, message).hint(hint))
-}
-
-/// A lane of which there are records and no checkpoint: its work tree is another system's to have made, or is made now.
-fn only_imported(context: &Context, state: &State, run: &Run) -> Error {
-    let message = format!("lane {} was imported: it belongs to the work tree {}", run.key, run.worktree);
-    let error = Error::new(ErrorKind::RunNotFound, message);
-    if Path::new(&run.worktree).exists() {
-        return error.hint(resume_hint(run, context.store()));
-    }
-    let base = state.lane_base(&run.key).unwrap_or_else(|| "HEAD".to_owned());
-    let main = context.worktree_name();
-    let words = ["git", "-C", &main, "worktree", "add", "-b", &run.key.lane, &run.worktree, &base];
-    error.hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" ")))
 }
 
 /// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked
@@ -321,132 +216,4 @@ fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
     } else {
         Strategy::RetrySame
     }))
-}
-
-/// The iteration that an attempt would be made of.
-fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> u32 {
-    if request.restart {
-        return 1;
-    }
-    if let Some(from) = request.from_iteration {
-        return from;
-    }
-    let skipped = run.iterations.values().find(|iteration| iteration.status == IterationStatus::Skipped);
-    let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
-    let at = match run.status {
-        // All iterations are through: what was given up is what is left to do.
-        RunStatus::Escalated => failed.or(skipped.map(|iteration| iteration.number)),
-        _ => None,
-    };
-    let at = at.unwrap_or(run.current_iteration);
-    if strategy == Some(Strategy::ContinueNext) { run.iteration_after(at) } else { at }
-}
-
-/// The run as it would stand after [`prepare`], for a dry run.
-fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> Run {
-    let mut run = run.clone();
-    run.current_iteration = iteration_of(&run, request, strategy);
-    run.next_instructions.clone_from(&request.instructions);
-    run.next_error_context = error_context(request, strategy);
-    run.resumed_with = strategy;
-    run
-}
-
-fn error_context(request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
-    !request.no_error_context
-        && !request.restart
-        && matches!(strategy, Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry))
-}
-
-/// The checkpoint that an automatic rollback goes back to: after a crash the run's last one that did not fail, else the
-/// last good one.
-pub fn way_back<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>) -> Option<&'a Checkpoint> {
-    if cause == Some(Cause::Crashed) {
-        let attempted = |c: &Checkpoint| c.trigger == trigger::CRASH || c.is_in_between() || c.is_failed_attempt();
-        let usable = |c: &&Checkpoint| !c.is_safety() && !attempted(c);
-        return state.checkpoints_of(key).rfind(usable);
-    }
-    state.last_good(key)
-}
-
-/// Files first (that may be refused), then the ledger.
-fn prepare(
-    context: &Context,
-    state: &State,
-    run: &Run,
-    request: &ResumeRequest,
-    strategy: Option<Strategy>,
-    granted: bool,
-) -> Result<()> {
-    let key = &run.key;
-    if request.restart {
-        if let Some(initial) = run.initial_checkpoint.as_deref().and_then(|id| state.checkpoint(id)) {
-            // Starting fresh is asked for, losing somebody's edits is not.
-            put_back(context, key, initial, Edits::Keep)?;
-        }
-    } else if strategy == Some(Strategy::RollbackAndRetry) {
-        let cause = run.failure.as_ref().map(|failure| failure.cause);
-        // Who asks for it takes an initial checkpoint whose checks failed already as well.
-        let initial = || run.initial_checkpoint.as_deref().and_then(|id| state.checkpoint(id));
-        let target = way_back(state, key, cause).or_else(initial).ok_or_else(|| {
-            Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
-                .hint(context.hint_command(Some(key), &["resume", "--strategy", "retry_with_context"]))
-        })?;
-        put_back(context, key, target, Edits::Refuse)?;
-    }
-    let iteration = iteration_of(run, request, strategy);
-    let mut events = Vec::new();
-    let mut spec = run.spec.clone();
-    if !request.command.is_empty() {
-        spec.command.clone_from(&request.command);
-        if spec.iterations_total.is_none() && spec.until.is_none() {
-            spec.iterations_total = Some(iteration.max(1));
-        }
-        events.push(Payload::RunSpecChanged { spec: Box::new(spec) });
-    }
-    // What is left behind undone is left behind on request.
-    for left in run.current_iteration..iteration {
-        events.push(Payload::IterationChanged {
-            iteration: left,
-            status: IterationStatus::Skipped,
-            reason: Some("skipped on request: the current state was accepted".to_owned()),
-        });
-    }
-    events.push(Payload::RunResumed {
-        strategy,
-        iteration,
-        supersede: request.restart || request.from_iteration.is_some(),
-        instructions: request.instructions.clone(),
-        error_context: error_context(request, strategy),
-        granted: granted || (strategy == Some(Strategy::ContinueNext)),
-        restart: request.restart,
-    });
-    let mut ledger = context.store().lock()?;
-    ledger.append(context.clock.now(), events.into_iter().map(|payload| NewEvent::about(key, payload)).collect())?;
-    Ok(write_views(&ledger, Some(key))?)
-}
-
-/// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
-/// edits stay, and HEAD where moving it would be refused.
-pub fn put_back(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<()> {
-    let mut request = RestoreRequest {
-        kind: OperationKind::Rollback,
-        run: Some(key.clone()),
-        checkpoint_id: target.id.clone(),
-        scope: Scope::All,
-        paths: Vec::new(),
-        commits: Commits::Refuse,
-        edits,
-        restore_index: false,
-        reposition: None,
-        undoes: None,
-    };
-    match restore(context, &request) {
-        Err(error) if error.kind == ErrorKind::HeadMoved && edits == Edits::Keep => {
-            tracing::warn!(%error, "HEAD stays; only the files go back");
-            request.commits = Commits::Keep;
-            restore(context, &request).map(drop)
-        }
-        other => other.map(drop),
-    }
 }
