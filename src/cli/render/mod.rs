@@ -1,16 +1,19 @@
 //! Documents and tables made from the model.
 
+mod attempts;
+mod checkpoints;
 mod documents;
 mod lane;
 mod results;
+mod status;
 mod steps;
 mod tables;
 
+pub use attempts::{attempts_text, conditions_text, iterations_text};
+pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text};
 pub use documents::{iterations, latest_iterations, restore, retry, run, wait_fields};
 pub use lane::lane;
 pub use results::{said, seconds};
+pub use status::{actions, retry_text, status_text};
 pub use steps::crossed_text;
-pub use tables::{
-    actions, attempts_text, checkpoint_text, checkpoints_table, conditions_text, iterations_text, prune_text,
-    restore_text, retry_text, status_text, when,
-};
+pub use tables::when;

@@ -2,18 +2,17 @@
 
 use std::fmt::Write;
 
-use comfy_table::Table;
-
 use crate::engine::restore::RestoreResult;
 use crate::model::run::Run;
 use crate::model::step::{Step, ToldStep};
 use crate::model::time::Timestamp;
 
-use super::super::ui::escape;
-use super::tables::when;
+use super::super::ui::{Ui, escape};
+use super::tables::{finish, table, when};
 
-/// Fills a table (name, status, how often, when, result) with the steps of a run.
-pub fn fill_steps(table: &mut Table, run: &Run, now: Timestamp) {
+/// The steps of a run, in the order in which they began.
+pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
+    let mut table = table(ui, &["STEP", "STATUS", "RUNS", "ENDED", "RESULT"]);
     for step in &run.steps {
         table.add_row([
             escape(&step.start.name),
@@ -23,6 +22,7 @@ pub fn fill_steps(table: &mut Table, run: &Run, now: Timestamp) {
             step.exit_code.map(|code| format!("exit {code}")).unwrap_or_default(),
         ]);
     }
+    finish(&table)
 }
 
 fn status_of(step: &Step) -> String {

@@ -1,0 +1,119 @@
+//! Attempts for people: what each of a run came to, and the history of a subtask's.
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::model::attempt::Attempt;
+use crate::model::failure::Condition;
+use crate::model::run::{AttemptOutcome, Run};
+use crate::store::views::AttemptHistory;
+
+use super::super::ui::{Ui, escape};
+use super::tables::{finish, table};
+
+/// The iterations of a run, a line an attempt.
+pub fn iterations_text(ui: &Ui, run: &Run) -> String {
+    latest_iterations(ui, run, usize::MAX)
+}
+
+/// The same of the latest attempts.
+pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
+    let header = ["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"];
+    let mut notes = String::new();
+    // The same one of several attempts in a row is told once.
+    let mut reasons: Vec<(String, String)> = Vec::new();
+    let mut rows: Vec<[String; 6]> = Vec::new();
+    let earlier = run.attempts().count().saturating_sub(most);
+    for (iteration, attempt) in run.attempts().skip(earlier) {
+        let which = format!("{}.{}", iteration.number, attempt.number);
+        for note in &attempt.notes {
+            let _ = writeln!(notes, "  {which} {}", escape(note));
+        }
+        let reason = attempt.failure.as_ref().map(|failure| escape(&failure.message)).unwrap_or_default();
+        match reasons.last_mut() {
+            _ if reason.is_empty() => {}
+            Some((several, same)) if *same == reason => *several = format!("{several}, {which}"),
+            _ => reasons.push((which, reason.clone())),
+        }
+        rows.push([
+            iteration.number.to_string(),
+            iteration.status.as_str().to_owned(),
+            attempt.number.to_string(),
+            result_of(attempt),
+            attempt.checkpoint_id.clone().unwrap_or_default(),
+            reason,
+        ]);
+    }
+    // In a column of a few letters nothing can be read, and an id that is broken in two cannot be copied.
+    let widest =
+        |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(header[column].len());
+    let needed: usize = (0..header.len()).map(|column| widest(column) + 2).sum();
+    let shown = if ui.width.is_some_and(|width| needed > usize::from(width)) { header.len() - 1 } else { header.len() };
+    let mut table = table(ui, &header[..shown]);
+    for row in rows {
+        table.add_row(row.into_iter().take(shown));
+    }
+    let below = |title: &str, text: String| if text.is_empty() { text } else { format!("{title}\n{text}") };
+    let reasons = reasons.iter().fold(String::new(), |mut text, (which, reason)| {
+        let _ = writeln!(text, "  {which}: {reason}");
+        text
+    });
+    let reasons = if shown < header.len() { below("Reasons", reasons) } else { String::new() };
+    finish(&table) + &reasons + &below("Notes", notes)
+}
+
+fn result_of(attempt: &Attempt) -> String {
+    let result = match attempt.outcome {
+        Some(AttemptOutcome::Passed) => "passed",
+        Some(AttemptOutcome::Failed) => "failed",
+        Some(AttemptOutcome::Cancelled) => "cancelled",
+        None => "under way",
+    };
+    let fallback = if attempt.fallback { ", fallback" } else { "" };
+    let told = told_of(&attempt.conditions).map(|told| format!(" ({told})")).unwrap_or_default();
+    format!("{result}{fallback}{told}")
+}
+
+/// Conditions that say something of the attempt itself; the others are the decision's to tell.
+fn told_of(conditions: &[Condition]) -> Option<String> {
+    let told = conditions.iter().filter(|one| !matches!(one, Condition::RetriesExhausted | Condition::NoCheckpoint));
+    let told: Vec<&str> = told.map(|one| one.as_str()).collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+/// What is true of an attempt beside its outcome.
+pub fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
+    let mut text = told_of(conditions).map(|told| format!("Conditions: {told}\n")).unwrap_or_default();
+    for note in notes {
+        let _ = writeln!(text, "  {}", escape(note));
+    }
+    text
+}
+
+/// The history of all subtasks.
+pub fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
+    if history.subtasks.is_empty() {
+        return "No attempts.\n".to_owned();
+    }
+    let mut table = table(ui, &["SUBTASK", "STATUS", "SESSION", "STARTED", "APPROACH", "RESULT"]);
+    for (id, subtask) in &history.subtasks {
+        for attempt in &subtask.attempts {
+            let result =
+                if attempt.success { "passed".to_owned() } else { attempt.error.unwrap_or_default().to_owned() };
+            table.add_row([
+                escape(id),
+                subtask.status.to_owned(),
+                attempt.session.to_string(),
+                attempt.timestamp.to_string(),
+                escape(&attempt.approach),
+                escape(&result),
+            ]);
+        }
+    }
+    let mut text = finish(&table);
+    for stuck in &history.stuck_subtasks {
+        let _ = writeln!(text, "stuck: {} ({})", escape(stuck.subtask_id), escape(stuck.reason));
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! Checkpoints for people: what there is, and what a restore or a prune did with them.
+
+use std::fmt::Write;
+
+use comfy_table::{Cell, Color};
+
+use crate::engine::prune::Pruned;
+use crate::engine::restore::Restore;
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::snapshot::ObjectId;
+use crate::model::time::Timestamp;
+
+use super::super::ui::{Ui, escape};
+use super::tables::{finish, table, when};
+
+fn verdict_cell(ui: &Ui, verdict: Verdict) -> Cell {
+    let (text, color) = match verdict {
+        Verdict::Passed => ("passed", Color::Green),
+        Verdict::Failed => ("failed", Color::Red),
+        Verdict::Unverified => ("unverified", Color::Reset),
+    };
+    if ui.color { Cell::new(text).fg(color) } else { Cell::new(text) }
+}
+
+/// Checkpoints, oldest first.
+pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], now: Timestamp) -> String {
+    if checkpoints.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    let mut table = table(ui, &["SEQ", "ID", "ITERATION", "VERDICT", "TRIGGER", "CREATED", "DESCRIPTION"]);
+    for checkpoint in checkpoints {
+        let pin = if checkpoint.pinned { " (pinned)" } else { "" };
+        table.add_row([
+            Cell::new(format!("@{}", checkpoint.seq)),
+            Cell::new(&checkpoint.id),
+            Cell::new(checkpoint.after_iteration),
+            verdict_cell(ui, checkpoint.verdict),
+            Cell::new(escape(&checkpoint.trigger)),
+            Cell::new(when(checkpoint.created_at, now)),
+            Cell::new(format!("{}{pin}", escape(&checkpoint.description))),
+        ]);
+    }
+    finish(&table)
+}
+
+/// One checkpoint.
+pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<12}{value}");
+    };
+    line("id", checkpoint.id.clone());
+    line("run", checkpoint.run.to_string());
+    line("created", format!("{} ({})", checkpoint.created_at, when(checkpoint.created_at, now)));
+    line("description", escape(&checkpoint.description));
+    line("iteration", format!("after {}", checkpoint.after_iteration));
+    line("verdict", checkpoint.verdict.as_str().to_owned());
+    line("trigger", escape(&checkpoint.trigger));
+    line("commit", checkpoint.commit.to_string());
+    if let Some(base) = &checkpoint.base_commit {
+        let on = checkpoint.head_ref.as_deref().unwrap_or("detached");
+        line("base", format!("{base} ({on})"));
+    }
+    if let Some(commit) = &checkpoint.branch_commit {
+        line("on branch", commit.to_string());
+    }
+    if let Some(path) = &checkpoint.patch_path {
+        line("patch", escape(path));
+    }
+    line("captured", format!("{} files, {} bytes", checkpoint.captured.files, checkpoint.captured.bytes));
+    let changes = checkpoint.changes;
+    line("changes", format!("{} modified, {} created, {} deleted", changes.modified, changes.created, changes.deleted));
+    if checkpoint.pinned {
+        line("pinned", checkpoint.pin_note.clone().unwrap_or_else(|| "yes".to_owned()));
+    }
+    for skipped in &checkpoint.skipped {
+        line("skipped", format!("{}: {}", escape(&skipped.path.to_lossy()), skipped.reason));
+    }
+    for (name, result) in &checkpoint.feedback_results {
+        line(
+            &format!("loop {name}"),
+            format!("{} ({})", if result.passed { "passed" } else { "failed" }, result.summary),
+        );
+    }
+    text
+}
+
+/// What a restore did or would do.
+pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
+    let result = &restore.result;
+    if !restore.changed {
+        return "Nothing to do: the work tree is as the checkpoint has it.\n".to_owned();
+    }
+    let (write, delete) = if dry_run { ("would write", "would delete") } else { ("wrote", "deleted") };
+    let mut text = String::new();
+    let mut list = |what: &str, paths: Vec<String>| {
+        for path in paths.iter().take(40) {
+            let _ = writeln!(text, "{what} {}", escape(path));
+        }
+        if paths.len() > 40 {
+            let _ = writeln!(text, "{what} … and {} more", paths.len() - 40);
+        }
+    };
+    list(write, result.written.iter().map(ToString::to_string).collect());
+    list(delete, result.deleted.iter().map(ToString::to_string).collect());
+    list("kept", result.kept.iter().map(|kept| format!("{} ({})", kept.path, kept.reason)).collect());
+    if result.head.before != result.head.after {
+        let name = |commit: &Option<ObjectId>| {
+            commit.as_ref().map_or_else(|| "(none)".to_owned(), |commit| commit.short().to_owned())
+        };
+        let verb = if dry_run { "HEAD would move" } else { "HEAD moved" };
+        let _ = writeln!(text, "{verb} from {} to {}", name(&result.head.before), name(&result.head.after));
+    }
+    match &result.safety_checkpoint_id {
+        Some(safety) => {
+            let _ = writeln!(
+                text,
+                "Restored {} and verified it. Before it: {safety} (recover undo).",
+                result.checkpoint_id
+            );
+        }
+        None => {
+            let _ = writeln!(text, "Nothing was changed (dry run); target {}.", result.checkpoint_id);
+        }
+    }
+    text
+}
+
+/// What a prune did or would do, a line a checkpoint.
+pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
+    let mut table = table(ui, &["CHECKPOINT", "", "REASONS"]);
+    let removed = if dry_run { "would remove" } else { "removed" };
+    for (what, all) in [("kept", &pruned.kept), (removed, &pruned.removed)] {
+        for reasoned in all {
+            table.add_row([reasoned.id.clone(), what.to_owned(), reasoned.reasons.join(", ")]);
+        }
+    }
+    let archived = if dry_run { "would archive" } else { "archived" };
+    for milestone in &pruned.archived {
+        table.add_row([milestone.id.clone(), archived.to_owned(), milestone.reasons.join(", ")]);
+    }
+    if pruned.kept.is_empty() && pruned.removed.is_empty() && pruned.archived.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    let mut text = finish(&table);
+    if let Some(why) = &pruned.objects_left {
+        text.push_str(&format!("Their objects are left to git gc: {why}\n"));
+    }
+    for milestone in &pruned.archived {
+        let back = escape(&milestone.hint);
+        text.push_str(&format!("{}: {}\n  back: {back}\n", milestone.id, escape(&milestone.path)));
+    }
+    text
+}

@@ -1,0 +1,125 @@
+//! Where a run stands, for people: its failure, the decision on it, and the ways on.
+
+use std::fmt::Write;
+
+use crate::engine::retry::Retry;
+use crate::engine::status::Status;
+use crate::model::decision::{Decision, Standing};
+use crate::model::time::Timestamp;
+
+use super::super::ui::{Ui, escape};
+use super::attempts::latest_iterations;
+use super::steps::steps_table;
+use super::tables::when;
+
+/// How many attempts `status` lists: with the failure and the ways on it fits a small terminal.
+const ATTEMPTS_SHOWN: usize = 8;
+
+/// Where a run stands (B1). What matters most comes last, where a terminal stands still.
+pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
+    let mut text = String::new();
+    let run = &status.run;
+    let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    let _ = writeln!(
+        text,
+        "Run {}: {}, iteration {}{total}, begun {}",
+        run.key,
+        run.status.as_str(),
+        run.shown_iteration(),
+        when(run.created_at, now)
+    );
+    if let Some(unfinished) = &status.unfinished_operation {
+        let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
+    }
+    let latest = status.latest.as_deref().unwrap_or("none");
+    let good = status.last_good.as_deref().unwrap_or("none");
+    let attempts = run.attempts().count();
+    if attempts > 0 {
+        if attempts > ATTEMPTS_SHOWN {
+            let _ = writeln!(text, "The latest {ATTEMPTS_SHOWN} of {attempts} attempts (recover report has all):");
+        }
+        text.push_str(&latest_iterations(ui, run, ATTEMPTS_SHOWN));
+    }
+    if !run.steps.is_empty() {
+        let _ = write!(text, "\n{}", steps_table(ui, run, now));
+    }
+    let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
+    let budgets = status.retry.status.iter().flat_map(|status| &status.budgets);
+    let used: Vec<String> = budgets
+        .map(|budget| format!("{} {} of {} {}", budget.scope.as_str(), budget.used, budget.limit, budget.scope.unit()))
+        .collect();
+    if !used.is_empty() {
+        let _ = writeln!(text, "Used:        {}", used.join(", "));
+    }
+    text.push_str(&failure_text(status, now));
+    let _ = writeln!(text, "\n{}", standing_text(&status.retry, now));
+    text
+}
+
+/// Why it failed, what was decided, and the ways on.
+fn failure_text(status: &Status, now: Timestamp) -> String {
+    let run = &status.run;
+    let mut text = String::new();
+    if let Some(failure) = &run.failure {
+        let _ = writeln!(text, "\nFailure");
+        let _ = writeln!(text, "  type       {} ({})", failure.kind.as_str(), failure.cause.as_str());
+        if let Some(number) = failure.iteration {
+            let _ = writeln!(text, "  iteration  {number}, attempt {}", failure.attempt.unwrap_or(1));
+        }
+        if let Some(at) = failure.at {
+            let _ = writeln!(text, "  time       {at} ({})", when(at, now));
+        }
+        let _ = writeln!(text, "  error      {}", escape(&failure.message));
+    }
+    if let Some(decision) = &run.decision {
+        let _ = writeln!(text, "  decision   {}: {}", actions(decision), escape(&decision.reason));
+    }
+    if !status.options.is_empty() {
+        let _ = writeln!(text, "\nWays on");
+        for option in &status.options {
+            let mark = if option.recommended { "*" } else { " " };
+            let reason = option.reason.as_ref().map(|reason| format!(" (not now: {reason})")).unwrap_or_default();
+            let _ = writeln!(text, " {mark} {:<22}{}{reason}", option.strategy.as_str(), option.description);
+        }
+    }
+    for (number, step) in status.manual_steps.iter().enumerate() {
+        if number == 0 {
+            let _ = writeln!(text, "\nManual steps");
+        }
+        let _ = writeln!(text, "  {}. {step}", number + 1);
+    }
+    text
+}
+
+/// The actions of a decision as words.
+pub fn actions(decision: &Decision) -> String {
+    let words: Vec<&str> = decision.actions.iter().map(|action| action.as_str()).collect();
+    words.join(", ")
+}
+
+/// `retry-status`.
+pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
+    let mut text = standing_text(retry, now) + "\n";
+    if let Some(status) = &retry.status {
+        for budget in &status.budgets {
+            let (scope, unit) = (budget.scope.as_str(), budget.scope.unit());
+            let _ = writeln!(text, "{scope:<10}{} of {} {unit} used", budget.used, budget.limit);
+        }
+        if let Some(decision) = &status.decision {
+            let _ = writeln!(text, "decision  {} ({})", actions(decision), escape(&decision.reason));
+        }
+    }
+    if let Some(error) = retry.run.as_ref().and_then(|run| run.last_error.as_ref()) {
+        let _ = writeln!(text, "last error {}", escape(error));
+    }
+    text
+}
+
+fn standing_text(retry: &Retry, now: Timestamp) -> String {
+    match retry.standing {
+        Standing::Allowed => "An attempt is allowed now.".to_owned(),
+        Standing::Wait(until) => format!("Wait: the next attempt is allowed at {until} ({}).", when(until, now)),
+        Standing::Exhausted => "No attempt is left.".to_owned(),
+        Standing::NeedsPerson => "A person is needed.".to_owned(),
+    }
+}
