@@ -1,46 +1,23 @@
 //! What a tool says of the words of its own command line, where no rule knows the tool.
 
+mod said;
+mod words;
+
 use super::lack::{self, Kind};
 use super::quoted::{Quote, Quoted};
 use super::verdict::{BROKEN, INVALID, MISSING, Verdict};
 use crate::policy::text::{Line, Text};
 
+use said::{Said, said_of};
+use words::{Role, Word, arguments, is_path, words};
+
 /// How many of the last lines may say what the command line asked for in vain.
 const LAST_LINES: usize = 12;
-/// How many words may be between "unknown" and what is unknown.
-const BETWEEN: usize = 5;
-/// How short a word is that may be anything.
-const MIN_WORD: usize = 3;
-
 /// An answer to a word of the command line, and the line that gives it.
 pub(super) struct Answer<'a> {
     pub line: Line<'a>,
     pub rule: &'static str,
     pub verdict: Verdict,
-}
-
-/// What a word of the command line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// It begins with a dash.
-    Option,
-    /// It follows an option, or is a part of it.
-    Value,
-    /// Anything else.
-    Plain,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Word<'a> {
-    text: &'a str,
-    role: Role,
-}
-
-/// What a line says of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
-    Missing,
-    Refused,
 }
 
 /// The last line that says of an option that it is refused, or of an option's value that it is not one.
@@ -123,22 +100,6 @@ fn place_of(said: &str) -> Option<&str> {
     (file.contains('.') && rest.starts_with(|c: char| c.is_ascii_digit())).then_some(file)
 }
 
-/// The names of the programs that a command line runs, those that only run others left out, or their first, second, ...
-/// arguments.
-fn arguments(command: &str, place: usize) -> impl Iterator<Item = &str> {
-    /// What stands before the program's name.
-    const RUNS: [&str; 24] = [
-        "npx", "bunx", "bundle", "exec", "poetry", "uv", "uvx", "run", "pdm", "pipenv", "pnpm", "dlx", "yarn",
-        "python", "python3", "php", "ruby", "node", "env", "sudo", "time", "nice", "command", "dotnet",
-    ];
-    let parts = command.split(['&', ';', '|', '\n']).map(move |part| {
-        let words = part.split_whitespace().filter(|word| !word.starts_with('-') && !word.contains('='));
-        let names = words.map(|word| word.rsplit('/').next().unwrap_or(word));
-        names.skip_while(|name| RUNS.contains(name))
-    });
-    parts.filter_map(move |mut names| names.nth(place).filter(|name| name.len() >= MIN_WORD))
-}
-
 fn answer<'a>(
     command: &str,
     text: &'a Text,
@@ -174,181 +135,12 @@ fn of_missing_value(command: &str, value: &str, line: &str) -> Verdict {
     }
 }
 
-/// Whether a word names a file rather than a choice.
-fn is_path(word: &str) -> bool {
-    word.contains('/')
-        || word.rsplit_once('.').is_some_and(|(_, end)| end.starts_with(|c: char| c.is_ascii_alphabetic()))
-}
-
-fn words(command: &str) -> Vec<Word<'_>> {
-    /// What an option may be told, and what may be said of anything.
-    const COMMON: [&str; 20] = [
-        "all", "auto", "build", "default", "dev", "error", "errors", "false", "file", "high", "info", "low", "main",
-        "none", "release", "src", "test", "tests", "true", "warning",
-    ];
-    let mut words = Vec::new();
-    let mut add = |text, role| {
-        let long: &str = text;
-        if long.trim_start_matches('-').len() >= MIN_WORD && !(role == Role::Value && COMMON.contains(&long)) {
-            words.push(Word { text, role });
-        }
-    };
-    let mut option = false;
-    for token in
-        command.split(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ';' | '|' | '&' | '(' | ')')).skip(1)
-    {
-        if let Some(name) = token.strip_prefix('-') {
-            let (first, values) = token.split_once('=').unwrap_or((token, ""));
-            add(first, Role::Option);
-            // The letter of an option and its value in one: `-bhtml`.
-            if values.is_empty() && !name.starts_with('-') && name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-                add(&name[1..], Role::Value);
-            }
-            pieces(values).for_each(|piece| add(piece, Role::Value));
-            option = values.is_empty();
-        } else if !token.is_empty() {
-            let role = if option { Role::Value } else { Role::Plain };
-            pieces(token).for_each(|piece| add(piece, role));
-            option = false;
-        }
-    }
-    words
-}
-
-/// A word and the parts of it that may be named alone.
-fn pieces(token: &str) -> impl Iterator<Item = &str> {
-    let whole = token.contains([',', '+', '#', '=', ':']).then_some(token);
-    whole.into_iter().chain(token.split([',', '+', '#', '=', ':']))
-}
-
 /// Whether a line begins with a place in a file: what is missing there is the file's business.
 fn starts_with_place(said: &str) -> bool {
     let place = said.split_whitespace().next().unwrap_or_default();
     // Where a script language was when it complained is no place of the complaint.
     let frame = [":in`", ":in'", ":in"].iter().any(|end| place.ends_with(end));
     !frame && place.split(':').nth(1).is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// Then at most [`BETWEEN`] words, and the word.
-const BEFORE: &[&str] = &[
-    "no such ",
-    "unknown ",
-    "unrecognized ",
-    "unrecognised ",
-    "no idea ",
-    "don't know ",
-    "do not know ",
-    "doesn't know ",
-    "cannot find ",
-    "can't find ",
-    "couldn't find ",
-    "could not find ",
-    "couldn't resolve ",
-    "could not resolve ",
-    "cannot resolve ",
-    "cannot locate ",
-    "could not locate ",
-    "unable to find ",
-    "unable to locate ",
-    "never heard of ",
-    "nothing matches ",
-    "nothing called ",
-    "nothing named ",
-    "never defined: ",
-    "does not contain ",
-    "does not provide ",
-    "does not have ",
-    "not a valid ",
-    "not a known ",
-];
-const AFTER: &[&str] = &[
-    "not found",
-    "not be found",
-    "not exist",
-    "doesn't exist",
-    "unknown",
-    "not known",
-    "not defined",
-    "isn't defined",
-    "missing",
-    "not registered",
-    "not available",
-    "not a task",
-    "not a target",
-    "not a valid task",
-    "not a valid target",
-    "not a command",
-];
-/// What is said of an option or of what it is told, before it and after it.
-const REFUSED: [&str; 9] = [
-    "not a valid ",
-    "invalid ",
-    "illegal ",
-    "unexpected ",
-    "not understand ",
-    "unsupported ",
-    "bad ",
-    "error parsing ",
-    "not support ",
-];
-const REFUSES: [&str; 9] = ["wants", "expects", "requires", "must ", "needs", "cannot", "not ", "takes ", "conflicts"];
-const REFUSES_VALUE: [&str; 9] = [
-    "not a valid",
-    "not valid",
-    "not supported",
-    "unsupported",
-    "not recognized",
-    "not recognised",
-    "not one of",
-    "not allowed",
-    "invalid",
-];
-
-/// What a line says of a word, right before or right after it.
-fn said_of(said: &str, word: Word<'_>) -> Option<Said> {
-    let text = word.text;
-    let bytes = said.as_bytes();
-    // A part of a path or of a longer name is not the word.
-    let joins = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/');
-    said.match_indices(text).find_map(|(start, _)| {
-        let end = start + text.len();
-        let before_it = start.checked_sub(1).and_then(|before| bytes.get(before));
-        let (after_it, then) = (bytes.get(end), bytes.get(end + 1));
-        let goes_on = after_it == Some(&b'.') && then.is_some_and(joins);
-        let whole =
-            !before_it.is_some_and(|byte| joins(byte) || *byte == b'.') && !after_it.is_some_and(joins) && !goes_on;
-        // `a.x:3:` and `a.x(3)` are places of something else.
-        let place = matches!(bytes.get(end), Some(b':' | b'(')) && bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
-        if !whole || place {
-            return None;
-        }
-        let before = said[..start].to_ascii_lowercase();
-        let lacks = |phrase: &&str| {
-            let between = before.rfind(*phrase).map(|at| &before[at + phrase.len()..]);
-            between.is_some_and(|between| {
-                // Another name between them is what is meant.
-                let named = between.matches(['"', '`', '\'']).count() > 1;
-                between.split_whitespace().count() <= BETWEEN && !named && !between.contains([',', '.', ';', ')'])
-            })
-        };
-        let named = before.trim_end_matches([' ', '\'', '"', '`', '\u{2018}', '\u{201c}']);
-        let none_named = before.contains("no ") && (named.ends_with(" named") || named.ends_with(" called"));
-        let after = said[end..].trim_start_matches(['\'', '"', '`', '\u{2019}', '\u{bb}', ' ']).to_ascii_lowercase();
-        let verbs = ["was ", "is ", "does ", "could ", "can "];
-        let after = verbs.iter().fold(after.as_str(), |after, verb| after.strip_prefix(verb).unwrap_or(after));
-        let follows = |phrase: &&str| after.starts_with(*phrase);
-        let refused = match word.role {
-            Role::Option => REFUSED.iter().any(lacks) || REFUSES.iter().any(follows),
-            Role::Value => REFUSED.iter().any(lacks) || REFUSES_VALUE.iter().any(follows),
-            Role::Plain => false,
-        };
-        let no_file = text.contains(['/', '.']) && after.starts_with(':') && after.contains("no such file");
-        let missing = no_file || none_named || BEFORE.iter().any(lacks) || AFTER.iter().any(follows);
-        if refused {
-            return Some(Said::Refused);
-        }
-        missing.then_some(Said::Missing)
-    })
 }
 
 #[cfg(test)]
