@@ -4,9 +4,11 @@
 //! the session's beginning, so that an atomic save, a rename or a change that comes in several steps is told once and as
 //! what it is, and one that is taken back is told too. Beside the reports the tree is looked at now and then anyway.
 
+mod asker;
+mod pace;
+
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use crate::git::diff::{Objects, Seen};
@@ -14,7 +16,7 @@ use crate::git::tree_lookup::TreeLookup;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunKey;
 use crate::model::snapshot::{Change, ObjectId};
-use crate::process::{Interrupts, Show, Signal};
+use crate::process::Show;
 use crate::watch::Watcher;
 
 use super::super::checkpoint::Prepared;
@@ -24,24 +26,13 @@ use super::super::run::loops_of;
 use super::super::{follow, select, settle};
 use super::verify::judge;
 use super::{Fix, Judged, active, changes_with_seen, prepare, status_of};
+use asker::Wake;
+use pace::Pace;
 
-/// Reports that come so shortly after each other belong together.
-const CALM: Duration = Duration::from_millis(80);
-/// But no look waits longer for calm.
-const RESTLESS: Duration = Duration::from_millis(300);
+pub use asker::Asker;
+
 /// How often other things are looked at: whether the session is still open.
 const TICK: Duration = Duration::from_secs(1);
-/// The tree is looked at without a reason after so many times the poll interval.
-const SELDOM: u32 = 12;
-/// After a look there is a pause of so many times as long as it took.
-const SHARE: u32 = 3;
-/// But where something changed a pause is no longer than this, or than the look was.
-const PAUSE: Duration = Duration::from_millis(500);
-/// So many results in a row were outdated when they came: something is told about it.
-const SUSPICIOUS: u32 = 3;
-/// The longest pause before the loops run again after that.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-
 /// What a watch tells.
 #[derive(Debug)]
 pub enum Step {
@@ -67,49 +58,6 @@ pub enum Step {
     Stopped(i32),
 }
 
-enum Wake {
-    Look,
-    Signal,
-    Asked(char),
-}
-
-/// Hands what somebody asks to a watch.
-#[derive(Clone, Debug)]
-pub struct Asker {
-    sender: Sender<Wake>,
-    judging: Arc<Mutex<Judging>>,
-    interrupts: Interrupts,
-}
-
-/// Whether the feedback loops run just now, and whether somebody does not want to wait for them.
-#[derive(Debug, Default)]
-struct Judging {
-    runs: bool,
-    cut_short: bool,
-}
-
-impl Asker {
-    /// Asks; answers whether anybody is there to be asked.
-    pub fn ask(&self, what: char) -> bool {
-        self.sender.send(Wake::Asked(what)).is_ok()
-    }
-
-    /// Asks, and ends the feedback loops where they run: what is asked leaves them behind.
-    pub fn insist(&self, what: char) -> bool {
-        let asked = self.ask(what);
-        let mut judging = self.judging();
-        if judging.runs {
-            judging.cut_short = true;
-            self.interrupts.request(Signal::Int);
-        }
-        asked
-    }
-
-    fn judging(&self) -> MutexGuard<'_, Judging> {
-        self.judging.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// An open session that is watched.
 pub struct Watch<'a> {
     context: &'a Context,
@@ -128,13 +76,7 @@ pub struct Watch<'a> {
     loops: Vec<String>,
     asked: bool,
     announced: bool,
-    /// The first and the last report since the last look.
-    reported: Option<(Instant, Instant)>,
-    /// When the last look ended, and how long it took.
-    looked: (Instant, Duration),
-    changed_at: Instant,
-    /// How many results in a row were outdated.
-    outdated: u32,
+    pace: Pace,
     ledger_length: u64,
     polls: bool,
 }
@@ -156,14 +98,13 @@ impl<'a> Watch<'a> {
             let _ = signals.send(Wake::Signal);
         })?;
         let base = state.checkpoint(&session.checkpoint_id).map(|base| base.tree.clone());
-        let now = Instant::now();
         Ok(Self {
             context,
             key,
             show,
             watcher,
             wakes,
-            asker: Asker { sender, judging: Arc::default(), interrupts: context.interrupts.clone() },
+            asker: Asker::new(sender, context.interrupts.clone()),
             told: VecDeque::new(),
             known: Seen::new(),
             tree: None,
@@ -172,10 +113,7 @@ impl<'a> Watch<'a> {
             loops: loops_of(context, &run).into_iter().map(|feedback| feedback.name).collect(),
             asked: false,
             announced: false,
-            reported: Some((now, now)),
-            looked: (now, Duration::ZERO),
-            changed_at: now,
-            outdated: 0,
+            pace: Pace::new(Instant::now()),
             ledger_length: follow::length(context),
             polls: false,
         })
@@ -244,51 +182,40 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         for wake in first.into_iter().chain(self.wakes.try_iter()) {
             match wake {
-                Wake::Look => self.reported = Some((self.reported.map_or(now, |(first, _)| first), now)),
+                Wake::Look => self.pace.report(now),
                 Wake::Asked(what) => self.told.push_back(Step::Asked(what)),
                 Wake::Signal => {}
             }
         }
     }
 
-    /// When to look next: soon after a report, else seldom.
     fn look_at(&self) -> Instant {
-        let (ended, took) = self.looked;
-        let often = self.context.settings().manual_fix.poll_interval;
-        let interval = if self.polls { often } else { often.saturating_mul(SELDOM).max(took.saturating_mul(20)) };
-        let seldom = ended + interval.max(took.saturating_mul(SHARE)).min(LONGEST_PAUSE);
-        let calm = self.reported.map(|(first, last)| (last + CALM).min(first + RESTLESS));
-        let pause = took.saturating_mul(SHARE).min(took.max(PAUSE));
-        calm.map_or(seldom, |calm| seldom.min(calm.max(ended + pause)))
+        self.pace.look_at(self.context.settings().manual_fix.poll_interval, self.polls)
     }
 
     /// When to run the loops, if nothing changes until then.
     fn verify_at(&self) -> Option<Instant> {
-        if self.reported.is_some() {
+        if self.pace.is_reported() {
             // It is looked first.
             return None;
         }
         if self.asked {
-            return Some(self.looked.0);
+            return Some(self.pace.last_look());
         }
         let settings = &self.context.settings().manual_fix;
         let due = settings.verify_on_change && !self.loops.is_empty() && self.tree != self.judged;
-        let longer = 1 << self.outdated.saturating_sub(1).min(16);
-        let pause = settings.quiet_period.saturating_mul(longer).min(LONGEST_PAUSE.max(settings.quiet_period));
-        due.then(|| self.changed_at + pause)
+        due.then(|| self.pace.quiet_at(settings.quiet_period))
     }
 
     fn look(&mut self) -> Result<()> {
         let begun = Instant::now();
-        // What comes from here on may be too late for this look.
-        self.reported = None;
+        self.pace.look_begins();
         match prepare(self.context) {
             Ok(prepared) => self.compare(&prepared)?,
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
         }
-        let now = Instant::now();
-        self.looked = (now, now - begun);
+        self.pace.look_ended(begun);
         Ok(())
     }
 
@@ -305,7 +232,7 @@ impl<'a> Watch<'a> {
         told.extend(new.map(|(_, (change, _))| Step::Changed(change.clone())));
         let tree = Some(prepared.capture.tree.clone());
         if !told.is_empty() || self.tree != tree {
-            self.changed_at = Instant::now();
+            self.pace.changed(Instant::now());
             self.announced = false;
         }
         self.told.extend(told);
@@ -315,8 +242,7 @@ impl<'a> Watch<'a> {
         let folders = prepared.capture.folders().iter().map(|folder| folder.below(root)).collect();
         if self.watcher.follow(folders) {
             // What changed in the new ones before they were watched is seen now.
-            let now = Instant::now();
-            self.reported = Some((now, now));
+            self.pace.report(Instant::now());
         }
         if let Some(reason) = self.watcher.unavailable().filter(|_| !self.polls) {
             let interval = self.context.settings().manual_fix.poll_interval;
@@ -347,15 +273,10 @@ impl<'a> Watch<'a> {
             return Ok(Some(Step::Verifying(self.loops.clone())));
         }
         self.announced = false;
-        self.asker.judging().runs = true;
+        self.asker.judging_begins();
         let judged = judge(self.context, &self.key, self.show);
         let now = Instant::now();
-        let cut_short = {
-            let mut judging = self.asker.judging();
-            judging.runs = false;
-            std::mem::take(&mut judging.cut_short)
-        };
-        if cut_short {
+        if self.asker.judging_ended() {
             // The request came from who asked, who is answered next.
             self.context.interrupts.take();
             if matches!(&judged, Err(Error { kind: ErrorKind::Interrupted(_), .. })) {
@@ -363,11 +284,12 @@ impl<'a> Watch<'a> {
                 return Ok(None);
             }
         }
-        self.reported = Some((now, now));
+        self.pace.report(now);
         let judged = match judged {
             Ok(judged) => judged,
             Err(error) if is_passing(&error) => {
-                (self.judged, self.changed_at) = (None, now);
+                self.judged = None;
+                self.pace.changed(now);
                 return Ok(None);
             }
             Err(Error { kind: ErrorKind::Interrupted(code), .. }) => return Ok(Some(Step::Stopped(code))),
@@ -377,14 +299,13 @@ impl<'a> Watch<'a> {
         self.asked = false;
         self.ledger_length = follow::length(self.context);
         if judged.outdated {
-            (self.judged, self.changed_at) = (None, now);
-            self.outdated += 1;
-            if self.outdated == SUSPICIOUS {
+            self.judged = None;
+            if self.pace.outdated(now) {
                 self.told.push_back(Step::Restless);
             }
         } else {
             self.judged = Some(judged.tree.clone());
-            self.outdated = 0;
+            self.pace.judged();
         }
         Ok(Some(Step::Judged(Box::new(judged))))
     }
