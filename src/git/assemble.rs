@@ -199,7 +199,7 @@ pub(super) fn beside(scan: &Scan, made: &[Made]) -> Beside {
         }
     }
     for list in [&mut beside.file_modes, &mut beside.folder_modes, &mut beside.empty_folders] {
-        list.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        list.sort_unstable();
     }
     beside
 }

@@ -60,11 +60,11 @@ impl Side<'_> {
 
     /// One path; `None` where it holds nothing. A folder that holds something is nothing by itself.
     pub fn entry(&self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<Option<Entry>> {
-        if let Some(empty) = self.manifest.empty_folders.iter().find(|empty| empty.path == *path) {
-            return Ok(Some(empty_folder(empty.mode)));
+        if let Some(mode) = listed_mode(&self.manifest.empty_folders, path) {
+            return Ok(Some(empty_folder(mode)));
         }
         match lookup.find(self.tree, path)? {
-            Some((mode, oid)) if mode != TREE => Collected::new(*self).entry(path, mode, oid).map(Some),
+            Some((mode, oid)) if mode != TREE => self.entry_of(path, mode, oid).map(Some),
             _ => Ok(None),
         }
     }
@@ -72,6 +72,17 @@ impl Side<'_> {
     /// Whether a path is a folder that holds something.
     pub fn is_folder(&self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<bool> {
         Ok(matches!(lookup.find(self.tree, path)?, Some((TREE, _))))
+    }
+
+    /// What the tree has at a path, with the mode that the manifest knows.
+    fn entry_of(&self, path: &RepoPath, mode: u32, oid: Oid) -> Result<Entry> {
+        let kind = kind_of(mode)?;
+        let usual = self.manifest.modes.of_file(mode & 0o100 != 0);
+        let mode = match kind {
+            EntryKind::File => listed_mode(&self.manifest.file_modes, path).unwrap_or(usual),
+            _ => 0,
+        };
+        Ok(Entry { kind, oid: ObjectId(oid.to_string()), mode })
     }
 }
 
@@ -128,6 +139,11 @@ fn not_in_both<'a>(a: &'a [PathMode], b: &'a [PathMode]) -> BTreeSet<&'a RepoPat
     set(a).symmetric_difference(&set(b)).map(|(path, _)| *path).collect()
 }
 
+/// The mode that a manifest's list has for a path.
+fn listed_mode(list: &[PathMode], path: &RepoPath) -> Option<u32> {
+    list.binary_search_by(|listed| listed.path.cmp(path)).ok().map(|at| list[at].mode)
+}
+
 fn empty_folder(mode: u32) -> Entry {
     Entry { kind: EntryKind::EmptyDir, oid: ObjectId(EMPTY_BLOB.to_owned()), mode }
 }
@@ -135,26 +151,17 @@ fn empty_folder(mode: u32) -> Entry {
 /// A snapshot while it is put together.
 struct Collected<'a> {
     side: Side<'a>,
-    file_modes: BTreeMap<&'a RepoPath, u32>,
     entries: BTreeMap<RepoPath, Entry>,
     folders: BTreeSet<RepoPath>,
 }
 
 impl<'a> Collected<'a> {
     fn new(side: Side<'a>) -> Self {
-        let file_modes = side.manifest.file_modes.iter().map(|listed| (&listed.path, listed.mode)).collect();
-        Self { side, file_modes, entries: BTreeMap::new(), folders: BTreeSet::new() }
-    }
-
-    fn entry(&self, path: &RepoPath, mode: u32, oid: Oid) -> Result<Entry> {
-        let kind = kind_of(mode)?;
-        let usual = self.side.manifest.modes.of_file(mode & 0o100 != 0);
-        let mode = if kind == EntryKind::File { self.file_modes.get(path).copied().unwrap_or(usual) } else { 0 };
-        Ok(Entry { kind, oid: ObjectId(oid.to_string()), mode })
+        Self { side, entries: BTreeMap::new(), folders: BTreeSet::new() }
     }
 
     fn file(&mut self, path: RepoPath, mode: u32, oid: Oid) -> Result<()> {
-        let entry = self.entry(&path, mode, oid)?;
+        let entry = self.side.entry_of(&path, mode, oid)?;
         self.folders_above(&path);
         self.entries.insert(path, entry);
         Ok(())
@@ -211,8 +218,7 @@ impl<'a> Collected<'a> {
 
     fn finish(self) -> Snapshot {
         let manifest = self.side.manifest;
-        let listed: BTreeMap<_, _> = manifest.folder_modes.iter().map(|listed| (&listed.path, listed.mode)).collect();
-        let mode = |path: &RepoPath| listed.get(path).copied().unwrap_or(manifest.modes.folder);
+        let mode = |path: &RepoPath| listed_mode(&manifest.folder_modes, path).unwrap_or(manifest.modes.folder);
         let dirs = self.folders.iter().map(|path| (path.clone(), mode(path))).collect();
         // What lies in a nested repository is none of this one's paths, whether it was captured there or not.
         let listed: BTreeSet<&RepoPath> = manifest.skipped.iter().map(|skipped| &skipped.path).collect();

@@ -101,7 +101,12 @@ fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
     if version > MANIFEST_VERSION {
         return Err(Error::Newer { what: format!("a checkpoint's manifest (version {version})") });
     }
-    serde_json::from_slice(bytes).map_err(unreadable)
+    let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(unreadable)?;
+    // They are written so; what looks paths up relies on it, whoever wrote them.
+    for list in [&mut manifest.file_modes, &mut manifest.folder_modes, &mut manifest.empty_folders] {
+        list.sort_unstable();
+    }
+    Ok(manifest)
 }
 
 impl StoredCheckpoint {

@@ -67,7 +67,7 @@ impl Head {
 }
 
 /// A path and its permission bits (`0o7777`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PathMode {
     /// The path.
     #[serde(flatten)]
@@ -136,13 +136,13 @@ pub struct Manifest {
     pub version: u32,
     /// Modes of paths that are not listed.
     pub modes: DefaultModes,
-    /// Files with other modes.
+    /// Files with other modes, by path.
     #[serde(default)]
     pub file_modes: Vec<PathMode>,
-    /// Folders with other modes.
+    /// Folders with other modes, by path.
     #[serde(default)]
     pub folder_modes: Vec<PathMode>,
-    /// Folders that hold no captured path.
+    /// Folders that hold no captured path, by path.
     #[serde(default)]
     pub empty_folders: Vec<PathMode>,
     /// What was left out, and why.
