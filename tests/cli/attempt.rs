@@ -57,29 +57,29 @@ fn the_working_memory_goes_back_and_sources_stay() {
         ".ultraplan/recover.toml",
         "[memory]\nloop_state = [\"ralph.json\"]\nlong_term = [\"lessons/**\"]\n[cooldown]\nduration = \"10ms\"\n",
     );
-    env.write(".ultraplan/state/notes.md", "before\n");
-    env.write(".ultraplan/state/lessons/a.md", "one\n");
+    env.write_state("notes.md", "before\n");
+    env.write_state("lessons/a.md", "one\n");
     env.json(0, &["checkpoint", "create"]);
     env.json(0, &["attempt", "start"]);
-    env.write(".ultraplan/state/notes.md", "after\n");
-    env.write(".ultraplan/state/new.md", "new\n");
-    env.write(".ultraplan/state/ralph.json", "{}\n");
-    env.write(".ultraplan/state/lessons/a.md", "two\n");
+    env.write_state("notes.md", "after\n");
+    env.write_state("new.md", "new\n");
+    env.write_state("ralph.json", "{}\n");
+    env.write_state("lessons/a.md", "two\n");
     env.write("a.txt", "work\n");
     let failed = env.json(0, &FAIL);
     assert_eq!(failed["result"]["action"], "rolled_back", "{failed}");
-    assert_eq!(env.read(".ultraplan/state/notes.md"), "before\n");
+    assert_eq!(env.read_state("notes.md"), "before\n");
     assert!(!env.exists(".ultraplan/state/new.md") && !env.exists(".ultraplan/state/ralph.json"));
-    assert_eq!(env.read(".ultraplan/state/lessons/a.md"), "two\n", "long-term memory is never rolled back");
+    assert_eq!(env.read_state("lessons/a.md"), "two\n", "long-term memory is never rolled back");
     assert_eq!(env.read("a.txt"), "work\n");
     assert_eq!(env.state_json("recovery.json")["errorCount"], 1, "the bookkeeping is not rolled back");
     env.json(0, &["undo"]);
-    assert_eq!(env.read(".ultraplan/state/notes.md"), "after\n", "and it can be undone");
+    assert_eq!(env.read_state("notes.md"), "after\n", "and it can be undone");
 
-    env.write(".ultraplan/state/notes.md", "kept\n");
+    env.write_state("notes.md", "kept\n");
     let failed = env.json(0, &failing(&["--no-rollback"]));
     assert_eq!(failed["result"]["action"], "cooldown_set");
-    assert_eq!(env.read(".ultraplan/state/notes.md"), "kept\n");
+    assert_eq!(env.read_state("notes.md"), "kept\n");
 }
 
 /// L2: `[rollback] on_error = false` leaves the working memory alone.
@@ -87,11 +87,11 @@ fn the_working_memory_goes_back_and_sources_stay() {
 fn rollback_on_error_can_be_switched_off() {
     let env = quick();
     env.write(".ultraplan/recover.toml", "[rollback]\non_error = false\n");
-    env.write(".ultraplan/state/notes.md", "before\n");
+    env.write_state("notes.md", "before\n");
     env.json(0, &["checkpoint", "create"]);
-    env.write(".ultraplan/state/notes.md", "after\n");
+    env.write_state("notes.md", "after\n");
     assert_eq!(env.json(0, &FAIL)["result"]["action"], "cooldown_set");
-    assert_eq!(env.read(".ultraplan/state/notes.md"), "after\n");
+    assert_eq!(env.read_state("notes.md"), "after\n");
 }
 
 /// L4, A4: success clears the count and takes a good checkpoint.
@@ -168,7 +168,7 @@ fn evidence_comes_in_many_forms() {
     assert_eq!(history["subtasks"]["d/iteration-1"]["status"], "in_progress", "{history}");
     env.json(2, &["attempt", "fail", "--run", "e", "--signal", "NONSENSE"]);
     env.json(2, &["attempt", "fail", "--run", "e", "--log", "missing"]);
-    assert_eq!(env.json(4, &["status", "--run", "e"])["error"]["code"], "run_not_found", "nothing was recorded");
+    assert_eq!(env.error(4, &["status", "--run", "e"])["code"], "run_not_found", "nothing was recorded");
 }
 
 /// A dry run records nothing.
@@ -176,12 +176,12 @@ fn evidence_comes_in_many_forms() {
 fn a_dry_run_records_nothing() {
     let env = quick();
     env.json(0, &["attempt", "start"]);
-    let before = env.read(".ultraplan/state/events.jsonl");
+    let before = env.read_state("events.jsonl");
     env.json(0, &["attempt", "start", "--dry-run"]);
     env.json(0, &failing(&["--dry-run"]));
     env.json(0, &["attempt", "pass", "--dry-run"]);
     env.json(0, &["retry-status", "--reset", "--dry-run"]);
-    assert_eq!(env.read(".ultraplan/state/events.jsonl"), before);
+    assert_eq!(env.read_state("events.jsonl"), before);
 }
 
 /// `start` during a cooldown only records; the command that supervises is the one that waits.

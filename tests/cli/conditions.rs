@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
-use crate::live::{kill, until};
+use crate::live::{ended, kill, until};
 use crate::run::{CHECK, quick};
 
 fn attempts(document: &Value, iteration: usize) -> &Vec<Value> {
@@ -163,7 +163,7 @@ fn an_interrupted_baseline_cancels_the_run() {
     let child = env.start(&["--json", "run", "--feedback", slow, "--", "touch", "made"]);
     until("the baseline runs", || env.sh("test -s ../calls").code == 0);
     kill("-INT", child.id());
-    let ran = crate::live::ran(&child.wait_with_output().unwrap()).expect(130);
+    let ran = ended(child).expect(130);
     let document = ran.json();
     assert_eq!((&document["outcome"], &document["run"]["status"]), (&"cancelled".into(), &"cancelled".into()));
     assert_eq!(document["iterations"], json!([]));

@@ -140,6 +140,12 @@ impl TestEnv {
         self.recover(&all).expect(code).json()
     }
 
+    /// The error of a command that ends so.
+    #[track_caller]
+    pub fn error(&self, code: i32, args: &[&str]) -> Value {
+        self.json(code, args)["error"].take()
+    }
+
     /// Runs git and returns what it printed.
     #[track_caller]
     pub fn git(&self, args: &[&str]) -> String {
@@ -175,14 +181,39 @@ impl TestEnv {
         std::fs::read_to_string(self.work.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
+    /// Removes a file of the work tree.
+    #[track_caller]
+    pub fn remove(&self, path: &str) {
+        std::fs::remove_file(self.work.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
     /// Whether a path of the work tree exists.
     pub fn exists(&self, path: &str) -> bool {
         self.work.join(path).symlink_metadata().is_ok()
     }
 
+    /// Writes a file of the state directory.
+    #[track_caller]
+    pub fn write_state(&self, path: &str, content: impl AsRef<[u8]>) {
+        self.write(&format!(".ultraplan/state/{path}"), content);
+    }
+
+    /// Reads a file of the state directory as text.
+    #[track_caller]
+    pub fn read_state(&self, path: &str) -> String {
+        self.read(&format!(".ultraplan/state/{path}"))
+    }
+
+    /// The permissions of a path of the work tree, what it leads to where it is a link.
+    #[track_caller]
+    pub fn mode(&self, path: &str) -> u32 {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(self.work.join(path)).expect("there").permissions().mode() & 0o7777
+    }
+
     /// A file of the state directory as JSON.
     #[track_caller]
     pub fn state_json(&self, path: &str) -> Value {
-        serde_json::from_str(&self.read(&format!(".ultraplan/state/{path}"))).expect("JSON")
+        serde_json::from_str(&self.read_state(path)).expect("JSON")
     }
 }

@@ -1,7 +1,7 @@
 //! What checkpointing systems of other tools lost their users' trust with (snapshot.md), one test an incident.
 
 use crate::env::TestEnv;
-use crate::seen::{assert_clean, checkpoint, paths, seen, text};
+use crate::seen::{assert_clean, back_to, checkpoint, paths, seen, text};
 
 /// A stale or empty snapshot was put back, and `git clean -fd` removed what it did not hold: the whole repository.
 #[test]
@@ -16,7 +16,7 @@ fn a_repository_deleted_by_a_stale_or_empty_snapshot() {
     env.sh("mkdir made; git add src; git commit -qm work").expect(0);
     let kept = seen(env.work());
     // Everything there is newer than the checkpoint, and a person's: a refusal, and nothing is gone.
-    let error = env.json(13, &["rollback", "--to", &empty])["error"].clone();
+    let error = env.error(13, &["rollback", "--to", &empty]);
     assert!(paths(&error["paths"]).contains(&"notes.txt".to_owned()) || error["code"] == "head_moved", "{error}");
     env.json(13, &["rollback", "--to", &empty, "--commits", "keep"]);
     assert_eq!(seen(env.work()), kept);
@@ -58,18 +58,18 @@ fn ignored_data_deleted() {
     };
     let before: Vec<_> = ignored(&env).collect();
     assert_eq!(before.len(), 6);
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    back_to(&env, "@1");
     assert!(!env.exists("app/code.rs"));
     assert_eq!(ignored(&env).collect::<Vec<_>>(), before);
     env.json(0, &["undo"]);
     // Ignored by the rules of the checkpoint, though not any more.
     env.write(".gitignore", "");
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    back_to(&env, "@1");
     let left: Vec<_> = ignored(&env).collect();
     assert_eq!(left.len(), 5, "what lies in dist/ no rule ignores");
     assert!(left.iter().all(|file| before.contains(file)), "{left:?}");
     env.json(0, &["undo"]);
-    env.json(0, &["rollback", "--to", &second, "--edits", "discard"]);
+    back_to(&env, &second);
     assert_eq!(ignored(&env).collect::<Vec<_>>(), before);
 }
 
@@ -82,7 +82,7 @@ fn commits_knocked_off_a_branch() {
     let tip = env.git(&["rev-parse", "main"]);
     let before = seen(env.work());
     for args in [vec!["rollback", "--to", "@1"], vec!["rollback", "--to", "@1", "--edits", "discard"]] {
-        let error = env.json(13, &args)["error"].clone();
+        let error = env.error(13, &args);
         assert!(["head_moved", "hand_edits"].contains(&text(&error["code"]).as_str()), "{error}");
     }
     assert_eq!((env.git(&["rev-parse", "main"]), seen(env.work())), (tip.clone(), before.clone()));
@@ -113,7 +113,7 @@ fn staged_work_lost() {
     assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "staged.txt\n");
     assert_eq!(env.git(&["show", ":staged.txt"]), "staged, and then changed\n");
     // Even where the index is lost, the checkpoint has it: content that was only staged is in no file.
-    std::fs::remove_file(env.work().join(".git/index")).unwrap();
+    env.remove(".git/index");
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard", "--restore-index"]);
     assert_eq!(env.git(&["ls-files", "-s"]), staged);
     assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "staged.txt\n", "what is only intended is not staged");
@@ -132,12 +132,12 @@ fn hand_edits_overwritten_with_no_way_back() {
     env.write("a.txt", "mine\n");
     env.sh("rm b.txt; echo new > c.txt").expect(0);
     let mine = seen(env.work());
-    let error = env.json(13, &["rollback", "--to", "@1"])["error"].clone();
+    let error = env.error(13, &["rollback", "--to", "@1"]);
     assert_eq!(error["code"], "hand_edits");
     // The one that was removed is not there in the checkpoint either.
     assert_eq!(paths(&error["paths"]), ["a.txt", "c.txt"]);
     assert_eq!(seen(env.work()), mine);
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    back_to(&env, "@1");
     assert_eq!(env.read("a.txt"), "one\n");
     env.json(0, &["undo"]);
     assert_eq!(seen(env.work()), mine);
@@ -152,10 +152,10 @@ fn gigabytes_of_hidden_copies() {
         || env.sh("find .git -path '*objects/??/*' -o -name '*.pack' | wc -l; du -sb .git/objects | cut -f1").stdout;
     let before = objects();
     env.sh("mkdir -p deps/lib; for n in $(seq 150); do echo $n > deps/lib/$n; done").expect(0);
-    let error = env.json(14, &["checkpoint", "create"])["error"].clone();
+    let error = env.error(14, &["checkpoint", "create"]);
     assert!(error.to_string().contains("deps/lib"), "{error}");
     env.sh("rm -r deps; mkdir dump; for n in 1 2 3; do head -c 500000 /dev/urandom > dump/$n; done").expect(0);
-    let error = env.json(14, &["checkpoint", "create"])["error"].clone();
+    let error = env.error(14, &["checkpoint", "create"]);
     assert!(error.to_string().contains("dump"), "{error}");
     assert_eq!(objects(), before, "nothing of it was copied");
     env.sh("rm -r dump").expect(0);
@@ -236,7 +236,7 @@ fn nested_repositories_silently_left_out() {
     env.write("fresh/y", "changed\n");
     env.write("a.txt", "two\n");
     checkpoint(&env);
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    back_to(&env, "@1");
     assert_eq!(env.read("a.txt"), "one\n");
     assert!(env.exists("inner/.git/HEAD") && env.exists("fresh/.git/HEAD") && env.exists("fresh/y"));
 }

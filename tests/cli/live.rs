@@ -1,8 +1,7 @@
 //! `recover` as a process that is watched, signalled and killed while it runs.
 
-use std::io::Write as _;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Output, Stdio};
+use std::io::{ErrorKind, Write as _};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use crate::env::{Ran, TestEnv};
 pub const NOW: &str = "2026-03-01T12:00:00.000Z";
 
 /// How long anything may take that should happen soon.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until `holds`; panics when it does not within [`PATIENCE`].
 #[track_caller]
@@ -26,13 +25,10 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// What a finished process said.
-pub fn ran(output: &Output) -> Ran {
-    Ran {
-        code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+/// Waits until a process has ended whose output is piped, and tells what it said.
+#[track_caller]
+pub fn ended(child: Child) -> Ran {
+    Ran::of(&child.wait_with_output().expect("it ends"))
 }
 
 impl TestEnv {
@@ -43,11 +39,12 @@ impl TestEnv {
 
     /// Runs `recover` with variables of its own.
     pub fn recover_with(&self, vars: &[(&str, &str)], args: &[&str]) -> Ran {
-        ran(&self.recover_command(args).envs(vars.iter().copied()).output().expect("recover starts"))
+        Ran::of(&self.recover_command(args).envs(vars.iter().copied()).output().expect("recover starts"))
     }
 
-    /// Runs `recover` with a text on stdin.
-    pub fn recover_fed(&self, stdin: &str, args: &[&str]) -> Ran {
+    /// Runs `recover` with this on stdin.
+    #[track_caller]
+    pub fn recover_fed(&self, stdin: impl AsRef<[u8]>, args: &[&str]) -> Ran {
         let mut child = self
             .recover_command(args)
             .stdin(Stdio::piped())
@@ -55,8 +52,10 @@ impl TestEnv {
             .stderr(Stdio::piped())
             .spawn()
             .expect("recover starts");
-        child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("it reads");
-        ran(&child.wait_with_output().expect("it ends"))
+        let fed = child.stdin.take().expect("a pipe").write_all(stdin.as_ref());
+        // It may have ended without reading: what it said tells.
+        assert!(fed.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::BrokenPipe), "{fed:?}");
+        ended(child)
     }
 
     /// Waits for a file of the work tree that holds a whole line.

@@ -19,6 +19,7 @@ mod export;
 mod follow;
 mod head;
 mod hook;
+mod hook_install;
 mod import;
 mod incidents;
 mod lane_records;

@@ -1,71 +1,65 @@
 //! The loop's working memory in the state directory (S2, S5, L6).
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::env::TestEnv;
-use crate::seen::{checkpoint, text};
-
-fn mode(env: &TestEnv, path: &str) -> u32 {
-    std::fs::metadata(env.work().join(path)).expect("there").permissions().mode() & 0o7777
-}
+use crate::seen::{back_to, checkpoint, text};
 
 // S2, S5, L6: captured and restored with scope state and all; the bookkeeping and long-term memory never.
 #[test]
 fn memory_goes_back_and_bookkeeping_does_not() {
     let env = TestEnv::repo();
     env.write(".ultraplan/recover.toml", "[memory]\nlong_term = [\"lessons/**\"]\n");
-    env.write(".ultraplan/state/plan.json", "1");
-    env.write(".ultraplan/state/lessons/a.md", "1");
-    env.write(".ultraplan/state/deep/er/x", "1");
+    env.write_state("plan.json", "1");
+    env.write_state("lessons/a.md", "1");
+    env.write_state("deep/er/x", "1");
     checkpoint(&env);
-    env.write(".ultraplan/state/plan.json", "2");
-    env.write(".ultraplan/state/lessons/a.md", "2");
-    env.write(".ultraplan/state/new.json", "n");
+    env.write_state("plan.json", "2");
+    env.write_state("lessons/a.md", "2");
+    env.write_state("new.json", "n");
     env.sh("rm -r .ultraplan/state/deep").expect(0);
     env.write("a.txt", "two\n");
     env.json(0, &["attempt", "fail", "--message", "boom", "--no-rollback"]);
-    let events = env.read(".ultraplan/state/events.jsonl");
+    let events = env.read_state("events.jsonl");
     env.json(0, &["rollback", "--to", "@1", "--scope", "files", "--edits", "discard"]);
-    assert_eq!((env.read(".ultraplan/state/plan.json"), env.read("a.txt")), ("2".into(), "one\n".into()));
+    assert_eq!((env.read_state("plan.json"), env.read("a.txt")), ("2".into(), "one\n".into()));
     env.json(0, &["undo"]);
     env.json(0, &["rollback", "--to", "@1", "--scope", "state"]);
-    assert_eq!(env.read(".ultraplan/state/plan.json"), "1");
-    assert_eq!(env.read(".ultraplan/state/deep/er/x"), "1");
-    assert_eq!(env.read(".ultraplan/state/lessons/a.md"), "2");
+    assert_eq!(env.read_state("plan.json"), "1");
+    assert_eq!(env.read_state("deep/er/x"), "1");
+    assert_eq!(env.read_state("lessons/a.md"), "2");
     assert!(!env.exists(".ultraplan/state/new.json"));
     assert_eq!(env.read("a.txt"), "two\n");
     assert_eq!(env.state_json("recovery.json")["errorCount"], 1);
-    assert!(env.read(".ultraplan/state/events.jsonl").starts_with(&events));
+    assert!(env.read_state("events.jsonl").starts_with(&events));
     env.json(0, &["undo"]);
-    assert_eq!(env.read(".ultraplan/state/new.json"), "n");
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
-    assert_eq!((env.read(".ultraplan/state/plan.json"), env.read("a.txt")), ("1".into(), "one\n".into()));
+    assert_eq!(env.read_state("new.json"), "n");
+    back_to(&env, "@1");
+    assert_eq!((env.read_state("plan.json"), env.read("a.txt")), ("1".into(), "one\n".into()));
 }
 
 // A secret stays as closed as it was; a rollback with nothing to do finds nothing to do.
 #[test]
 fn modes_of_memory_files_are_kept() {
     let env = TestEnv::repo();
-    env.write(".ultraplan/state/token", "secret");
+    env.write_state("token", "secret");
     env.sh("chmod 600 .ultraplan/state/token").expect(0);
     checkpoint(&env);
     assert_eq!(env.json(0, &["rollback", "--to", "latest"])["changed"], false);
-    env.write(".ultraplan/state/token", "other");
+    env.write_state("token", "other");
     env.json(0, &["rollback", "--to", "latest", "--scope", "state"]);
-    assert_eq!(mode(&env, ".ultraplan/state/token"), 0o600);
+    assert_eq!(env.mode(".ultraplan/state/token"), 0o600);
     env.sh("rm .ultraplan/state/token").expect(0);
     env.json(0, &["rollback", "--to", "latest", "--scope", "state"]);
-    assert_eq!((env.read(".ultraplan/state/token"), mode(&env, ".ultraplan/state/token")), ("secret".into(), 0o600));
+    assert_eq!((env.read_state("token"), env.mode(".ultraplan/state/token")), ("secret".into(), 0o600));
 }
 
 // S2: over the limit is an error that names the file.
 #[test]
 fn too_much_memory_is_refused_by_name() {
     let env = TestEnv::repo();
-    env.write(".ultraplan/state/dump.bin", vec![1; 101 * 1024]);
+    env.write_state("dump.bin", vec![1; 101 * 1024]);
     let error = env.json(14, &["checkpoint", "create"]);
     assert!(text(&error["error"]["message"]).contains("dump.bin"), "{error}");
-    env.write(".ultraplan/state/dump.bin", vec![1; 100 * 1024]);
+    env.write_state("dump.bin", vec![1; 100 * 1024]);
     checkpoint(&env);
 }
 
@@ -73,7 +67,7 @@ fn too_much_memory_is_refused_by_name() {
 #[test]
 fn something_else_in_the_place_of_a_memory_file_is_refused() {
     let env = TestEnv::repo();
-    env.write(".ultraplan/state/plan.json", "1");
+    env.write_state("plan.json", "1");
     checkpoint(&env);
     let outside = env.root().join("outside");
     std::fs::write(&outside, "theirs").unwrap();
@@ -88,10 +82,10 @@ fn something_else_in_the_place_of_a_memory_file_is_refused() {
     env.json(0, &["rollback", "--to", "latest", "--edits", "discard", "--scope", "files"]);
     // A folder with nothing but captured files makes way, and comes back.
     env.sh("cd .ultraplan/state; rm plan.json/x; mkdir plan.json/y; echo x > plan.json/y/z").expect(0);
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
-    assert_eq!(env.read(".ultraplan/state/plan.json"), "1");
+    back_to(&env, "@1");
+    assert_eq!(env.read_state("plan.json"), "1");
     env.json(0, &["undo"]);
-    assert_eq!(env.read(".ultraplan/state/plan.json/y/z"), "x\n");
+    assert_eq!(env.read_state("plan.json/y/z"), "x\n");
 }
 
 // S3, L3: what changed in the working memory between two checkpoints is told, in the document and to people; the loop's
@@ -100,12 +94,12 @@ fn something_else_in_the_place_of_a_memory_file_is_refused() {
 fn memory_updates_are_part_of_a_difference() {
     let env = TestEnv::repo();
     env.write(".ultraplan/recover.toml", "[memory]\nloop_state = [\"loop.json\"]\n");
-    env.write(".ultraplan/state/plan.json", "1");
-    env.write(".ultraplan/state/gone.json", "1");
+    env.write_state("plan.json", "1");
+    env.write_state("gone.json", "1");
     checkpoint(&env);
-    env.write(".ultraplan/state/plan.json", "2");
-    env.write(".ultraplan/state/loop.json", "{}");
-    std::fs::remove_file(env.work().join(".ultraplan/state/gone.json")).unwrap();
+    env.write_state("plan.json", "2");
+    env.write_state("loop.json", "{}");
+    env.remove(".ultraplan/state/gone.json");
     checkpoint(&env);
     let updates = env.json(0, &["checkpoint", "diff", "@1", "@2"])["memory_updates"].clone();
     let told: Vec<(String, String)> =

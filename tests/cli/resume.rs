@@ -257,8 +257,7 @@ fn of_two_claims_of_the_last_attempt_one_wins() {
     env.json(6, &["run", "--no-wait", "--attempts", "2", "--feedback", CHECK, "--", "sh", "-c", agent]);
     env.sh("touch ../slow");
     let both: Vec<_> = (0..2).map(|_| env.start(&["--json", "resume", "--wait"])).collect();
-    let mut codes: Vec<_> =
-        both.into_iter().map(|child| crate::live::ran(&child.wait_with_output().unwrap()).code).collect();
+    let mut codes: Vec<_> = both.into_iter().map(|child| crate::live::ended(child).code).collect();
     codes.sort_unstable();
     assert!(codes == [8, 11] || codes == [8, 8], "{codes:?}");
     assert_eq!(env.sh("cat ../tries").stdout.lines().count(), 2);
@@ -276,7 +275,7 @@ fn a_waiting_run_is_under_way() {
     assert_eq!(error["error"]["code"], "locked");
     assert!(error["error"]["hint"].as_str().unwrap().contains("status"), "{error}");
     crate::live::kill("-INT", child.id());
-    crate::live::ran(&child.wait_with_output().unwrap()).expect(130);
+    crate::live::ended(child).expect(130);
     env.json(6, &["resume"]);
 }
 

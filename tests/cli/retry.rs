@@ -253,7 +253,7 @@ fn lanes_do_not_both_get_the_sessions_last_attempt() {
     crate::live::until("it is busy", || env.exists("../busy"));
     let second = env.json(7, &["resume", "--run", "r", "--lane", "b", "--wait"]);
     assert!(second["error"]["message"].as_str().unwrap().contains("session"), "{second}");
-    crate::live::ran(&first.wait_with_output().unwrap()).expect(7);
+    crate::live::ended(first).expect(7);
     assert_eq!(env.sh("cat ../tries").stdout.lines().count(), 3);
     env.json(7, &["retry-status", "--check", "--run", "r", "--lane", "b"]);
 }

@@ -52,6 +52,12 @@ pub fn checkpoint(env: &TestEnv) -> String {
     text(&env.json(0, &["checkpoint", "create"])["checkpoint"]["id"])
 }
 
+/// Goes back to a checkpoint, whatever anybody edited since.
+#[track_caller]
+pub fn back_to(env: &TestEnv, checkpoint: &str) -> Value {
+    env.json(0, &["rollback", "--to", checkpoint, "--edits", "discard"])
+}
+
 /// A string of a document.
 #[track_caller]
 pub fn text(value: &Value) -> String {

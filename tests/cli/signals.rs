@@ -1,7 +1,7 @@
 //! Signals to `recover`: the group ends, nothing is charged, the run can be taken up.
 
 use crate::env::TestEnv;
-use crate::live::{kill, lives, ran, until};
+use crate::live::{ended, kill, lives, until};
 use crate::run::quick;
 
 /// Interrupts a run in the middle of its attempt.
@@ -14,7 +14,7 @@ fn interrupted(env: &TestEnv, signal: &str) -> (crate::env::Ran, String) {
     let run = env.start(&["--json", "run", "--prompt", "Do it.", "--", "./agent.sh"]);
     let pid = env.await_line("../pid");
     kill(signal, run.id());
-    (ran(&run.wait_with_output().expect("it ends")), pid)
+    (ended(run), pid)
 }
 
 /// B2 (`cancellation`): exit 130 or 143, one document, no process left, attempt not charged, `resume` works.
@@ -48,7 +48,7 @@ fn a_signal_in_a_feedback_loop() {
     let run = env.start(&["--json", "run", "--feedback", "test=echo $$ > ../pid; sleep 300", "--", "true"]);
     let pid = env.await_line("../pid");
     kill("-INT", run.id());
-    let document = ran(&run.wait_with_output().unwrap()).expect(130).json();
+    let document = ended(run).expect(130).json();
     assert_eq!(document["outcome"], "cancelled");
     until("the loop is gone", || !lives(&pid));
     assert_eq!(env.json(0, &["retry-status"])["error_count"], 0);
@@ -64,7 +64,7 @@ fn a_signal_in_a_wait() {
         let child = env.start(&[&["--json"], &args[..]].concat());
         std::thread::sleep(std::time::Duration::from_millis(500));
         kill("-INT", child.id());
-        let ran = ran(&child.wait_with_output().unwrap()).expect(130);
+        let ran = ended(child).expect(130);
         assert_eq!(ran.json()["error"]["code"], "interrupted");
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
     }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::env::TestEnv;
-use crate::live::{kill, lives, ran, until};
+use crate::live::{ended, kill, lives, until};
 use crate::seen::text;
 
 /// `recover step NAME -- sh -c LINE` in the run `r`.
@@ -216,7 +216,7 @@ fn an_interrupted_step_is_not_done() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let (child, pid) = under_way(&env, "long");
         kill(signal, child.id());
-        ran(&child.wait_with_output().unwrap()).expect(code);
+        ended(child).expect(code);
         assert!(!lives(&pid));
         assert_eq!((&told(&env, "long")["status"], &told(&env, "long")["exit_code"]), (&"failed".into(), &code.into()));
     }
@@ -230,7 +230,7 @@ fn two_processes_run_it_once() {
     let all: Vec<_> = (0..6).map(|_| env.start(&[&["--json"][..], &step("once", line)].concat())).collect();
     let mut executed = 0;
     for child in all {
-        let document = ran(&child.wait_with_output().unwrap()).expect(0).json();
+        let document = ended(child).expect(0).json();
         executed += usize::from(document["executed"] == true);
     }
     assert_eq!((executed, lines(&env, "../seen")), (1, 1));
@@ -238,7 +238,7 @@ fn two_processes_run_it_once() {
     let line = "echo ran >> ../failing; sleep 0.1; exit 3";
     let all: Vec<_> = (0..3).map(|_| env.start(&step("failing", line))).collect();
     for child in all {
-        ran(&child.wait_with_output().unwrap()).expect(3);
+        ended(child).expect(3);
     }
     assert_eq!(lines(&env, "../failing"), 3);
 }
@@ -263,7 +263,7 @@ fn a_signal_ends_the_wait() {
     std::thread::sleep(std::time::Duration::from_millis(200));
     kill("-KILL", first.id());
     first.wait().unwrap();
-    let second = ran(&waits.wait_with_output().unwrap()).expect(0);
+    let second = ended(waits).expect(0);
     assert!(second.stderr.contains("cut off"), "{}", second.stderr);
     assert!(!lives(&pid));
 }

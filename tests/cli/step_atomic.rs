@@ -4,7 +4,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use crate::env::TestEnv;
-use crate::live::{kill, lives, ran};
+use crate::live::{ended, kill, lives};
 use crate::seen::{Seen, assert_clean, seen, text};
 use crate::step::told;
 
@@ -92,7 +92,7 @@ fn an_interrupt_puts_everything_back() {
     let before = seen(env.work());
     let child = begun(&env);
     kill("-INT", child.id());
-    let document = ran(&child.wait_with_output().unwrap()).expect(130).json();
+    let document = ended(child).expect(130).json();
     assert_eq!(document["rolled_back"], true);
     assert_eq!(seen(env.work()), before);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
-use crate::live::{kill, ran};
+use crate::live::{ended, kill};
 use crate::manual_fix::failed_run;
 
 /// How long anything may take that should happen soon, on a machine that has other things to do.
@@ -75,7 +75,7 @@ impl Told {
 
     /// Waits for its end.
     pub fn end(self) -> Ran {
-        ran(&self.child.wait_with_output().expect("it ends"))
+        ended(self.child)
     }
 }
 
@@ -270,7 +270,7 @@ fn the_contract_of_scripts() {
 
     let waiting = env.start(&["manual-fix", "watch", "--json", "--wait"]);
     env.write("state", "good\n");
-    let verified = ran(&waiting.wait_with_output().unwrap()).expect(0).json();
+    let verified = ended(waiting).expect(0).json();
     assert_eq!(verified["session"]["verified"], true, "{verified}");
     assert_eq!(env.json(0, &["manual-fix", "watch", "--wait"])["session"]["verified"], true, "at once");
 

@@ -1,0 +1,223 @@
+//! `hook install`, `hook uninstall`, `hook print`: the settings that make agents and git call (S10).
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::hook::{edit, triggers};
+
+// Settings that are there keep everything else, twice is once, and out again is as before.
+#[test]
+fn settings_are_merged_and_taken_out_again() {
+    for (agent, file) in
+        [("claude", ".claude/settings.json"), ("codex", ".codex/hooks.json"), ("gemini", ".gemini/settings.json")]
+    {
+        let env = TestEnv::repo();
+        let theirs = "{\n    \"z\": 1.5,\n    \"hooks\": {\n        \"Notification\": [\n            {\n                \
+                      \"hooks\": [\n                    {\n                        \"type\": \"command\",\n                        \
+                      \"command\": \"true\"\n                    }\n                ]\n            }\n        ]\n    },\n    \
+                      \"a\": [\n        1\n    ]\n}";
+        env.write(file, theirs);
+        let planned = env.json(0, &["--dry-run", "hook", "install", agent]);
+        assert_eq!((&planned["changed"], &planned["plan"]["files"][0]["change"]), (&json!(false), &json!("modified")));
+        assert_eq!(env.read(file), theirs);
+        let done = env.json(0, &["hook", "install", agent, "--program", "recover"]);
+        assert_eq!(done["changed"], true, "{done}");
+        let installed = env.read(file);
+        let value: Value = serde_json::from_str(&installed).expect("JSON");
+        assert_eq!((&value["z"], &value["a"]), (&json!(1.5), &json!([1])));
+        assert!(installed.contains(&format!("recover hook run {agent} || true")), "{installed}");
+        assert!(installed.starts_with("{\n    \"z\": 1.5,\n    \"hooks\": {\n        \"Notification\""), "{installed}");
+        let again = env.json(0, &["hook", "install", agent, "--program", "recover"]);
+        assert_eq!((&again["changed"], &again["files"][0]["change"]), (&json!(false), &json!("unchanged")));
+        env.json(0, &["hook", "uninstall", agent]);
+        assert_eq!(env.read(file), theirs, "{agent}");
+        assert_eq!(env.json(0, &["hook", "uninstall"])["changed"], false);
+    }
+}
+
+#[test]
+fn a_settings_file_that_cannot_be_read_is_left_alone() {
+    let env = TestEnv::repo();
+    for broken in ["{ // a comment\n}", "[]", "{\"hooks\": 3}", "{\"hooks\": {\"Stop\": {}}}", "\u{feff}{}"] {
+        env.write(".claude/settings.json", broken);
+        let refused = env.json(2, &["hook", "install", "claude"]);
+        assert_eq!(refused["error"]["code"], "config", "{broken}");
+        assert_eq!(env.read(".claude/settings.json"), broken);
+    }
+    env.write(".claude/settings.json", b"\xff\xfe".as_slice());
+    env.json(2, &["hook", "install", "claude"]);
+    env.write(".opencode/plugins/recover.js", "// mine\n");
+    assert_eq!(env.error(13, &["hook", "install", "opencode"])["code"], "already_exists");
+    env.json(0, &["hook", "uninstall", "opencode"]);
+    assert_eq!(env.read(".opencode/plugins/recover.js"), "// mine\n");
+    env.json(2, &["hook", "install", "codex", "--local"]);
+    assert_eq!(env.recover(&["hook", "install", "aider"]).code, 2);
+}
+
+// Nothing else in a settings file changes: what would be written as another number is refused, with the way on.
+#[test]
+fn what_cannot_be_written_as_it_is_stays() {
+    let env = TestEnv::repo();
+    let odd = ["{\"a\": 12345678901234567890123}", "{\"a\": 31.2452701914394381}", "{\"a\": 1, \"a\": 2}"];
+    for odd in odd {
+        env.write(".claude/settings.json", odd);
+        let refused = env.json(2, &["hook", "install", "claude"]);
+        assert!(refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("hook print claude")), "{refused}");
+        assert_eq!(env.read(".claude/settings.json"), odd);
+        assert_eq!(env.json(0, &["hook", "uninstall", "claude"])["changed"], false, "{odd}");
+    }
+    let other = "{\n  \"hooks\": {\n    \"enabled\": true\n  },\n  \"a\": 0.5\n}\n";
+    env.write(".gemini/settings.json", other);
+    env.json(0, &["hook", "install", "gemini"]);
+    assert!(env.read(".gemini/settings.json").contains("\"enabled\": true"));
+    env.json(0, &["hook", "uninstall", "gemini"]);
+    assert_eq!(env.read(".gemini/settings.json"), other);
+    // A link to nothing is somebody's, and stays one.
+    env.sh("rm .claude/settings.json; ln -s ../nowhere/settings.json .claude/settings.json").expect(0);
+    assert_eq!(env.error(2, &["hook", "install", "claude"])["code"], "config");
+    assert!(env.work().join(".claude/settings.json").is_symlink() && !env.work().join("nowhere").exists());
+}
+
+// Taking the hook out where the files are not as they were left: what holds nothing of ours is not touched, a command that
+// was edited goes, a link leads to something afterwards, and one file that is refused keeps nobody else's in.
+#[test]
+fn the_hook_is_taken_out_of_files_that_were_changed_since() {
+    let env = TestEnv::repo();
+    for broken in ["", "{ // a comment\n}", "[]", "{\"hooks\": 3}"] {
+        env.write(".claude/settings.json", broken);
+        assert_eq!(env.json(0, &["hook", "uninstall", "claude"])["changed"], false, "{broken}");
+        assert_eq!(env.read(".claude/settings.json"), broken);
+    }
+    // A flag was added, and the end taken off.
+    env.remove(".claude/settings.json");
+    env.json(0, &["hook", "install", "claude", "--program", "recover"]);
+    let edited = env.read(".claude/settings.json").replace("claude || true", "claude --deadline 9s");
+    env.write(".claude/settings.json", edited);
+    env.json(0, &["hook", "uninstall", "claude"]);
+    assert!(!env.exists(".claude/settings.json"));
+    // Somebody keeps the settings elsewhere.
+    env.write("dotfiles/claude.json", "{}\n");
+    std::os::unix::fs::symlink("../dotfiles/claude.json", env.work().join(".claude/settings.json")).expect("a link");
+    env.json(0, &["hook", "install", "claude"]);
+    env.json(0, &["hook", "uninstall", "claude"]);
+    assert_eq!(env.read(".claude/settings.json"), "{}\n", "the link leads to something");
+    env.json(0, &["hook", "install", "opencode"]);
+    env.sh("mv .opencode/plugins/recover.js dotfiles/ && ln -s ../../dotfiles/recover.js .opencode/plugins/").expect(0);
+    env.json(0, &["hook", "uninstall", "opencode"]);
+    assert!(!env.exists(".opencode/plugins/recover.js") && env.exists("dotfiles/recover.js"));
+    // One that cannot be read as settings does not keep the others in.
+    for agent in ["claude", "codex", "git"] {
+        env.json(0, &["hook", "install", agent, "--program", "recover"]);
+    }
+    let broken = env.read(".claude/settings.json").replacen('{', "{ // mine\n", 1);
+    env.write(".claude/settings.json", &broken);
+    let refused = env.json(2, &["hook", "uninstall"]);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("no JSON"), "{refused}");
+    assert_eq!(env.read(".claude/settings.json"), broken);
+    assert!(!env.exists(".codex/hooks.json") && !env.exists(".git/hooks/pre-push"));
+}
+
+// Where the settings go: the project, the user's own of the project, the user's; a link stays one.
+#[test]
+fn settings_go_where_they_are_wanted() {
+    let env = TestEnv::repo();
+    env.json(0, &["hook", "install", "claude", "--local"]);
+    assert!(env.exists(".claude/settings.local.json") && !env.exists(".claude/settings.json"));
+    env.json(0, &["hook", "uninstall", "claude", "--local"]);
+    assert!(!env.exists(".claude/settings.local.json"), "it was made for the hook");
+    env.write("dotfiles/claude.json", "{}\n");
+    env.sh("chmod 600 dotfiles/claude.json").expect(0);
+    let home = env.root().join("home/.claude");
+    std::fs::create_dir_all(&home).expect("a folder");
+    std::os::unix::fs::symlink(env.work().join("dotfiles/claude.json"), home.join("settings.json")).expect("a link");
+    env.json(0, &["hook", "install", "claude", "--user"]);
+    assert!(home.join("settings.json").is_symlink());
+    assert!(env.read("dotfiles/claude.json").contains("hook run claude") && env.mode("dotfiles/claude.json") == 0o600);
+    env.json(0, &["hook", "install", "opencode"]);
+    assert!(env.read(".opencode/plugins/recover.js").contains("hook run opencode"));
+    env.json(0, &["hook", "uninstall", "opencode"]);
+    assert!(!env.exists(".opencode/plugins/recover.js"));
+}
+
+// What is printed is what is installed, and works when the shell runs it.
+#[test]
+fn printed_settings_work_as_they_stand() {
+    let env = TestEnv::repo();
+    let program = env!("CARGO_BIN_EXE_recover");
+    let printed = env.recover(&["hook", "print", "claude", "--program", program]).expect(0).stdout;
+    let settings: Value = serde_json::from_str(&printed).expect("JSON");
+    let command = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str().expect("a command").to_owned();
+    env.json(0, &["hook", "install", "claude", "--program", program]);
+    assert_eq!(serde_json::from_str::<Value>(&env.read(".claude/settings.json")).expect("JSON"), settings);
+    let ran = env.sh(&format!("echo '{}' | {command}", edit(&env, "s", "a.txt")));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""));
+    assert_eq!(triggers(&env, "claude-s"), ["initial"]);
+    // A machine without the program, or with one that knows no hooks, stops no agent.
+    let gone = command.replace(program, "/nonexistent/recover");
+    assert_eq!(env.sh(&format!("echo '{{}}' | {gone}")).code, 0);
+    for agent in ["codex", "gemini", "opencode", "git"] {
+        let text = env.recover(&["hook", "print", agent]).expect(0).stdout;
+        assert!(text.contains(&format!("hook run {agent}")), "{text}");
+    }
+}
+
+// git's own hooks: before a rebase and a push; whatever was there keeps running, and its exit code counts.
+#[test]
+fn git_takes_a_checkpoint_before_a_rebase_and_a_push() {
+    let env = TestEnv::repo();
+    let program = env!("CARGO_BIN_EXE_recover");
+    let theirs = "#!/bin/sh\ncat > ../pushed\ntest ! -e ../forbid\n";
+    env.write(".git/hooks/pre-push", theirs);
+    env.git(&["config", "core.fileMode", "true"]);
+    env.sh("chmod 755 .git/hooks/pre-push").expect(0);
+    env.json(0, &["hook", "install", "git", "--program", program]);
+    let again = env.json(0, &["hook", "install", "git", "--program", program]);
+    assert_eq!(again["changed"], false, "{again}");
+    env.git(&["init", "-q", "--bare", "../remote"]);
+    env.git(&["remote", "add", "origin", "../remote"]);
+    env.write("untracked.txt", "work\n");
+    env.git(&["push", "-q", "origin", "main"]);
+    let pushed = std::fs::read_to_string(env.work().join("../pushed")).expect("their hook ran");
+    assert!(pushed.contains("refs/heads/main"), "its input is its own: {pushed}");
+    env.git(&["checkout", "-q", "-b", "topic"]);
+    env.write("b.txt", "b\n");
+    env.git(&["add", "b.txt"]);
+    env.git(&["commit", "-q", "-m", "b"]);
+    env.git(&["rebase", "-q", "-f", "main"]);
+    let list = env.json(0, &["checkpoint", "list"]);
+    let taken: Vec<&Value> =
+        list["checkpoints"].as_array().expect("a list").iter().map(|one| &one["trigger"]).collect();
+    assert_eq!(taken, [&json!("external"), &json!("risky")], "{list}");
+    env.write("../forbid", "");
+    assert_ne!(env.sh("git push -q origin topic").code, 0, "their refusal counts");
+    env.json(0, &["hook", "uninstall", "git"]);
+    assert_eq!(env.read(".git/hooks/pre-push"), theirs);
+    assert!(!env.exists(".git/hooks/pre-rebase"));
+}
+
+#[test]
+fn hooks_of_others_are_respected() {
+    let env = TestEnv::repo();
+    env.git(&["config", "core.hooksPath", ".githooks"]);
+    env.write(".githooks/pre-push", "#!/usr/bin/env python3\nprint('theirs')\n");
+    let refused = env.json(13, &["hook", "install", "git"]);
+    assert!(refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("hook run git pre-push")), "{refused}");
+    assert!(!env.exists(".githooks/pre-rebase"), "all or nothing");
+    env.remove(".githooks/pre-push");
+    env.json(0, &["hook", "install", "git"]);
+    assert!(env.exists(".githooks/pre-rebase") && !env.exists(".git/hooks/pre-rebase"));
+    let outside = env.root().join("hooks").to_string_lossy().into_owned();
+    env.git(&["config", "core.hooksPath", &outside]);
+    assert_eq!(env.error(13, &["hook", "install", "git"])["code"], "unsafe_path");
+    // So is a script that is a link to one outside.
+    env.git(&["config", "--unset", "core.hooksPath"]);
+    env.sh("printf '#!/bin/sh\\n' > ../shared; chmod 755 ../shared; ln -s \"$PWD/../shared\" .git/hooks/pre-push")
+        .expect(0);
+    assert_eq!(env.error(13, &["hook", "install", "git"])["code"], "unsafe_path");
+    assert_eq!(env.read("../shared"), "#!/bin/sh\n");
+    assert_eq!(env.json(0, &["hook", "uninstall", "git"])["changed"], false);
+    // git does not run a script that is not executable; that is told, and its mode is its own.
+    env.sh("rm .git/hooks/pre-push; cp ../shared .git/hooks/pre-push; chmod 644 .git/hooks/pre-push").expect(0);
+    let installed = env.json(0, &["hook", "install", "git"]);
+    assert!(installed["notes"].to_string().contains("is not executable"), "{installed}");
+}
