@@ -25,6 +25,12 @@ pub struct Report {
     pub rebuilt: Option<RebuildReport>,
 }
 
+impl Report {
+    fn error(&mut self, code: &'static str, path: String, message: String, repairable: bool) {
+        self.problems.push(Problem { code, severity: "error", path, message, repairable });
+    }
+}
+
 /// The code of a ledger that a newer version wrote (exit 15).
 pub const NEWER_LEDGER: &str = "newer_ledger";
 
@@ -61,28 +67,18 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     // Every line, not only those behind the cached fold.
     let store = context.store();
     if let Err(error) = store.read_lines(0).and_then(|_| store.load_for_writing()).map_err(Error::from) {
-        report.problems.push(Problem {
-            code: if error.kind == ErrorKind::Newer { NEWER_LEDGER } else { "corrupt_ledger" },
-            severity: "error",
-            path: ledger,
-            message: if error.kind == ErrorKind::Newer {
-                error.to_string()
-            } else {
-                format!("{error}; recover doctor --rebuild keeps it aside and brings back what can be read")
-            },
-            repairable: false,
-        });
+        if error.kind == ErrorKind::Newer {
+            report.error(NEWER_LEDGER, ledger, error.to_string(), false);
+        } else {
+            let way = "recover doctor --rebuild keeps it aside and brings back what can be read";
+            report.error("corrupt_ledger", ledger, format!("{error}; {way}"), false);
+        }
         return Ok(report);
     }
     let lost = rebuild::unrecorded(context)?;
     if lost > 0 && !repair {
-        report.problems.push(Problem {
-            code: "lost_ledger",
-            severity: "error",
-            path: ledger,
-            message: format!("{lost} checkpoints are there and no ledger: recover doctor --rebuild brings it back"),
-            repairable: false,
-        });
+        let message = format!("{lost} checkpoints are there and no ledger: recover doctor --rebuild brings it back");
+        report.error("lost_ledger", ledger, message, false);
     }
     if repair {
         report.repaired.extend(settle::settle(context)?);
@@ -97,13 +93,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         }
     }
     if let Some(unfinished) = settle::unfinished_operation(context)? {
-        report.problems.push(Problem {
-            code: "cut_off",
-            severity: "error",
-            path: context.worktree_name(),
-            message: format!("{unfinished} was cut off"),
-            repairable: true,
-        });
+        report.error("cut_off", context.worktree_name(), format!("{unfinished} was cut off"), true);
     }
     checkpoints(context, repair, &mut report)?;
     Ok(report)
@@ -118,13 +108,8 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
     let repo = context.repo()?;
     let (refs, unreadable) = list_refs(repo)?;
     for name in unreadable {
-        report.problems.push(Problem {
-            code: "broken_reference",
-            severity: "error",
-            path: name.clone(),
-            message: format!("{name} cannot be read"),
-            repairable: false,
-        });
+        let message = format!("{name} cannot be read");
+        report.error("broken_reference", name, message, false);
     }
     for checkpoint in state.checkpoints.values() {
         let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
@@ -147,8 +132,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
                 Err(error) => ("damaged_checkpoint", format!("{}: {error}", checkpoint.id)),
             },
         };
-        let path = checkpoint.id.clone();
-        report.problems.push(Problem { code, severity: "error", path, message, repairable });
+        report.error(code, checkpoint.id.clone(), message, repairable);
     }
     Ok(())
 }
