@@ -1,6 +1,5 @@
 //! Attempts whose supervisor was killed, as seen by commands that write nothing.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::event::{AttemptEnd, EVENT_SCHEMA, Event, Payload};
@@ -42,25 +41,12 @@ pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
         };
         let decision = decide(&failure, &around);
         let end = AttemptEnd {
-            iteration: live.iteration,
-            attempt: live.attempt,
-            outcome: AttemptOutcome::Failed,
-            charged: true,
             duration_ms: u64::try_from(now.since(attempt.started_at).as_millis()).unwrap_or(u64::MAX),
-            exit_code: None,
-            signal: None,
-            timed_out: false,
             log_path: attempt.log_path.clone(),
-            approach: None,
-            checkpoint_id: None,
             conditions: failure.conditions.clone(),
             failure: Some(failure),
-            feedback_results: BTreeMap::new(),
             decision: Some(decision),
-            commits: Vec::new(),
-            agent_session: None,
-            notes: Vec::new(),
-            cost_micros: None,
+            ..AttemptEnd::new(live.iteration, live.attempt, AttemptOutcome::Failed)
         };
         assume(state, now, NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(end))));
     }

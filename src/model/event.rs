@@ -304,6 +304,33 @@ pub struct AttemptEnd {
     pub cost_micros: Option<u64>,
 }
 
+impl AttemptEnd {
+    /// One of which nothing but its outcome is known; what failed is charged.
+    pub fn new(iteration: u32, attempt: u32, outcome: AttemptOutcome) -> Self {
+        Self {
+            iteration,
+            attempt,
+            outcome,
+            charged: outcome == AttemptOutcome::Failed,
+            duration_ms: 0,
+            exit_code: None,
+            signal: None,
+            timed_out: false,
+            log_path: None,
+            approach: None,
+            checkpoint_id: None,
+            failure: None,
+            conditions: Vec::new(),
+            feedback_results: FeedbackResults::new(),
+            decision: None,
+            commits: Vec::new(),
+            agent_session: None,
+            notes: Vec::new(),
+            cost_micros: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

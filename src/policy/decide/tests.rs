@@ -151,25 +151,13 @@ impl Simulation {
         let charged = failed.as_ref().is_some_and(|(failure, decision)| is_charged(failure, decision));
         let (failure, decision) = failed.unzip();
         self.record(Payload::AttemptEnded(Box::new(AttemptEnd {
-            iteration: 1,
-            attempt: self.attempts,
-            outcome,
             charged,
             duration_ms: 1,
             exit_code: Some(1),
-            signal: None,
-            timed_out: false,
-            log_path: None,
-            approach: None,
-            checkpoint_id: None,
             failure,
-            conditions: Vec::new(),
-            feedback_results: std::collections::BTreeMap::new(),
             decision,
-            commits: Vec::new(),
-            agent_session: None,
-            notes: Vec::new(),
             cost_micros: self.cost_micros,
+            ..AttemptEnd::new(1, self.attempts, outcome)
         })));
     }
 

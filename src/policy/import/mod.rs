@@ -147,25 +147,10 @@ impl PastAttempt {
             ..failure
         });
         let end = AttemptEnd {
-            iteration,
-            attempt: number,
-            outcome,
-            charged: outcome == AttemptOutcome::Failed,
             duration_ms: u64::try_from(ended.since(started).as_millis()).unwrap_or(u64::MAX),
-            exit_code: None,
-            signal: None,
-            timed_out: false,
-            log_path: None,
-            approach: None,
-            checkpoint_id: None,
             failure,
-            conditions: Vec::new(),
             feedback_results,
-            decision: None,
-            commits: Vec::new(),
-            agent_session: None,
-            notes: Vec::new(),
-            cost_micros: None,
+            ..AttemptEnd::new(iteration, number, outcome)
         };
         [(started, begin), (ended, Payload::AttemptEnded(Box::new(end)))]
     }
