@@ -188,37 +188,19 @@ fn a_resumed_run_stays_in_its_session() {
 fn causes_have_delays_and_limits_of_their_own() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", NOW).set("RECOVER_TEST_SEED", "7");
-    let network = [
-        "attempt",
-        "fail",
-        "--check",
-        "--run",
-        "n",
-        "--exit-code",
-        "1",
-        "--message",
-        "curl: (6) Could not resolve host: example.com",
-    ];
-    let failed = env.json(6, &network);
+    let fail = |code, run, message| {
+        env.json(code, &["attempt", "fail", "--check", "--run", run, "--exit-code", "1", "--message", message])
+    };
+    let network = |code| fail(code, "n", "curl: (6) Could not resolve host: example.com");
+    let failed = network(6);
     assert_eq!(failed["failure"]["cause"], "NETWORK_ERROR");
     assert_eq!(failed["result"]["retry_after"], "2026-03-01T12:00:01.000Z", "the first delay is one second");
     for _ in 0..4 {
-        env.json(6, &network);
+        network(6);
     }
-    env.json(7, &network);
+    network(7);
     env.json(7, &["retry-status", "--check", "--run", "n"]);
-    let disk = [
-        "attempt",
-        "fail",
-        "--check",
-        "--run",
-        "d",
-        "--exit-code",
-        "1",
-        "--message",
-        "No space left on device (os error 28)",
-    ];
-    let failed = env.json(8, &disk);
+    let failed = fail(8, "d", "No space left on device (os error 28)");
     assert_eq!(failed["failure"]["cause"], "DISK_FULL");
     let status = env.json(0, &["status", "--run", "d"]);
     assert!(!status["manual_steps"].as_array().unwrap().is_empty(), "B5: {status}");

@@ -64,6 +64,17 @@ impl Bench {
         self.git(&["commit", "-q", "--allow-empty", "-m", message]);
     }
 
+    /// A merge that stopped at a conflict in a file.
+    pub fn merge_in_conflict(&self, path: &str) {
+        self.git(&["checkout", "-q", "-b", "other"]);
+        self.write(path, "other\n");
+        self.commit("other");
+        self.git(&["checkout", "-q", "main"]);
+        self.write(path, "main\n");
+        self.commit("main");
+        assert!(Self::git_in(&self.root, &["merge", "other"]).is_err());
+    }
+
     pub fn git_in(folder: &Path, args: &[&str]) -> Result<String, String> {
         let mut command = Command::new("git");
         command.current_dir(folder).args(args);

@@ -22,13 +22,7 @@ fn unborn_and_detached_heads_are_captured() {
 #[test]
 fn an_operation_in_progress_is_noted() {
     let bench = Bench::with_commit();
-    bench.git(&["checkout", "-q", "-b", "other"]);
-    bench.write("base", "other\n");
-    bench.commit("other");
-    bench.git(&["checkout", "-q", "main"]);
-    bench.write("base", "main\n");
-    bench.commit("main");
-    assert!(Bench::git_in(&bench.root, &["merge", "other"]).is_err());
+    bench.merge_in_conflict("base");
     assert_eq!(bench.checkpoint().manifest.operation.as_deref(), Some("merge"));
 }
 

@@ -25,13 +25,7 @@ fn conflicts_intent_to_add_and_flags_come_back() {
     bench.write("assumed", "1");
     bench.write("skipped", "1");
     bench.commit("files");
-    bench.git(&["checkout", "-q", "-b", "other"]);
-    bench.write("base", "other\n");
-    bench.commit("other");
-    bench.git(&["checkout", "-q", "main"]);
-    bench.write("base", "main\n");
-    bench.commit("main");
-    assert!(Bench::git_in(&bench.root, &["merge", "other"]).is_err());
+    bench.merge_in_conflict("base");
     bench.write("intent", "x");
     bench.write("only staged", "x");
     bench.git(&["add", "-N", "intent"]);
@@ -312,13 +306,7 @@ fn folders_of_a_sparse_index_stay_folded() {
 #[test]
 fn an_entry_in_conflict_stays_and_the_others_are_refreshed() {
     let bench = files();
-    bench.git(&["checkout", "-q", "-b", "other"]);
-    bench.write("dir/z", "other\n");
-    bench.commit("other");
-    bench.git(&["checkout", "-q", "main"]);
-    bench.write("dir/z", "main\n");
-    bench.commit("main");
-    assert!(Bench::git_in(&bench.root, &["merge", "other"]).is_err());
+    bench.merge_in_conflict("dir/z");
     check_refresh(&bench, &SOME);
     // Whatever the file holds: one of the sides, even.
     bench.write("dir/z", "main\n");
