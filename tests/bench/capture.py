@@ -24,6 +24,8 @@ import time
 from fnmatch import fnmatch
 from pathlib import Path
 
+import common
+
 ARCHIVE = Path("/usr/src/linux-source-6.1.tar.xz")
 TARGET_MIB = 100.0
 TARGET_SMALL_MS = 10.0
@@ -33,20 +35,13 @@ LEDGER = ["events.jsonl", "ledger-*.jsonl", "fold.cache", "battles"]
 LEDGER += [name + ".json" for name in ("recovery", "attempt_history", "checkpoints", "active_checkpoint")]
 
 
-def environment(home):
-    names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
-    names |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in names.items()}
-    git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"} | names | git
-
-
 class Bench:
     """A repository with a checkout, and what runs in it."""
 
     def __init__(self, recover, work, root):
         self.recover_path = recover
         self.root = root
-        self.env = environment(work)
+        self.env = common.environment(work)
         self.index = work / f"{root.name}.private-index"
         self.peak = 0.0
         self.count = 0
@@ -59,16 +54,7 @@ class Bench:
         return subprocess.run(command, cwd=folder or self.root, env=env, check=True, capture_output=True, text=True).stdout
 
     def timed(self, command, env=None):
-        """Seconds of a whole process, and its peak resident set in MiB."""
-        begun = time.perf_counter()
-        null = subprocess.DEVNULL
-        child = subprocess.Popen(command, cwd=self.root, env=env or self.env, stdin=null, stdout=null)
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - begun
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode != 0:
-            sys.exit(f"{' '.join(command)} ended with {child.returncode}")
-        return seconds, usage.ru_maxrss / 1024
+        return common.measure(command, self.root, env or self.env)
 
     def recover(self, *args):
         seconds, mib = self.timed([self.recover_path, "--json", *args])
@@ -338,9 +324,8 @@ def measure(options, work):
 
 
 def main():
-    root = Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recover", default=str(root / "target/release/recover"), help="the program")
+    parser.add_argument("--recover", default=str(common.RECOVER), help="the program")
     parser.add_argument("--tree", type=Path, help="a folder to copy; its .git is left out")
     parser.add_argument("--work", type=Path, help="where to work; kept")
     parser.add_argument("--runs", type=int, help="runs of each case (default 7, with --quick 3)")

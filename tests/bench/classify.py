@@ -7,13 +7,12 @@ RECOVER is the program (default target/release/recover), MIB the size of the log
 target is missed.
 """
 
-import os
 import shlex
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from common import environment, measure, program
 
 TARGET_MIB_A_SECOND = 500.0
 TARGET_PEAK_MIB = 64.0
@@ -40,24 +39,11 @@ def write_log(path, mib):
             log.write(block)
 
 
-def measure(command, folder, env):
-    """Seconds, and the peak resident set in MiB."""
-    begun = time.perf_counter()
-    with open(os.devnull, "wb") as null:
-        child = subprocess.Popen(command, cwd=folder, env=env, stdout=null, stdin=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        sys.exit(f"{shlex.join(command)} ended with {child.returncode}")
-    return time.perf_counter() - begun, usage.ru_maxrss / 1024
-
-
 def main():
-    root = Path(__file__).resolve().parents[2]
-    recover = str(Path(sys.argv[1] if len(sys.argv) > 1 else root / "target/release/recover").resolve())
+    recover = program()
     mib = int(sys.argv[2]) if len(sys.argv) > 2 else 100
     with tempfile.TemporaryDirectory() as home:
-        env = {"PATH": os.environ["PATH"], "HOME": home, "LC_ALL": "C.UTF-8"}
+        env = environment(home)
         log = str(Path(home, "long.log"))
         write_log(log, mib)
         classify = [recover, "classify", "--exit-code", "1", "--loop", "build"]

@@ -7,13 +7,13 @@ RECOVER is the program (default target/release/recover), SIZE what `head -c` tak
 output to /dev/null and keep it. Ends with 1 when a target is missed.
 """
 
-import os
 import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from common import environment, measure, program
 
 TARGET_MIB = 60.0
 TARGET_RATIO = 0.7
@@ -25,28 +25,12 @@ def bytes_of(size):
     return int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
 
 
-def measure(command, folder, env):
-    """Seconds, and the peak resident set in MiB: that of the process or of a child it waited for, whichever is more."""
-    begun = time.perf_counter()
-    with open(os.devnull, "wb") as null:
-        child = subprocess.Popen(command, cwd=folder, env=env, stdout=null, stdin=subprocess.DEVNULL)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        sys.exit(f"{shlex.join(command)} ended with {child.returncode}")
-    return time.perf_counter() - begun, usage.ru_maxrss / 1024
-
-
 def main():
-    root = Path(__file__).resolve().parents[2]
-    recover = str(Path(sys.argv[1] if len(sys.argv) > 1 else root / "target/release/recover").resolve())
+    recover = program()
     size = sys.argv[2] if len(sys.argv) > 2 else "1G"
     flood = f"yes | head -c {size}"
-    names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
-    names |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in names.items()}
-    git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
     with tempfile.TemporaryDirectory() as home:
-        env = {"PATH": os.environ["PATH"], "HOME": home, "LC_ALL": "C.UTF-8"} | names | git
+        env = environment(home)
         work = Path(home, "work")
         work.mkdir()
         Path(work, "a.txt").write_text("one\n")

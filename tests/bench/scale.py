@@ -9,7 +9,6 @@ runs that are complete, the rest in one run that goes on. Ends with 1 when the m
 """
 
 import json
-import os
 import resource
 import statistics
 import subprocess
@@ -18,6 +17,8 @@ import tempfile
 import time
 import zlib
 from pathlib import Path
+
+from common import environment, program
 
 # Milliseconds of process time.
 TARGETS = {
@@ -29,13 +30,6 @@ TARGETS = {
 # Iterations of a run, and how many of a hundred runs' worth of events one run that has not ended holds.
 ITERATIONS = 20
 OPEN_SHARE = 0.02
-
-
-def environment(home):
-    names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
-    names |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in names.items()}
-    git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"} | names | git
 
 
 def encode(event):
@@ -110,8 +104,7 @@ def measure(command, folder, env, codes):
 
 
 def main():
-    root = Path(__file__).resolve().parents[2]
-    recover = str(Path(sys.argv[1] if len(sys.argv) > 1 else root / "target/release/recover").resolve())
+    recover = program()
     runs, events, checkpoints = (int(sys.argv[at]) if len(sys.argv) > at else default
                                  for at, default in ((2, 20), (3, 100_000), (4, 1_000)))
     with tempfile.TemporaryDirectory() as home:

@@ -7,7 +7,6 @@ RECOVER is the program (default target/release/recover). `git rev-parse HEAD` an
 Ends with 1 when the median is over the target.
 """
 
-import os
 import statistics
 import subprocess
 import sys
@@ -15,14 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from common import environment, program
+
 TARGET_MS = 10.0
-
-
-def environment(home):
-    names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
-    names |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in names.items()}
-    git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"} | names | git
 
 
 def milliseconds(command, folder, env):
@@ -32,8 +26,7 @@ def milliseconds(command, folder, env):
 
 
 def main():
-    root = Path(__file__).resolve().parents[2]
-    recover = str(Path(sys.argv[1] if len(sys.argv) > 1 else root / "target/release/recover").resolve())
+    recover = program()
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     with tempfile.TemporaryDirectory() as home:
         env = environment(home)

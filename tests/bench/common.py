@@ -1,0 +1,37 @@
+"""What the benchmarks share: the program they measure, an environment of its own, and a process's time and memory."""
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RECOVER = ROOT / "target/release/recover"
+
+
+def program():
+    """The program that the first argument names."""
+    return str(Path(sys.argv[1] if len(sys.argv) > 1 else RECOVER).resolve())
+
+
+def environment(home):
+    """Nothing inherited but the path."""
+    names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
+    names |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in names.items()}
+    git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"} | names | git
+
+
+def measure(command, folder, env):
+    """Seconds, and the peak resident set in MiB: that of the process or of a child it waited for, whichever is more."""
+    begun = time.perf_counter()
+    null = subprocess.DEVNULL
+    child = subprocess.Popen(command, cwd=folder, env=env, stdin=null, stdout=null)
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - begun
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"{shlex.join(map(str, command))} ended with {child.returncode}")
+    return seconds, usage.ru_maxrss / 1024
