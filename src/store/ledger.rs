@@ -2,6 +2,7 @@
 
 mod compact;
 mod exclusive;
+mod folding;
 mod lines;
 mod of_run;
 
@@ -12,15 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::durable::{FileLock, reap, write_atomic};
-use crate::model::event::{EVENT_SCHEMA, EventSource, Payload};
+use crate::model::event::{EventSource, Payload};
 use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
 
 use super::error::StoreError;
 use super::fold_cache::FoldCache;
-use super::line::{self, Line};
-use super::packed_lines::{self, Flaw};
+use super::packed_lines::Flaw;
 use super::twin::Twin;
 
 /// How many events are folded anew at each start before the cache is renewed.
@@ -65,13 +65,6 @@ pub struct Loaded {
     beyond_cache: u64,
     /// Bytes after the last whole line: an append that was cut off, or one that is just being made.
     torn: u64,
-}
-
-/// How far lines were folded.
-struct Progress {
-    /// Events so far.
-    lines: u64,
-    newer: Option<u32>,
 }
 
 /// An event to append.
@@ -292,58 +285,6 @@ impl Store {
         }
         let FoldCache { offset, lines, packed, state, .. } = cache;
         Some(Loaded { state: state.into(), offset, lines, packed, ..Loaded::default() })
-    }
-
-    fn fold(&self, loaded: &mut Loaded, bytes: &[u8]) -> Result<(), StoreError> {
-        let mut rest = bytes;
-        if !rest.contains(&b'\n') {
-            loaded.torn = rest.len() as u64;
-            return Ok(());
-        }
-        let state = Arc::make_mut(&mut loaded.state);
-        let mut progress = Progress { lines: loaded.lines, newer: loaded.newer };
-        while let Some(newline) = memchr::memchr(b'\n', rest) {
-            let length = newline as u64 + 1;
-            match packed_lines::packed(&rest[..newline]) {
-                None => self.fold_line(state, &mut progress, &rest[..newline])?,
-                Some(packed) => {
-                    let next = progress.lines + 1;
-                    let lines =
-                        packed.and_then(|packed| packed.unpack_at(next)).map_err(|flaw| self.flaw(next, flaw))?;
-                    for text in packed_lines::lines_of(&lines) {
-                        self.fold_line(state, &mut progress, text)?;
-                    }
-                    loaded.packed = loaded.offset + length;
-                }
-            }
-            loaded.offset += length;
-            rest = &rest[newline + 1..];
-        }
-        loaded.beyond_cache += progress.lines - loaded.lines;
-        (loaded.lines, loaded.newer) = (progress.lines, progress.newer);
-        loaded.torn = rest.len() as u64;
-        Ok(())
-    }
-
-    fn fold_line(&self, state: &mut State, progress: &mut Progress, text: &[u8]) -> Result<(), StoreError> {
-        let number = progress.lines + 1;
-        match line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
-            Line::Event(event) if event.seq != number => {
-                return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
-            }
-            Line::Event(event) => {
-                if event.schema > EVENT_SCHEMA {
-                    progress.newer = Some(event.schema);
-                }
-                state.apply(&event);
-            }
-            Line::Newer(schema) => {
-                progress.newer = Some(schema);
-                state.last_seq = number;
-            }
-        }
-        progress.lines = number;
-        Ok(())
     }
 
     /// [`Self::load`] for commands that write: what a newer version wrote is refused before anything is touched.

@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::event::Event;
+use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::run::RunSpec;
 use crate::model::time::Timestamp;
-use crate::store::salvage;
+use crate::store::{line, packed_lines, salvage};
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
