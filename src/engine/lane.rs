@@ -44,7 +44,7 @@ const MAX_COMMITS: usize = 200;
 pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFields) -> LaneFields {
     let Some(reached) = fields.stage.clone() else { return fields };
     if fields.base_branch.is_none() {
-        fields.base_branch = state.lane_base(key);
+        fields.base_branch = state.lane_base(key).or_else(|| project_branch(context));
     }
     if !matches!(reached.as_str(), AFTER_TESTS | PRE_PR | RETRY) {
         return fields;
@@ -66,13 +66,22 @@ pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFiel
     fields
 }
 
-/// Where the lane's own commits begin: at its base branch, else where it stood at its first stage.
+/// The branch of the project's work tree, if this is it: what nobody named is to be merged there.
+fn project_branch(context: &Context) -> Option<String> {
+    let repo = context.repo().ok().filter(|_| context.has_git())?;
+    let branch = repo.head().ok()?.branch.filter(|_| repo.workdir() == repo.main_worktree())?;
+    branch.strip_prefix("refs/heads/").map(str::to_owned)
+}
+
+/// Where the lane's own commits begin: at its base branch, unless it is on that itself, else where it stood at its first
+/// stage.
 fn base_commit(context: &Context, state: &State, key: &RunKey, base: Option<&str>) -> Option<ObjectId> {
     let first = || {
         let staged = state.checkpoints_of(key).find(|checkpoint| checkpoint.lane_fields.stage.is_some());
         staged.and_then(|checkpoint| checkpoint.base_commit.clone())
     };
-    base.and_then(|base| branch_commit(context, base)).or_else(first)
+    let other = base.filter(|base| project_branch(context).as_deref() != Some(base));
+    other.and_then(|base| branch_commit(context, base)).or_else(first)
 }
 
 /// The commit of a branch, local or of a remote; `None` where it is not there.

@@ -68,6 +68,7 @@ fn retries_that_end_well_are_complete() {
     let retry = record(&env, "retry_attempt");
     assert_eq!((&retry["status"], &retry["retry_attempt"]), (&json!("complete"), &json!(1)), "{retry}");
     assert!(text(&retry["failure_context"][0]).starts_with("Attempt 1: "), "{retry}");
+    assert_eq!(retry["base_branch"], "main", "{retry}");
     assert_eq!(env.read("../told"), "1.1 \n1.2 told\n2.1 \n");
 }
 

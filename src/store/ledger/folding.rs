@@ -1,0 +1,71 @@
+//! The ledger's lines, in the open and packed, into the state.
+
+use crate::model::event::EVENT_SCHEMA;
+use crate::model::state::State;
+
+use super::super::error::StoreError;
+use super::super::line::{self, Line};
+use super::super::packed_lines;
+use super::{Arc, Loaded, Store};
+
+/// How far lines were folded.
+struct Progress {
+    /// Events so far.
+    lines: u64,
+    newer: Option<u32>,
+}
+
+impl Store {
+    /// Folds the whole lines of `bytes`, which come after those that `loaded` has.
+    pub(super) fn fold(&self, loaded: &mut Loaded, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut rest = bytes;
+        if !rest.contains(&b'\n') {
+            loaded.torn = rest.len() as u64;
+            return Ok(());
+        }
+        let state = Arc::make_mut(&mut loaded.state);
+        let mut progress = Progress { lines: loaded.lines, newer: loaded.newer };
+        while let Some(newline) = memchr::memchr(b'\n', rest) {
+            let length = newline as u64 + 1;
+            match packed_lines::packed(&rest[..newline]) {
+                None => self.fold_line(state, &mut progress, &rest[..newline])?,
+                Some(packed) => {
+                    let next = progress.lines + 1;
+                    let lines =
+                        packed.and_then(|packed| packed.unpack_at(next)).map_err(|flaw| self.flaw(next, flaw))?;
+                    for text in packed_lines::lines_of(&lines) {
+                        self.fold_line(state, &mut progress, text)?;
+                    }
+                    loaded.packed = loaded.offset + length;
+                }
+            }
+            loaded.offset += length;
+            rest = &rest[newline + 1..];
+        }
+        loaded.beyond_cache += progress.lines - loaded.lines;
+        (loaded.lines, loaded.newer) = (progress.lines, progress.newer);
+        loaded.torn = rest.len() as u64;
+        Ok(())
+    }
+
+    fn fold_line(&self, state: &mut State, progress: &mut Progress, text: &[u8]) -> Result<(), StoreError> {
+        let number = progress.lines + 1;
+        match line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
+            Line::Event(event) if event.seq != number => {
+                return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
+            }
+            Line::Event(event) => {
+                if event.schema > EVENT_SCHEMA {
+                    progress.newer = Some(event.schema);
+                }
+                state.apply(&event);
+            }
+            Line::Newer(schema) => {
+                progress.newer = Some(schema);
+                state.last_seq = number;
+            }
+        }
+        progress.lines = number;
+        Ok(())
+    }
+}
