@@ -9,11 +9,13 @@
 //!   needs them.
 //! - [`branch_commit`], [`patch`] and [`bundle`] keep the same content in other forms beside it.
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
-//!   process of one that was cut off. [`head`] moves branches, [`index`] writes the user's index, [`diff`] compares.
+//!   process of one that was cut off. [`head`] moves branches, [`base`] says what a checkpoint of
+//!   another work tree means here, [`index`] writes the user's index, [`diff`] compares.
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
 mod assemble;
+pub mod base;
 mod batch;
 pub mod branch_commit;
 pub mod bundle;

@@ -253,6 +253,88 @@ fn a_lane_that_was_merged_takes_nothing_off_main() {
     assert_eq!(lane.env.git(&["rev-parse", "main"]), merged);
 }
 
+// C5: what lay in the project's work tree when the lane began, not committed, is not the lane's: its first stage is the
+// commit it began at. An undo takes the rollback back, and `checkpoint restore` puts back what was captured.
+#[test]
+fn a_lane_goes_back_to_the_commit_it_began_at() {
+    let env = TestEnv::repo();
+    let files =
+        [("b.txt", "b\n"), ("gone.txt", "g\n"), ("run.sh", "#!/bin/sh\n"), ("dos.txt", "1\n2\n"), ("dir/c", "c\n")];
+    std::fs::create_dir(env.work().join("dir")).unwrap();
+    for (name, content) in files {
+        env.write(name, content);
+    }
+    env.write(".gitattributes", "dos.txt text eol=crlf\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "second"]);
+    std::fs::remove_file(env.work().join("dos.txt")).unwrap();
+    env.git(&["checkout", "dos.txt"]);
+    assert_eq!(env.read("dos.txt"), "1\r\n2\r\n");
+    env.write("b.txt", "edited in main\n");
+    env.write("notes.txt", "a person's\n");
+    env.write("staged.txt", "staged in main\n");
+    env.git(&["add", "staged.txt"]);
+    env.sh(
+        "rm gone.txt && chmod +x run.sh && mkdir -p empty && mkdir sub && echo x > sub/x && rm -r dir && echo f > dir",
+    )
+    .expect(0);
+    let place = env.root().join("lane 1");
+    let lane = Lane { env, place };
+    lane.stage(lane.env.work(), "before_lane_start", "ready", &["--base-branch", "main"]);
+    lane.env.git(&["worktree", "add", "-q", "-b", "lane-1", "../lane 1"]);
+    lane.stage(&lane.place.clone(), "after_lane_start", "complete", &[]);
+    let listing = || lane.env.sh("cd '../lane 1' && find . -name .git -prune -o -printf '%p %m %l\\n' | sort").stdout;
+    let (before, base) = (listing(), lane.git(&["rev-parse", "HEAD"]));
+    let main = lane.env.git(&["status", "--porcelain"]);
+
+    let work = "echo w > w.txt; echo w >> b.txt; git add -A; git commit -qm work; echo draft > draft.txt; rm a.txt";
+    lane.here(0, &["step", "work", "--", "sh", "-c", work]);
+    let back = ["--rollback", "--to", "stage:before_lane_start", "--edits", "discard"];
+    let names =
+        |list: &Value| -> Vec<String> { list.as_array().unwrap().iter().map(|one| text(&one["path"])).collect() };
+    let told = lane.here(0, &[&back[..], &["--dry-run"]].concat());
+    assert_eq!(names(&told["plan"]["written"]), ["a.txt", "b.txt"], "{told}");
+    assert_eq!(names(&told["plan"]["deleted"]), ["draft.txt", "w.txt"], "{told}");
+    let done = lane.here(0, &back);
+    for list in ["written", "deleted", "kept"] {
+        assert_eq!(done["result"][list], told["plan"][list], "{list}");
+    }
+    assert_eq!((listing(), lane.git(&["rev-parse", "HEAD"])), (before, base.clone()));
+    assert_eq!(lane.git(&["status", "--porcelain"]), "", "the index is the commit's, too");
+    assert_eq!((lane.read("b.txt"), lane.read("dos.txt")), ("b\n".into(), "1\r\n2\r\n".into()));
+    assert_eq!(lane.env.git(&["status", "--porcelain"]), main);
+    // There and back again, and nothing of it is taken for an edit by hand.
+    lane.here(0, &["undo"]);
+    assert_eq!((lane.read("draft.txt"), lane.read("b.txt")), ("draft\n".into(), "b\nw\n".into()));
+    assert!(!lane.place.join("a.txt").exists() && lane.git(&["rev-parse", "HEAD"]) != base);
+    lane.here(0, &["redo"]);
+    assert_eq!(lane.here(0, &["--rollback", "--to", "stage:after_lane_start"])["changed"], false);
+    // Only some paths: the same. One commit on top: that of the lane's base, with nothing else in it.
+    lane.here(0, &["undo"]);
+    lane.here(
+        0,
+        &[
+            "--rollback",
+            "--to",
+            "stage:before_lane_start",
+            "--path",
+            "b.txt",
+            "--path",
+            "notes.txt",
+            "--edits",
+            "discard",
+        ],
+    );
+    assert_eq!(lane.read("b.txt"), "b\n");
+    assert!(!lane.place.join("notes.txt").exists());
+    lane.here(0, &[&back[..], &["--commits", "revert"]].concat());
+    assert_eq!(lane.git(&["rev-parse", "HEAD^{tree}"]), lane.git(&["rev-parse", &format!("{}^{{tree}}", base.trim())]));
+    assert_eq!(lane.git(&["status", "--porcelain"]), "");
+    // Whoever wants what was captured asks for that.
+    lane.here(0, &["checkpoint", "restore", "stage:before_lane_start"]);
+    assert_eq!((lane.read("b.txt"), lane.read("notes.txt")), ("edited in main\n".into(), "a person's\n".into()));
+}
+
 // C4, C5: what a lane's steps did in the work tree is gone after a rollback, so they run again, stage or none; one in
 // another work tree, which stays, is skipped, and its stage is reached again.
 #[test]

@@ -43,6 +43,9 @@ pub struct CarryOut {
     /// Whether a commit with the checkpoint's tree came on top, which the index then follows.
     #[serde(default)]
     pub on_top: bool,
+    /// Whether the checkpoint's base commit is meant and not what was captured.
+    #[serde(default)]
+    pub of_base: bool,
 }
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
@@ -94,6 +97,7 @@ pub fn carry_out(
         index_restored: planned.index,
         steps,
     };
+    let of_base = planned.of_base;
     let on_top = planned.head == HeadPlan::Revert && !request.restore_index;
     let journal = RestoreJournal {
         version: JOURNAL_VERSION,
@@ -107,7 +111,7 @@ pub fn carry_out(
         head_before,
         head_after,
         restore_index: planned.index,
-        context: encode(&CarryOut { run: Some(key.clone()), operation, clear_loop_state: false, on_top })?,
+        context: encode(&CarryOut { run: Some(key.clone()), operation, clear_loop_state: false, on_top, of_base })?,
     };
     let lock = &planned.prepared.lock;
     begin(context, lock, &journal)?;
@@ -186,6 +190,10 @@ fn step(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, expect
     }
     if journal.restore_index {
         let mut stored = load_checkpoint(repo, &journal.target_commit)?;
+        if carry_out.of_base {
+            let here = load_checkpoint(repo, &journal.safety_commit)?.manifest;
+            stored = stored.base(repo, &here)?.unwrap_or(stored);
+        }
         if carry_out.on_top {
             stored.index_tree = Some(stored.tree.clone());
             stored.manifest.index_extras.clear();
@@ -289,7 +297,13 @@ pub fn restore_state_only(
         head_before: Head::default(),
         head_after: None,
         restore_index: false,
-        context: encode(&CarryOut { run: Some(run.clone()), operation, clear_loop_state: true, on_top: false })?,
+        context: encode(&CarryOut {
+            run: Some(run.clone()),
+            operation,
+            clear_loop_state: true,
+            on_top: false,
+            of_base: false,
+        })?,
     };
     begin(context, lock, &journal)?;
     let kept = restore_memory(context, &journal, true).map_err(|error| revert(context, lock, &journal, error))?;

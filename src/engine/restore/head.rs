@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
 use crate::model::operation::OperationKind;
 use crate::model::run::Run;
@@ -59,9 +60,7 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
     let here = context.worktree_name();
     let Some(run) = run.filter(|run| goes_back && run.worktree != here) else { return Ok(()) };
     // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.
-    let its = Repo::discover(Path::new(&run.worktree), context.home()).ok();
-    let its = its.filter(|its| its.workdir() == Path::new(&run.worktree));
-    if its.is_none_or(|its| !same_folder(its.common_dir(), context.repo().map(Repo::common_dir).ok())) {
+    if !is_there(context, &run.worktree) {
         return Ok(());
     }
     let message = format!("run {} works in {}, not in {here}", run.key, run.worktree);
@@ -76,10 +75,44 @@ fn same_folder(one: &Path, other: Option<&Path>) -> bool {
 
 /// Whether a checkpoint is one that the lane, whose own work tree this is, began with in the project's.
 pub fn is_before_lane(context: &Context, run: Option<&Run>, target: &Checkpoint) -> Result<bool> {
-    let here = context.worktree_name();
-    let in_project = Path::new(&target.state_dir).starts_with(&target.worktree)
-        || Path::new(&target.worktree) == context.repo()?.main_worktree();
-    Ok(in_project && target.worktree != here && run.is_some_and(|run| run.worktree == here))
+    Ok(is_run_here(context, run) && was_in_project(context, target)?)
+}
+
+/// Whether a rollback takes the run, which works here, back to what it began with while that was captured in another work
+/// tree: then it is the base commit that is meant. What else lay there was neither this work tree's nor the run's.
+///
+/// `checkpoint restore` puts back what was captured, wherever that was.
+pub fn means_base(context: &Context, request: &RestoreRequest, run: Option<&Run>, target: &Checkpoint) -> Result<bool> {
+    let asked = request.kind == OperationKind::Rollback && context.has_git() && is_run_here(context, run);
+    Ok(asked && is_beginning_elsewhere(context, target)?)
+}
+
+/// Whether a checkpoint is of another work tree of this repository and of before the run did anything.
+pub fn is_beginning_elsewhere(context: &Context, target: &Checkpoint) -> Result<bool> {
+    let begins = target.after_iteration == 0 || target.lane_fields.stage.as_deref() == Some(BEFORE_START);
+    if !begins || !context.has_git() || target.worktree == context.worktree_name() {
+        return Ok(false);
+    }
+    Ok(was_in_project(context, target)? || is_there(context, &target.worktree))
+}
+
+fn is_run_here(context: &Context, run: Option<&Run>) -> bool {
+    run.is_some_and(|run| run.worktree == context.worktree_name())
+}
+
+/// Whether a checkpoint was taken in the project's work tree, while this is a linked one.
+fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
+    let (main, here) = (context.repo()?.main_worktree(), context.worktree_name());
+    let in_project = Path::new(&target.state_dir).starts_with(&target.worktree) || Path::new(&target.worktree) == main;
+    Ok(in_project && target.worktree != here && Path::new(&here) != main)
+}
+
+/// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well be
+/// of this one.
+fn is_there(context: &Context, place: &str) -> bool {
+    let its = Repo::discover(Path::new(place), context.home()).ok();
+    let its = its.filter(|its| its.workdir() == Path::new(place));
+    its.is_some_and(|its| same_folder(its.common_dir(), context.repo().map(Repo::common_dir).ok()))
 }
 
 /// Decides what happens to HEAD.

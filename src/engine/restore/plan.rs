@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::git::WorktreeLock;
+use crate::git::base::as_checked_out;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::diff::Objects;
 use crate::git::ignore_rules::TreeIgnores;
@@ -15,9 +16,10 @@ use crate::git::staying::keep_folders;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree_lookup::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::Manifest;
 use crate::model::operation::{HeadMove, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::{EntryKind, Snapshot};
+use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 use crate::model::state::State;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 use crate::policy::selection::Selection;
@@ -37,8 +39,10 @@ pub struct Planned {
     pub prepared: Prepared,
     /// The checkpoint to put back.
     pub target: Checkpoint,
-    /// It as it is stored.
+    /// It as it is stored, or what it says of this work tree.
     pub stored: StoredCheckpoint,
+    /// Whether that is no more than its base commit.
+    pub of_base: bool,
     /// What is done to files.
     pub files: RestorePlan,
     /// What is done to the working memory.
@@ -104,14 +108,16 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         return Err(Error::new(ErrorKind::Usage, "--path selects files: it has no meaning with --scope state"));
     }
 
-    let (prepared, files) = if request.scope.covers_files() {
-        let (prepared, mut files) = file_plan(context, state, request, lock, &stored, &selection)?;
+    let of_base = head::means_base(context, request, run, &target)?;
+    let (prepared, stored, files) = if request.scope.covers_files() {
+        let wanted = Wanted { captured: &stored, of_base, selection: &selection };
+        let (prepared, stored, mut files) = file_plan(context, state, request, lock, &wanted)?;
         nested::keep(repo.workdir(), &prepared.nested, &stored.manifest.nested, &selection, &mut files.kept);
         check(repo, &files)?;
         keep_folders(repo, &mut files)?;
-        (prepared, files)
+        (prepared, stored, files)
     } else {
-        (prepare_under(context, lock, &BTreeSet::new())?, RestorePlan::default())
+        (prepare_under(context, lock, &BTreeSet::new())?, stored, RestorePlan::default())
     };
     let manifest = &prepared.capture.manifest;
     let memory = if request.scope.covers_state() && selection.is_all() {
@@ -123,7 +129,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     };
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
-        let before_lane = head::is_before_lane(context, run, &target)?;
+        let before_lane = of_base || head::is_before_lane(context, run, &target)?;
         head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
     } else {
         HeadPlan::Stay
@@ -135,7 +141,17 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         || prepared.capture.index_tree != stored.index_tree
         || prepared.capture.manifest.index_extras != stored.manifest.index_extras;
     let index = (request.restore_index || follows) && index_differs && context.has_git();
-    Ok(Planned { prepared, target, stored, files, memory, head, index })
+    Ok(Planned { prepared, target, stored, of_base, files, memory, head, index })
+}
+
+/// What is to be there.
+struct Wanted<'a> {
+    /// The checkpoint.
+    captured: &'a StoredCheckpoint,
+    /// Whether only its base commit is meant.
+    of_base: bool,
+    /// Which paths.
+    selection: &'a Selection,
 }
 
 fn file_plan(
@@ -143,21 +159,20 @@ fn file_plan(
     state: &State,
     request: &RestoreRequest,
     lock: WorktreeLock,
-    stored: &StoredCheckpoint,
-    selection: &Selection,
-) -> Result<(Prepared, RestorePlan)> {
+    wanted: &Wanted<'_>,
+) -> Result<(Prepared, StoredCheckpoint, RestorePlan)> {
     let repo = context.repo()?;
-    let (prepared, now, target) = capture_both(context, lock, stored, selection)?;
+    let Both { prepared, stored, now, target } = capture_both(context, lock, wanted)?;
     head::refuse_operation(&prepared.capture.manifest, &stored.manifest)?;
     let opened = Objects::Captured(&prepared.capture).open()?;
     let lookup = TreeLookup::new(&opened)?;
     let by_now = TreeIgnores::new(repo, &lookup, &prepared.capture.tree)?;
     let by_target = TreeIgnores::new(repo, &lookup, &stored.tree)?;
-    let layers = baseline_layers(context, state)?;
+    let layers = baseline_layers(context, state, &prepared.capture.manifest)?;
     let mut layers_and_rules = Vec::new();
-    for (stored, paths) in &layers {
+    for Layer { stored, base, paths } in &layers {
         let rules = match stored {
-            Some(stored) => Some((stored, TreeIgnores::new(repo, &lookup, &stored.tree)?)),
+            Some(stored) => Some((stored, base, TreeIgnores::new(repo, &lookup, &stored.tree)?)),
             None => None,
         };
         layers_and_rules.push((rules, paths));
@@ -166,8 +181,15 @@ fn file_plan(
     let unreadable = RefCell::new(None);
     let baseline = |path: &RepoPath| {
         let layer = layers_and_rules.iter().rev().find(|(_, paths)| paths.matches(path));
-        let Some((Some((layer, rules)), _)) = layer else { return Baseline::Unknown };
+        let Some((Some((layer, base, rules)), _)) = layer else { return Baseline::Unknown };
         let known = layer.side().entry(&lookup, path).and_then(|entry| match entry {
+            // Which of the two was put back is not told: only where they agree is it known.
+            entry if let Some(base) = base => {
+                let committed = base.side().entry(&lookup, path)?;
+                let what = |entry: &Entry| (entry.kind, entry.oid.clone());
+                let agree = committed.as_ref().map(what) == entry.as_ref().map(what);
+                Ok(committed.filter(|_| agree).map_or(Baseline::Unknown, Baseline::Present))
+            }
             Some(entry) => Ok(Baseline::Present(entry)),
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if layer.side().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
@@ -195,7 +217,7 @@ fn file_plan(
         now: &now,
         target: &target,
         baseline: &baseline,
-        selection,
+        selection: wanted.selection,
         ignored: &ignored,
         left_out: &left_out(repo, &context.capture_rules()),
         edits: request.edits,
@@ -215,24 +237,39 @@ fn file_plan(
     }
     drop(lookup);
     drop(opened);
-    Ok((prepared, plan))
+    Ok((prepared, stored, plan))
+}
+
+/// What is there and what shall be, as far as they differ.
+struct Both {
+    prepared: Prepared,
+    /// What the checkpoint says of this work tree.
+    stored: StoredCheckpoint,
+    now: Snapshot,
+    target: Snapshot,
 }
 
 /// Captures what is there, and says where it and the checkpoint differ.
 ///
 /// What the checkpoint holds and is ignored now would be overwritten, so it is captured too.
-fn capture_both(
-    context: &Context,
-    lock: WorktreeLock,
-    stored: &StoredCheckpoint,
-    selection: &Selection,
-) -> Result<(Prepared, Snapshot, Snapshot)> {
+fn capture_both(context: &Context, lock: WorktreeLock, wanted: &Wanted<'_>) -> Result<Both> {
+    let repo = context.repo()?;
+    let (captured, selection) = (wanted.captured, wanted.selection);
     let mut prepared = prepare_under(context, lock, &BTreeSet::new())?;
-    let compare = |prepared: &Prepared| -> Result<(Snapshot, Snapshot)> {
+    let compare = |prepared: &Prepared| -> Result<(StoredCheckpoint, Snapshot, Snapshot)> {
         let opened = Objects::Captured(&prepared.capture).open()?;
-        Ok(differing(&TreeLookup::new(&opened)?, prepared.capture.side(), stored.side())?)
+        let lookup = TreeLookup::new(&opened)?;
+        let here = &prepared.capture.manifest;
+        let base = if wanted.of_base { captured.base(repo, here)? } else { None };
+        let Some(base) = base else {
+            let (now, target) = differing(&lookup, prepared.capture.side(), captured.side())?;
+            return Ok((captured.clone(), now, target));
+        };
+        let (now, mut target) = differing(&lookup, prepared.capture.side(), base.side())?;
+        as_checked_out(repo, &lookup, captured, here, &now, &mut target)?;
+        Ok((base, now, target))
     };
-    let (mut now, mut target) = compare(&prepared)?;
+    let (mut stored, mut now, mut target) = compare(&prepared)?;
     let missing = target.entries.iter().filter(|(path, entry)| {
         entry.kind != EntryKind::Gitlink
             && !now.entries.contains_key(path)
@@ -245,9 +282,9 @@ fn capture_both(
         let Prepared { capture, nested, lock, .. } = prepared;
         drop((capture, nested));
         prepared = prepare_under(context, lock, &also)?;
-        (now, target) = compare(&prepared)?;
+        (stored, now, target) = compare(&prepared)?;
     }
-    Ok((prepared, now, target))
+    Ok(Both { prepared, stored, now, target })
 }
 
 /// Whether something stands at a path of the work tree.
@@ -264,19 +301,32 @@ fn listed(paths: &[PathReason]) -> String {
     names.join(", ")
 }
 
-/// What the run last wrote in this work tree, layer by layer. A layer whose checkpoint is gone says nothing.
-fn baseline_layers(context: &Context, state: &State) -> Result<Vec<(Option<StoredCheckpoint>, Selection)>> {
+/// What the run last wrote to some paths.
+struct Layer {
+    /// `None` where the checkpoint is gone: nothing is known then.
+    stored: Option<StoredCheckpoint>,
+    /// Its base commit, where that may be what was put back of it.
+    base: Option<StoredCheckpoint>,
+    paths: Selection,
+}
+
+/// What the run last wrote in this work tree, layer by layer.
+fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<Vec<Layer>> {
     let repo = context.repo()?;
     let Some(worktree) = state.worktrees.get(&context.worktree_name()) else { return Ok(Vec::new()) };
     let mut layers = Vec::new();
     for layer in &worktree.baseline {
-        let stored = match state.checkpoint(&layer.checkpoint_id) {
-            Some(checkpoint) => Some(load_checkpoint(repo, &checkpoint.commit)?),
-            None => None,
-        };
+        let (mut stored, mut base) = (None, None);
+        if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
+            let loaded = load_checkpoint(repo, &checkpoint.commit)?;
+            if head::is_beginning_elsewhere(context, checkpoint)? {
+                base = loaded.base(repo, here)?;
+            }
+            stored = Some(loaded);
+        }
         let paths = Selection::globs(&layer.paths)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("a recorded path is no glob: {error}")))?;
-        layers.push((stored, paths));
+        layers.push(Layer { stored, base, paths });
     }
     Ok(layers)
 }
