@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::git::head::commit_exists;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::import::{ForeignCheckpoint, ImportKind};
-use crate::model::run::RunKey;
+use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::import::{Circumstances, Problem, read, recognise};
-use crate::store::views::{attempt_view, battle, recovery_state, write_views};
+use crate::policy::import::{Circumstances, Problem, is_known_history, read, recognise};
+use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
 use crate::store::{NewEvent, Store};
 
 use super::context::Context;
@@ -55,6 +55,8 @@ pub struct ImportedFile {
     pub records: usize,
     /// Events that were recorded.
     pub events: usize,
+    /// Why nothing of it was taken over, where that needs a word.
+    pub message: Option<String>,
     /// What of it was left out, and why.
     pub left_out: Vec<Problem>,
     /// The checkpoints that it tells of.
@@ -132,7 +134,14 @@ fn take_over(
             now: context.clock.now(),
         };
         let parts = read(document.kind, &document.content, &at).map_err(|problem| damaged(&document.path, &problem))?;
-        let parts = if is_own_view(document, state) { Vec::new() } else { parts };
+        let message = if is_own_view(document, state) {
+            Some("it is what the ledger says")
+        } else if named.is_none() && is_old_view(context, document, state)? {
+            Some("an old copy of what the ledger holds")
+        } else {
+            None
+        };
+        let parts = if message.is_some() { Vec::new() } else { parts };
         let mut file = ImportedFile {
             path: source.clone(),
             kind: document.kind,
@@ -142,6 +151,7 @@ fn take_over(
             attempts: 0,
             records: 0,
             events: 0,
+            message: message.map(str::to_owned),
             left_out: Vec::new(),
             checkpoints: Vec::new(),
         };
@@ -185,6 +195,39 @@ fn is_own_view(document: &Document, state: &State) -> bool {
         ImportKind::Lanes | ImportKind::Session => None,
     };
     !state.runs.is_empty() && view.is_some_and(|view| view == document.content)
+}
+
+/// Whether the document is an old copy of its view: the ledger went through what it tells, and taken over it would count
+/// once more. A run that is named is one to take it over into, whatever else holds it.
+fn is_old_view(context: &Context, document: &Document, state: &State) -> Result<bool> {
+    match document.kind {
+        ImportKind::AttemptHistory => Ok(is_known_history(&document.content, state)),
+        ImportKind::Recovery => was_recovery_state(context, &document.content, state),
+        ImportKind::Battle | ImportKind::Lanes | ImportKind::Session => Ok(false),
+    }
+}
+
+/// Whether one of our own runs once stood as the document says, to the millisecond.
+fn was_recovery_state(context: &Context, document: &Value, state: &State) -> Result<bool> {
+    let is_own = |run: &&Run| run.imported.iter().all(|one| one.imported.kind != ImportKind::Recovery);
+    // What begins tells nothing yet; what was imported may have to begin anew.
+    if *document == json!(RecoveryState::default()) {
+        return Ok(state.runs.iter().any(|run| is_own(&run)) && state.runs.iter().all(|run| is_own(&run)));
+    }
+    let Some(last) = document["lastError"].as_str() else { return Ok(false) };
+    let failed_so = |run: &&Run| {
+        run.attempts().any(|(_, attempt)| attempt.failure.as_ref().is_some_and(|failure| failure.message == last))
+    };
+    for run in state.runs.iter().filter(is_own).filter(failed_so) {
+        let mut then = State::default();
+        for event in context.store().events_of(&run.key)? {
+            then.apply(&event);
+            if then.run(&run.key).is_some_and(|run| json!(RecoveryState::of(run)) == *document) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 fn count(file: &mut ImportedFile, payload: &Payload) {

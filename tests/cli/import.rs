@@ -191,6 +191,71 @@ fn our_own_views_add_nothing() {
     assert_eq!(events(&env), before);
 }
 
+// A3, L1: an old copy of a view tells what the ledger went through; it is not taken over as somebody else's. Whatever is
+// not surely so is.
+#[test]
+fn old_copies_of_our_own_views_add_nothing() {
+    let env = TestEnv::repo();
+    env.write(
+        ".ultraplan/recover.toml",
+        "[cooldown]\ncooldown_ms = 1\n[retry]\nbase_delay = '1ms'\nmax_delay = '1ms'\n",
+    );
+    let views = ["recovery.json", "attempt_history.json"];
+    let mut copies = Vec::new();
+    let mut copy = |name: &str| {
+        for view in views {
+            let path = format!("../copies/{name}-{view}");
+            env.write(&path, env.read(&format!(".ultraplan/state/{view}")));
+            copies.push(path);
+        }
+    };
+    let start =
+        |approach: &str| env.json(0, &["attempt", "start", "--run", "R", "--subtask", "s", "--approach", approach]);
+    start("one");
+    copy("under-way");
+    env.json(0, &["attempt", "fail", "--message", "first trouble", "--exit-code", "1"]);
+    copy("one-failed");
+    start("two");
+    env.json(0, &["attempt", "fail", "--message", "second trouble", "--exit-code", "1"]);
+    copy("two-failed");
+    start("three");
+    env.json(0, &["attempt", "pass"]);
+    copy("passed");
+    env.json(0, &["attempt", "start", "--run", "R", "--subtask", "other"]);
+    let before = events(&env);
+    for path in &copies {
+        for args in [&["--dry-run", "import", path][..], &["import", path]] {
+            let told = env.json(0, args);
+            let file = if args.len() == 3 { &told["plan"]["files"][0] } else { &told["files"][0] };
+            assert_eq!(
+                (&told["changed"], &file["changed"], &file["runs"]),
+                (&false.into(), &false.into(), &json!([])),
+                "{path}"
+            );
+            assert!(text(&file["message"]).contains("what the ledger"), "{path}: {file}");
+        }
+        assert!(env.recover(&["import", path]).expect(0).stdout.contains("Nothing new"));
+    }
+    assert_eq!(events(&env), before);
+    // One thing that is not known, and it is somebody else's.
+    let edit = |view: &str, from: &str, to: &str| {
+        let content = env.read(&format!("../copies/two-failed-{view}"));
+        assert!(content.contains(from), "{content}");
+        env.write("../edited.json", content.replace(from, to));
+        let told = env.json(0, &["--dry-run", "import", "../edited.json"]);
+        assert_eq!(told["plan"]["changed"], true, "{view}: {from}");
+    };
+    edit("recovery.json", "second trouble", "another trouble");
+    edit("recovery.json", "\"errorCount\": 2", "\"errorCount\": 1");
+    edit("attempt_history.json", "first trouble", "another trouble");
+    edit("attempt_history.json", "\"one\"", "\"a third\"");
+    edit("attempt_history.json", "attempts for UNKNOWN", "attempts for something else");
+    edit("attempt_history.json", "\"s\":", "\"t\":");
+    // A run that is named is one to take it over into.
+    let into = ["--dry-run", "import", "--run", "N", "../copies/two-failed-recovery.json"];
+    assert_eq!(env.json(0, &into)["plan"]["files"][0]["attempts"], 2);
+}
+
 // Rubbish is refused with its place, and nothing of anything is recorded.
 #[test]
 fn rubbish_is_refused_with_its_place() {

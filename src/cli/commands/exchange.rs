@@ -42,7 +42,8 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
         }
         format!("{verb} {name} ({kind}; {})\n", parts.join("; "))
     } else {
-        format!("Nothing new in {name} ({kind})\n")
+        let why = file.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+        format!("Nothing new in {name} ({kind}){why}\n")
     };
     for left in &file.left_out {
         text.push_str(&format!("  left out: {} ({})\n", escape(&left.place), escape(&left.message)));

@@ -6,6 +6,7 @@
 mod battle;
 mod history;
 mod lanes;
+mod own;
 mod read;
 mod recovery;
 mod session;
@@ -23,6 +24,7 @@ use crate::model::time::Timestamp;
 use super::classify::classify;
 use read::{MAX_DEPTH, Place};
 
+pub use own::is_known_history;
 pub use read::Problem;
 
 /// The run that attempts by subtask are taken over into, where none is named.

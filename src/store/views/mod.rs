@@ -20,7 +20,7 @@ pub use active::{active_checkpoint, session_checkpoint};
 pub use attempts::{AttemptHistory, attempt_history, attempt_view};
 pub use battle::{battle, battle_status};
 pub use lanes::{has_lane_records, lane_records, resume_hint, rollback_hint};
-pub use recovery::recovery_state;
+pub use recovery::{RecoveryState, recovery_state};
 
 /// Writes every view that events about `run` may have changed.
 pub fn write_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<(), StoreError> {
