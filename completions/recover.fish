@@ -58,7 +58,7 @@ complete -c recover -n "__fish_recover_needs_command" -f -a "step" -d 'Run CMD o
 complete -c recover -n "__fish_recover_needs_command" -f -a "status" -d 'Where the run stands and how to go on'
 complete -c recover -n "__fish_recover_needs_command" -f -a "log" -d 'What has happened'
 complete -c recover -n "__fish_recover_needs_command" -f -a "report" -d 'Tell what went wrong, what was tried and what to do now, with the run\'s whole story'
-complete -c recover -n "__fish_recover_needs_command" -f -a "import" -d 'Take over files of other systems: battles, attempt histories, lane records, session checkpoints, a loop\'s cooldown'
+complete -c recover -n "__fish_recover_needs_command" -f -a "import" -d 'Take over files of other systems (battles, attempt histories, lane records, session checkpoints, a loop\'s cooldown), and take archived checkpoints back'
 complete -c recover -n "__fish_recover_needs_command" -f -a "sync" -d 'Write every view anew from the ledger, and tell which held something else'
 complete -c recover -n "__fish_recover_needs_command" -f -a "init" -d 'Write a commented `.ultraplan/recover.toml` with every key and its default'
 complete -c recover -n "__fish_recover_needs_command" -f -a "config" -d 'Show the configuration'

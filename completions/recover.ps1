@@ -58,7 +58,7 @@ Register-ArgumentCompleter -Native -CommandName 'recover' -ScriptBlock {
             [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Where the run stands and how to go on')
             [CompletionResult]::new('log', 'log', [CompletionResultType]::ParameterValue, 'What has happened')
             [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Tell what went wrong, what was tried and what to do now, with the run''s whole story')
-            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Take over files of other systems: battles, attempt histories, lane records, session checkpoints, a loop''s cooldown')
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Take over files of other systems (battles, attempt histories, lane records, session checkpoints, a loop''s cooldown), and take archived checkpoints back')
             [CompletionResult]::new('sync', 'sync', [CompletionResultType]::ParameterValue, 'Write every view anew from the ledger, and tell which held something else')
             [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Write a commented `.ultraplan/recover.toml` with every key and its default')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Show the configuration')

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::git::bundle::read_back;
 use crate::git::refs::ref_name;
 use crate::git::stored::load_checkpoint;
+use crate::git::unbundle::read_back;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::state::State;
 use crate::policy::retention::{Limits, Reasoned};

@@ -260,10 +260,15 @@ fn message(checkpoint: &Checkpoint) -> Result<String> {
 
 /// The record that a checkpoint's commit carries; `None` for a commit that no `recover` wrote.
 pub fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
-    let all = trailers::parse(&stored.message);
+    record_in(&stored.message, &stored.commit)
+}
+
+/// The same from the message of the commit.
+pub(super) fn record_in(message: &str, commit: &ObjectId) -> Option<Checkpoint> {
+    let all = trailers::parse(message);
     let record = &all.iter().rfind(|(key, _)| key == RECORD)?.1;
     let mut checkpoint: Checkpoint = serde_json::from_str(record).ok()?;
-    checkpoint.commit = stored.commit.clone();
+    checkpoint.commit = commit.clone();
     Some(checkpoint)
 }
 

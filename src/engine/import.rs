@@ -1,4 +1,4 @@
-//! `recover import`: the source systems' own files into the ledger. All files are read and judged before anything is
+//! `recover import`: the source systems' own files, and bundles of checkpoints, into the ledger. All files are read and judged before anything is
 //! recorded, and all of it is recorded at once.
 
 use std::collections::BTreeSet;
@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::git::head::commit_exists;
+use crate::git::unbundle::is_bundle;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::import::{ForeignCheckpoint, ImportKind};
 use crate::model::run::{Run, RunKey};
@@ -22,6 +23,7 @@ use crate::store::{NewEvent, Store};
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::returned::{Bundle, judge, new_ones, take_in};
 use super::settle;
 
 /// More than any of these files has.
@@ -30,7 +32,7 @@ const MAX_FILE: u64 = 4 << 20;
 /// What is to be taken over.
 #[derive(Clone, Debug, Default)]
 pub struct ImportRequest {
-    /// The files; a folder stands for the JSON files in it.
+    /// The files; a folder stands for the JSON files and bundles in it.
     pub files: Vec<PathBuf>,
     /// What they are; recognised by their content where it is not said.
     pub kind: Option<ImportKind>,
@@ -41,8 +43,8 @@ pub struct ImportRequest {
 pub struct ImportedFile {
     /// The file, absolute.
     pub path: String,
-    /// Which system's.
-    pub kind: ImportKind,
+    /// Which system's, or `bundle`.
+    pub kind: &'static str,
     /// Whether anything of it was new.
     pub changed: bool,
     /// The runs that it is about.
@@ -61,6 +63,27 @@ pub struct ImportedFile {
     pub left_out: Vec<Problem>,
     /// The checkpoints that it tells of.
     pub checkpoints: Vec<KnownCheckpoint>,
+    /// Our own checkpoints that came back from it.
+    pub returned: Vec<String>,
+}
+
+impl ImportedFile {
+    fn new(path: &Path, kind: &'static str) -> Self {
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            kind,
+            changed: false,
+            runs: Vec::new(),
+            runs_created: 0,
+            attempts: 0,
+            records: 0,
+            events: 0,
+            message: None,
+            left_out: Vec::new(),
+            checkpoints: Vec::new(),
+            returned: Vec::new(),
+        }
+    }
 }
 
 /// Another system's checkpoint, and what of it is there.
@@ -91,18 +114,25 @@ struct Document {
 
 /// Takes the files over; in a dry run only says what would be recorded.
 pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
-    let mut documents = Vec::new();
+    let (mut documents, mut bundles) = (Vec::new(), Vec::new());
     for path in expand(context, &request.files)? {
-        documents.push(load(&path, request.kind)?);
+        if request.kind.is_none() && is_bundle(&path)? {
+            bundles.push(judge(context, &path)?);
+        } else {
+            documents.push(load(&path, request.kind)?);
+        }
     }
     documents.sort_by_key(|document| document.kind);
     if context.dry_run() {
         let mut state = settle::load_settled(context)?;
-        return Ok(take_over(context, Arc::make_mut(&mut state), &documents)?.0);
+        let returning = returning(&bundles, &state)?;
+        let (imported, _) = take_over(context, Arc::make_mut(&mut state), &documents)?;
+        return Ok(imported.with(returning));
     }
     settle::settle(context)?;
     let mut ledger = context.store().lock()?;
     let mut state = ledger.state().clone();
+    let returning = returning(&bundles, &state)?;
     let (imported, events) = take_over(context, &mut state, &documents)?;
     if imported.changed {
         let keys: BTreeSet<RunKey> = events.iter().filter_map(|(_, event)| event.run.clone()).collect();
@@ -111,7 +141,43 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
             write_views(&ledger, Some(key))?;
         }
     }
-    Ok(imported)
+    drop(ledger);
+    for bundle in &bundles {
+        take_in(context, bundle)?;
+    }
+    Ok(imported.with(returning))
+}
+
+/// What the bundles bring back.
+fn returning(bundles: &[Bundle], state: &State) -> Result<Vec<ImportedFile>> {
+    let (mut files, mut seen, mut made) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for bundle in bundles {
+        let mut file = ImportedFile::new(&bundle.path, "bundle");
+        for checkpoint in new_ones(bundle, state)? {
+            if !seen.insert(&checkpoint.id) {
+                continue;
+            }
+            let is_new = state.run(&checkpoint.run).is_none() && made.insert(&checkpoint.run);
+            file.runs_created += usize::from(is_new);
+            file.events += 1 + usize::from(is_new);
+            file.returned.push(checkpoint.id.clone());
+            if !file.runs.contains(&checkpoint.run) {
+                file.runs.push(checkpoint.run.clone());
+            }
+        }
+        file.changed = file.events > 0;
+        file.message = (!file.changed).then(|| "what it holds is here".to_owned());
+        files.push(file);
+    }
+    Ok(files)
+}
+
+impl Imported {
+    fn with(mut self, files: Vec<ImportedFile>) -> Self {
+        self.changed |= files.iter().any(|file| file.changed);
+        self.files.extend(files);
+        self
+    }
 }
 
 /// What all documents together add; each sees what those before it have added.
@@ -142,19 +208,8 @@ fn take_over(
             None
         };
         let parts = if message.is_some() { Vec::new() } else { parts };
-        let mut file = ImportedFile {
-            path: source.clone(),
-            kind: document.kind,
-            changed: false,
-            runs: Vec::new(),
-            runs_created: 0,
-            attempts: 0,
-            records: 0,
-            events: 0,
-            message: message.map(str::to_owned),
-            left_out: Vec::new(),
-            checkpoints: Vec::new(),
-        };
+        let mut file = ImportedFile::new(&document.path, document.kind.as_str());
+        file.message = message.map(str::to_owned);
         for part in parts {
             file.left_out.extend(part.left_out);
             for (at, payload) in part.events {
@@ -257,7 +312,7 @@ pub fn foreign(context: &Context, state: &State, run: Option<&RunKey>) -> Vec<Kn
     all.map(|one| known(context, one)).collect()
 }
 
-/// The files; folders with their JSON files, below them too. Our own private files are none.
+/// The files; folders with their JSON files and bundles, below them too. Our own private files are none.
 fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in given {
@@ -268,7 +323,7 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
             let before = all.len();
             walk(context.store(), &path, &mut all)?;
             if all.len() == before {
-                let message = format!("there is no JSON file in {}", path.display());
+                let message = format!("there is no JSON file and no bundle in {}", path.display());
                 return Err(Error::new(ErrorKind::Usage, message));
             }
         } else {
@@ -289,7 +344,9 @@ fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
             if path != store.private_dir() {
                 walk(store, &path, all)?;
             }
-        } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "json") {
+        } else if kind.is_file()
+            && path.extension().is_some_and(|extension| extension == "json" || extension == "bundle")
+        {
             all.push(path);
         }
     }

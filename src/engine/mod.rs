@@ -36,6 +36,7 @@ pub mod report;
 pub mod restore;
 pub mod resume;
 pub mod retry;
+mod returned;
 pub mod rollback;
 pub mod run;
 pub mod salvage;

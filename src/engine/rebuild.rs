@@ -18,6 +18,7 @@ use crate::store::views::rewrite_views;
 use super::checkpoint::record_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::restore::is_there;
 use super::storage;
 
 /// What a rebuilt ledger holds, or would hold.
@@ -177,11 +178,23 @@ fn moved(context: &Context, recorded: &[Recorded]) -> Result<Places> {
 fn adapt(context: &Context, places: &Places, event: &mut Event) {
     match &mut event.payload {
         Payload::RunCreated { worktree, .. } => adapt_worktree(places, worktree),
-        Payload::CheckpointCreated { checkpoint, .. } => adapt_checkpoint(context, places, checkpoint),
+        Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+            adapt_checkpoint(context, places, checkpoint);
+        }
         Payload::Restored { operation } => adapt_worktree(places, &mut operation.worktree),
         Payload::StepStarted(start) => adapt_worktree(places, &mut start.worktree),
         _ => {}
     }
+}
+
+/// Makes a checkpoint that was taken elsewhere one of this project: of its work tree, where that is one of this repository,
+/// else of the one here.
+pub(super) fn take_home(context: &Context, checkpoint: &mut Checkpoint) {
+    let mut places = Places::new();
+    if !is_there(context, &checkpoint.worktree) {
+        places.insert(checkpoint.worktree.clone(), context.worktree_name());
+    }
+    adapt_checkpoint(context, &places, checkpoint);
 }
 
 fn adapt_checkpoint(context: &Context, places: &Places, checkpoint: &mut Checkpoint) {
@@ -199,7 +212,7 @@ fn adapt_worktree(places: &Places, worktree: &mut String) {
     }
 }
 
-fn write_patch_if_gone(context: &Context, checkpoint: &Checkpoint) {
+pub(super) fn write_patch_if_gone(context: &Context, checkpoint: &Checkpoint) {
     if checkpoint.patch_path.as_ref().is_some_and(|path| Path::new(path).exists()) {
         return;
     }

@@ -12,10 +12,11 @@ use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunSpec, RunStatus};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::policy::classify::known;
 use crate::process::{end_children_of, end_group, is_alive};
-use crate::store::NewEvent;
 use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
 
 use super::attempt::{self, Ending, Started};
 use super::checkpoint::record_of;
@@ -102,6 +103,10 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
         let id = name.rsplit('/').next().unwrap_or_default();
         if state.pruned.contains(id) {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+            // It may just have come back.
+            if !context.load()?.state.pruned.contains(id) {
+                continue;
+            }
             delete_refs(repo, &lock, std::slice::from_ref(&name))?;
             done.push(format!("removed the leftover reference of {id}"));
         } else if !known.contains(id) {
@@ -120,16 +125,28 @@ fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
     checkpoint.state_dir == context.store().dir().to_string_lossy()
 }
 
-pub(super) fn adopt_one(context: &Context, mut found: Checkpoint) -> Result<Option<String>> {
+pub(super) fn adopt_one(context: &Context, found: Checkpoint) -> Result<Option<String>> {
     let mut ledger = context.store().lock()?;
+    let id = found.id.clone();
+    let adopted = |checkpoint| Payload::CheckpointCreated { checkpoint, adopted: true, own_commits: Vec::new() };
+    let added = add(&mut ledger, context.clock.now(), found, adopted)?;
+    Ok(added.then(|| format!("took in checkpoint {id}, whose event was never written")))
+}
+
+/// Adds a checkpoint that the ledger does not know, and its run where that is not known either. Returns whether it was new.
+pub(super) fn add(
+    ledger: &mut Exclusive,
+    now: Timestamp,
+    mut found: Checkpoint,
+    payload: impl FnOnce(Box<Checkpoint>) -> Payload,
+) -> Result<bool> {
     if ledger.state().checkpoint(&found.id).is_some() {
-        return Ok(None);
+        return Ok(false);
     }
     if ledger.state().checkpoints.contains(found.seq) {
-        // Another one was recorded between the kill and now.
+        // Another one has its number.
         found.seq = ledger.state().last_checkpoint_seq + 1;
     }
-    let now = context.clock.now();
     let mut events = Vec::new();
     if ledger.state().run(&found.run).is_none() {
         events.push(NewEvent::about(
@@ -142,14 +159,11 @@ pub(super) fn adopt_one(context: &Context, mut found: Checkpoint) -> Result<Opti
             },
         ));
     }
-    let (id, key) = (found.id.clone(), found.run.clone());
-    events.push(NewEvent::about(
-        &key,
-        Payload::CheckpointCreated { checkpoint: Box::new(found), adopted: true, own_commits: Vec::new() },
-    ));
+    let key = found.run.clone();
+    events.push(NewEvent::about(&key, payload(Box::new(found))));
     ledger.append(now, events)?;
-    write_views(&ledger, Some(&key))?;
-    Ok(Some(format!("took in checkpoint {id}, whose event was never written")))
+    write_views(ledger, Some(&key))?;
+    Ok(true)
 }
 
 /// Attempts of this work tree whose supervisor was killed: what is left of their processes is ended, what they left in

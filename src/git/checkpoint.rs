@@ -107,12 +107,23 @@ pub fn name_checkpoint(
     name: &str,
     commit: &ObjectId,
 ) -> Result<()> {
+    let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
+    name_written(repo, lock, &capture.writer, (name, commit), base)
+}
+
+/// The same for what any writer has published.
+pub(super) fn name_written(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    writer: &ObjectWriter,
+    (name, commit): (&str, &ObjectId),
+    base: Option<Oid>,
+) -> Result<()> {
     set_ref(repo, lock, name, commit)?;
-    match capture.writer.secure() {
+    match writer.secure() {
         Ok(false) => Ok(()),
         Ok(true) => {
-            let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
-            capture.writer.record(repo, parse_oid(commit)?, base);
+            writer.record(repo, parse_oid(commit)?, base);
             Ok(())
         }
         Err(error) => {
@@ -184,7 +195,8 @@ pub(super) fn commit(writer: &ObjectWriter, tree: Oid, parents: &[Oid], message:
 }
 
 /// Reads what was written from the repository itself, as another process would.
-fn read_back(repo: &Repo, id: Oid, tree: Oid, state: Oid) -> Result<()> {
+/// The commit and its trees are in the repository.
+pub(super) fn read_back(repo: &Repo, id: Oid, tree: Oid, state: Oid) -> Result<()> {
     let database = repo.database()?;
     repo.inner.odb().and_then(|odb| odb.refresh()).map_err(Error::git("refresh the object database"))?;
     database.check(id)?;

@@ -7,7 +7,7 @@
 //! - [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares two of them.
 //! - [`discard`] removes the objects of checkpoints that are gone: `written` lists them, `roots` and `reachable` find who
 //!   needs them.
-//! - [`branch_commit`], [`patch`] and [`bundle`] keep the same content in other forms beside it.
+//! - [`branch_commit`], [`patch`] and [`bundle`] keep the same content in other forms beside it; [`unbundle`] takes it back.
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
 //!   process of one that was cut off. [`head`] moves branches, [`base`] says what a checkpoint of
 //!   another work tree means here, [`index`] writes the user's index, [`diff`] compares.
@@ -69,6 +69,7 @@ pub mod stored;
 pub mod trailers;
 pub mod tree_lookup;
 mod trees;
+pub mod unbundle;
 mod user_index;
 pub mod verify;
 mod walk;

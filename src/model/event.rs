@@ -161,6 +161,12 @@ pub enum Payload {
         /// What: the agent's tool, or the caller's own word.
         name: String,
     },
+    /// A checkpoint that was archived, or taken elsewhere, came back: it says nothing of where the run or the work tree
+    /// stands now.
+    CheckpointReturned {
+        /// Its record.
+        checkpoint: Box<Checkpoint>,
+    },
     /// A checkpoint was pinned or unpinned.
     CheckpointPinned {
         /// Which.

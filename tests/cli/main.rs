@@ -40,6 +40,7 @@ mod rebuild;
 mod report;
 mod resume;
 mod retry;
+mod returned;
 mod rollback;
 mod run;
 mod schema;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::env::TestEnv;
 use serde_json::Value;
 
-const DAY: i64 = 86_400;
+pub const DAY: i64 = 86_400;
 
 /// Checkpoints of one run, each with a content of its own, `age` days old.
 fn checkpoints(env: &mut TestEnv, run: &str, ages: &[i64]) -> Vec<String> {
@@ -21,7 +21,7 @@ fn checkpoints(env: &mut TestEnv, run: &str, ages: &[i64]) -> Vec<String> {
 }
 
 /// Sets the clock to so many seconds after a fixed moment.
-fn at(env: &mut TestEnv, seconds: i64) {
+pub fn at(env: &mut TestEnv, seconds: i64) {
     let base = 1_790_000_000 + seconds;
     let text = env.sh(&format!("date -u -d @{base} +%Y-%m-%dT%H:%M:%S.000Z")).expect(0).stdout;
     env.set("RECOVER_TEST_NOW", text.trim());

@@ -6,14 +6,16 @@ use clap::{Args, ValueEnum};
 
 use crate::model::import::ImportKind;
 
-/// Take over files of other systems: battles, attempt histories, lane records, session checkpoints, a loop's cooldown.
+/// Take over files of other systems (battles, attempt histories, lane records, session checkpoints, a loop's cooldown), and
+/// take archived checkpoints back.
 ///
 /// What a file is, is recognised by its content. Everything is read and judged before anything is recorded; the same file
 /// again adds nothing, one that has grown adds what is new. Checkpoints are taken over as records: where their commits are
-/// in this repository, git brings their content back. --run names the run for attempt histories and cooldowns.
+/// in this repository, git brings their content back. --run names the run for attempt histories and cooldowns. A bundle that
+/// `checkpoint prune --archive` or `checkpoint export --bundle` wrote brings its checkpoint back as it was, pinned.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// The files; a folder stands for the JSON files in it
+    /// The files; a folder stands for the JSON files and bundles in it
     #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
 

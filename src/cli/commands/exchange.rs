@@ -27,7 +27,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
 
 fn told(file: &ImportedFile, dry_run: bool) -> String {
     let name = escape(&file.path);
-    let kind = file.kind.as_str();
+    let kind = file.kind;
     let mut text = if file.changed {
         let verb = if dry_run { "Would import" } else { "Imported" };
         let runs: Vec<String> = file.runs.iter().map(|run| escape(&run.to_string())).collect();
@@ -39,6 +39,10 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
         }
         if !file.checkpoints.is_empty() {
             parts.push(format!("{} checkpoint records", file.checkpoints.len()));
+        }
+        if !file.returned.is_empty() {
+            let all: Vec<String> = file.returned.iter().map(|id| escape(id)).collect();
+            parts.push(format!("back: {}", all.join(", ")));
         }
         format!("{verb} {name} ({kind}; {})\n", parts.join("; "))
     } else {

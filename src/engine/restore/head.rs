@@ -109,7 +109,7 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
 
 /// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well be
 /// of this one.
-fn is_there(context: &Context, place: &str) -> bool {
+pub fn is_there(context: &Context, place: &str) -> bool {
     let its = Repo::discover(Path::new(place), context.home()).ok();
     let its = its.filter(|its| its.workdir() == Path::new(place));
     its.is_some_and(|its| same_folder(its.common_dir(), context.repo().map(Repo::common_dir).ok()))

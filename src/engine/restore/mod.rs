@@ -29,6 +29,7 @@ use super::{checkpoint, settle};
 
 pub use carry_out::{CarryOut, finish_cut_off, restore_state_only};
 pub use head::Commits;
+pub(super) use head::is_there;
 
 /// What is to be put back, and how.
 #[derive(Clone, Debug)]

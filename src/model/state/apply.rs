@@ -29,6 +29,11 @@ impl State {
                 self.runs.push(run);
             }
             (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
+            (Payload::CheckpointReturned { checkpoint }, _) => {
+                self.pruned.remove(&checkpoint.id);
+                self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
+                self.checkpoints.insert((**checkpoint).clone());
+            }
             (Payload::CheckpointPinned { checkpoint_id, pinned, note }, _) => {
                 self.checkpoints.change(checkpoint_id, |checkpoint| {
                     checkpoint.pinned = *pinned;

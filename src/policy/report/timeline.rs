@@ -190,6 +190,10 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         }
         Payload::AttemptEnded(end) => decided(event.at, end),
         Payload::CheckpointCreated { checkpoint, .. } => vec![taken(event.at, checkpoint)],
+        Payload::CheckpointReturned { checkpoint } => vec![Moment {
+            checkpoint_id: Some(checkpoint.id.clone()),
+            ..Moment::new(event.at, MomentKind::Checkpoint, "Checkpoint came back".to_owned(), None)
+        }],
         Payload::CheckpointPinned { checkpoint_id, pinned, note } => {
             let verb = if *pinned { "pinned" } else { "unpinned" };
             let title = format!("Checkpoint {verb}");
