@@ -89,6 +89,8 @@ pub struct Context {
     confirmed: Cell<bool>,
     /// What editors leave beside a file while it is open does not count just now.
     editing: Cell<bool>,
+    /// Whether whoever called may stop a capture at any time.
+    hurried: Cell<bool>,
 }
 
 impl Context {
@@ -156,6 +158,7 @@ impl Context {
             rehearsing: Cell::new(false),
             confirmed: Cell::new(false),
             editing: Cell::new(false),
+            hurried: Cell::new(false),
         })
     }
 
@@ -252,6 +255,14 @@ impl Context {
         done
     }
 
+    /// Does something that may be stopped at any time: what a capture has stored by then is found again by the next.
+    pub fn while_hurried<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.hurried.replace(true);
+        let done = act();
+        self.hurried.set(before);
+        done
+    }
+
     /// Takes note that somebody saw what is to be done and said yes.
     pub fn confirm(&self) {
         self.confirmed.set(true);
@@ -295,6 +306,7 @@ impl Context {
             exclude: settings.exclude.clone(),
             passing: if self.editing.get() { EDITORS.map(str::to_owned).into() } else { Vec::new() },
             left_out: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
+            in_portions: self.hurried.get() && !self.dry_run(),
         }
     }
 

@@ -25,6 +25,9 @@ use crate::model::snapshot::{EntryKind, ObjectId};
 /// An index with so many entries is worth a thread for its tree.
 const WORTH_A_THREAD: usize = 2048;
 
+/// So many bytes of new objects, packed, are worth being kept before the rest is read: a second of work or less.
+const PORTION: u64 = 16 << 20;
+
 /// How much a capture holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureStats {
@@ -119,7 +122,10 @@ impl Capture {
 /// read is listed in `skipped` and makes the capture `partial`; anything else that goes wrong is an error, never an
 /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
 pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
-    let writer = ObjectWriter::new(repo, lock)?;
+    let mut writer = ObjectWriter::new(repo, lock)?;
+    if rules.in_portions {
+        writer.publish_from(PORTION);
+    }
     let cache = Cache::open(repo, writer.doubts())?;
     let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
     let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };

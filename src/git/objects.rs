@@ -74,6 +74,9 @@ pub(super) struct ObjectWriter {
     doubted: Option<Vec<PathBuf>>,
     /// How many objects that were there already were read back.
     read_back: AtomicUsize,
+    /// A pack of so many bytes, or of a quarter of what was published so far, is published before the rest is written: no
+    /// more than that is lost, and there are not many packs.
+    portion: Option<u64>,
 }
 
 #[derive(Default)]
@@ -93,6 +96,8 @@ struct State {
     used: bool,
     /// An object is known and was not written: nothing may be published any more.
     broken: bool,
+    /// Bytes of packs that were published before the rest was written.
+    kept: u64,
     /// For names of files.
     count: u64,
 }
@@ -130,7 +135,15 @@ impl ObjectWriter {
             _held: written::hold(repo)?,
             doubted,
             read_back: AtomicUsize::new(0),
+            portion: None,
         })
+    }
+
+    /// From now on what was written becomes part of the real database whenever it is a pack of so many bytes. Should the
+    /// process end before the rest is written, the next one finds that; nothing refers to it, so that git removes it in
+    /// time where it is not wanted any more.
+    pub fn publish_from(&mut self, bytes: u64) {
+        self.portion = Some(bytes);
     }
 
     /// The repository that sees everything written so far and the real database; for diffs over objects that are not
@@ -239,7 +252,17 @@ impl ObjectWriter {
             let path = self.next_file(&mut state)?;
             state.spool = Some(PackWriter::create(path)?);
         }
-        state.spool.as_mut().map_or(Ok(()), |spool| spool.append(oid, &entry))
+        let Some(spool) = state.spool.as_mut() else { return Ok(()) };
+        spool.append(oid, &entry)?;
+        let (size, kept) = (spool.size(), state.kept);
+        if self.portion.is_none_or(|portion| size < portion.max(kept / 4)) {
+            return Ok(());
+        }
+        state.kept += size;
+        match state.spool.take() {
+            Some(full) => self.end_portion(state, full),
+            None => Ok(()),
+        }
     }
 
     /// Notes for the checkpoint of this commit what became part of the real database by this writer and was not there

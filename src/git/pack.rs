@@ -62,6 +62,11 @@ impl PackWriter {
         Ok(Self { file, path, offset: HEAD, entries: Vec::new() })
     }
 
+    /// Its bytes so far.
+    pub fn size(&self) -> u64 {
+        self.offset
+    }
+
     /// Adds an object as [`entry`] makes it. The same object must not be added twice.
     pub fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
         self.file.write_all(entry).map_err(Error::at(&self.path))?;

@@ -109,7 +109,7 @@ impl<'a> Walk<'a> {
 
     /// The first task: the work tree itself.
     pub fn top(&self, scope: Scope<'_>) -> Result<Task> {
-        let salt = format!("{:?}", CaptureRules { left_out: Vec::new(), ..scope.rules.clone() });
+        let salt = format!("{:?}", CaptureRules { left_out: Vec::new(), in_portions: false, ..scope.rules.clone() });
         Ok(Task {
             parent: Arc::new(dirs::open_root(self.workdir)?),
             name: Vec::new(),

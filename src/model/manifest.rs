@@ -34,6 +34,10 @@ pub struct CaptureRules {
     /// Absolute folders that are no part of the work tree (the state directory): neither captured nor listed.
     #[serde(skip)]
     pub left_out: Vec<PathBuf>,
+    /// Whether what was read is kept from time to time: whoever captures may be stopped before it is done, and the next
+    /// one need not write that again.
+    #[serde(skip)]
+    pub in_portions: bool,
 }
 
 impl Default for CaptureRules {
@@ -46,6 +50,7 @@ impl Default for CaptureRules {
             exclude: Vec::new(),
             passing: Vec::new(),
             left_out: Vec::new(),
+            in_portions: false,
         }
     }
 }

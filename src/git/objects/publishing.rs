@@ -68,6 +68,22 @@ impl ObjectWriter {
         Ok(())
     }
 
+    /// Completes a pack, and publishes it unless a collection is under way: then that is left for the end. The other threads
+    /// go on meanwhile.
+    pub(super) fn end_portion(&self, state: MutexGuard<'_, State>, full: PackWriter) -> Result<()> {
+        drop(state);
+        let pack = Staged::Pack(full.finish(&self.objects().join("pack"))?);
+        if self.collected.load(Ordering::Relaxed) || collection::is_announced(&self.common) {
+            self.state().staged.push(pack);
+            return Ok(());
+        }
+        let published = publish::publish(&self.objects(), &self.target, std::slice::from_ref(&pack))?;
+        let mut state = self.state();
+        state.published.add(published);
+        state.needs.placed.push(pack);
+        Ok(())
+    }
+
     /// Publishes everything once more, as a pack that no collection removes before [`Self::secure`]; for when one took
     /// something already.
     pub fn publish_kept(&self) -> Result<()> {

@@ -336,3 +336,45 @@ fn a_pack_that_a_dead_process_kept_is_let_go_of() {
     assert_eq!(place.count("keep"), 1);
     assert!(packs.join("pack-2.keep").exists());
 }
+
+// snapshot.md (Speed): a capture that is stopped again and again comes to its end, as each one finds what those before it
+// have stored, but for the last portion.
+#[test]
+fn what_was_stored_before_a_capture_was_stopped_is_found_again() {
+    let place = Place::new();
+    let content = |number: u32| -> Vec<u8> {
+        (0..1000)
+            .map(|at| Oid::hash_object(ObjectType::Blob, format!("{number} {at}").as_bytes()).unwrap().as_bytes()[0])
+            .collect()
+    };
+    // How many it had to write of the first `count`.
+    let stopped = |count: u32, portion: Option<u64>| {
+        let mut writer = place.writer();
+        if let Some(portion) = portion {
+            writer.publish_from(portion);
+        }
+        for number in 0..count {
+            writer.write(ObjectType::Blob, &content(number)).unwrap();
+        }
+        let written = writer.state().known.len();
+        // What is in the quarantine goes with it, or with the next.
+        drop(writer);
+        written
+    };
+    let portion = Some(50_000);
+    assert_eq!((stopped(400, None), stopped(400, None)), (400, 400), "nothing is kept that is not asked for");
+    assert_eq!(stopped(400, portion), 400);
+    let again = stopped(600, portion);
+    assert!((200..380).contains(&again), "{again} of 600 were written, 400 of them were before");
+    // The last one comes to its end: all of it is there, whoever wrote it.
+    let mut writer = place.writer();
+    writer.publish_from(50_000);
+    let all: BTreeMap<Oid, Vec<u8>> =
+        (0..700).map(|number| (writer.write(ObjectType::Blob, &content(number)).unwrap(), content(number))).collect();
+    let last = writer.state().known.len();
+    assert!(last < 350, "{last} of 700 were written, 600 of them were before");
+    writer.publish().unwrap();
+    assert!(!writer.secure().unwrap());
+    drop(writer);
+    place.check(&all);
+}
