@@ -307,8 +307,10 @@ fn a_lane_goes_back_to_the_commit_it_began_at() {
     lane.here(0, &["undo"]);
     assert_eq!((lane.read("draft.txt"), lane.read("b.txt")), ("draft\n".into(), "b\nw\n".into()));
     assert!(!lane.place.join("a.txt").exists() && lane.git(&["rev-parse", "HEAD"]) != base);
+    assert_eq!(lane.here(0, &["step", "work", "--", "false"])["executed"], false, "its effect is here again");
     lane.here(0, &["redo"]);
     assert_eq!(lane.here(0, &["--rollback", "--to", "stage:after_lane_start"])["changed"], false);
+    assert!(text(&lane.here(0, &["--resume"])["next_actions"][0]).contains(" step work "), "and now it is not");
     // Only some paths: the same. One commit on top: that of the lane's base, with nothing else in it.
     lane.here(0, &["undo"]);
     lane.here(

@@ -113,6 +113,9 @@ impl State {
                 put_back(run, position);
             }
         }
+        // Those that an undo gives back a redo takes again.
+        let given_back = taken_back.as_ref().map(|entry| entry.steps.clone()).unwrap_or_default();
+        let steps = operation.steps.iter().chain(&given_back).cloned().collect();
         // Undo and redo mirror each other: each keeps what the other needs, where things stood before it.
         let entry = UndoEntry {
             operation_id: taken_back.as_ref().map_or_else(|| operation.id.clone(), |entry| entry.operation_id.clone()),
@@ -125,7 +128,7 @@ impl State {
             position,
             head: operation.head.clone(),
             index_restored: operation.index_restored,
-            steps: operation.steps.clone(),
+            steps,
         };
         match operation.kind {
             OperationKind::Undo => worktree.redo.push(entry),
@@ -135,7 +138,7 @@ impl State {
                 worktree.redo.clear();
             }
         }
-        steps::crossed(self, operation, &taken_back.map(|entry| entry.steps).unwrap_or_default());
+        steps::crossed(self, operation, &given_back);
     }
 }
 

@@ -73,8 +73,9 @@ fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
     step.child = None;
 }
 
-/// A restore went back to before the steps that it names; `undone` are those of the operation that it takes back.
-pub(super) fn crossed(state: &mut State, operation: &Operation, undone: &[StepRef]) {
+/// A restore went back to before the steps that it names; `given_back` are those of the operation that an undo takes back
+/// or a redo does again.
+pub(super) fn crossed(state: &mut State, operation: &Operation, given_back: &[StepRef]) {
     let mut mark = |steps: &[StepRef], crossed: bool| {
         for StepRef { run, name } in steps {
             let run = state.runs.iter_mut().find(|known| known.key == *run);
@@ -83,8 +84,6 @@ pub(super) fn crossed(state: &mut State, operation: &Operation, undone: &[StepRe
             }
         }
     };
-    if operation.kind == OperationKind::Undo {
-        mark(undone, false);
-    }
+    mark(given_back, operation.kind == OperationKind::Redo);
     mark(&operation.steps, true);
 }
