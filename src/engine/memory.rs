@@ -79,6 +79,14 @@ fn walk(root: &Path, relative: &RepoPath, files: &mut Vec<MemoryFile>) -> Result
     Ok(())
 }
 
+/// The state directory as answers name it: relative to the work tree where it lies inside, else absolute.
+pub fn named_root(context: &Context) -> RepoPath {
+    let dir = context.store().dir();
+    let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    let named = dir.strip_prefix(context.worktree()).unwrap_or(&dir);
+    RepoPath::new(named.as_os_str().as_bytes())
+}
+
 /// How the working memory would change.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MemoryPlan {

@@ -1,5 +1,7 @@
 //! The loop's working memory in the state directory (S2, S5, L6).
 
+use serde_json::{Value, json};
+
 use crate::env::TestEnv;
 use crate::seen::{back_to, checkpoint, text};
 
@@ -34,6 +36,59 @@ fn memory_goes_back_and_bookkeeping_does_not() {
     assert_eq!(env.read_state("new.json"), "n");
     back_to(&env, "@1");
     assert_eq!((env.read_state("plan.json"), env.read("a.txt")), ("1".into(), "one\n".into()));
+}
+
+fn paths(list: &Value) -> Vec<String> {
+    list.as_array().expect("a list").iter().map(|one| text(&one["path"])).collect()
+}
+
+// B11, S5: a plan and the answer name the files of the working memory as they name those of the work tree; outside of it
+// they are absolute.
+#[test]
+fn what_goes_back_in_the_memory_is_listed() {
+    for (scope, files) in [("state", false), ("all", true)] {
+        let env = TestEnv::repo();
+        env.write(".ultraplan/state/deep/plan.json", "1");
+        env.write(".ultraplan/state/same", "1");
+        checkpoint(&env);
+        env.write(".ultraplan/state/deep/plan.json", "2");
+        env.write(".ultraplan/state/new", "n");
+        env.write("a.txt", "two\n");
+        let written = if files {
+            vec![".ultraplan/state/deep/plan.json", "a.txt"]
+        } else {
+            vec![".ultraplan/state/deep/plan.json"]
+        };
+        let command = ["rollback", "--to", "@1", "--edits", "discard", "--scope", scope];
+        let plan = env.json(0, &[&command[..], &["--dry-run"]].concat())["plan"].clone();
+        assert_eq!(
+            (paths(&plan["written"]), paths(&plan["deleted"])),
+            (strings(&written), strings(&[".ultraplan/state/new"]))
+        );
+        let shown = env.recover(&[&command[..], &["--dry-run"]].concat()).expect(0).stdout;
+        assert!(shown.contains("would delete .ultraplan/state/new\n"), "{shown}");
+        let result = env.json(0, &command)["result"].clone();
+        assert_eq!((&result["written"], &result["deleted"]), (&plan["written"], &plan["deleted"]), "{scope}");
+        let undone = env.json(0, &["undo"])["result"].clone();
+        assert_eq!(paths(&undone["deleted"]), strings(&[]));
+        assert_eq!(
+            paths(&undone["written"]).last().map(String::as_str),
+            Some(if files { "a.txt" } else { ".ultraplan/state/new" })
+        );
+    }
+    let env = TestEnv::repo();
+    let state = env.root().join("elsewhere");
+    let dir = text(&json!(state));
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("plan"), "1").unwrap();
+    env.json(0, &["--state-dir", &dir, "checkpoint", "create"]);
+    std::fs::write(state.join("plan"), "2").unwrap();
+    let result = env.json(0, &["--state-dir", &dir, "rollback", "--to", "@1", "--scope", "state"])["result"].clone();
+    assert_eq!(paths(&result["written"]), [format!("{}/plan", std::fs::canonicalize(&state).unwrap().display())]);
+}
+
+fn strings(list: &[&str]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
 }
 
 // A secret stays as closed as it was; a rollback with nothing to do finds nothing to do.

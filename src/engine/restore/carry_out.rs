@@ -15,7 +15,7 @@ use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
 use crate::model::manifest::Head;
 use crate::model::operation::{HeadMove, Operation, Scope};
-use crate::model::path::PathReason;
+use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::step::StepRef;
@@ -120,8 +120,10 @@ pub fn carry_out(
         Err(error) => return Err(revert(context, lock, &journal, error)),
     };
     result.verified = done.verified;
-    // What something turned up in meanwhile has stayed.
-    result.deleted.retain(|path| !done.restored.kept.iter().any(|kept| kept.path == *path));
+    // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
+    let stayed = |path: &RepoPath| done.restored.kept.iter().any(|kept| kept.path == *path);
+    result.deleted.retain(|path| !stayed(path));
+    result.written.retain(|path| !stayed(path));
     result.kept.extend(done.restored.kept);
     result.kept.sort();
     result.kept.dedup();
@@ -206,7 +208,9 @@ fn step(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, expect
         // Only stat data: git finds out by itself, a little slower.
         tracing::debug!(%error, "the index was not refreshed");
     }
-    restored.kept.extend(memory_kept);
+    let root = memory::named_root(context);
+    let named = |kept: PathReason| PathReason { path: root.join(kept.path.as_bytes()), ..kept };
+    restored.kept.extend(memory_kept.into_iter().map(named));
     Ok(Done { restored, verified: true })
 }
 

@@ -47,6 +47,8 @@ pub struct Planned {
     pub files: RestorePlan,
     /// What is done to the working memory.
     pub memory: MemoryPlan,
+    /// What the answer calls the folder of the working memory.
+    pub memory_root: RepoPath,
     /// What is done to HEAD.
     pub head: HeadPlan,
     /// Whether the index becomes the checkpoint's.
@@ -69,10 +71,13 @@ impl Planned {
         let modes = self.files.set_mode.iter().map(|set| set.path.clone());
         let made = self.files.make_dirs.iter().map(|dir| dir.path.clone());
         let removed = self.files.remove_dirs.iter().map(|dir| dir.path.clone());
-        let mut written: Vec<RepoPath> =
-            self.files.write.iter().map(|write| write.path.clone()).chain(modes).chain(made).collect();
-        let mut deleted: Vec<RepoPath> =
-            self.files.delete.iter().map(|delete| delete.path.clone()).chain(removed).collect();
+        let in_memory = |path: &RepoPath| self.memory_root.join(path.as_bytes());
+        let remembered = self.memory.write.iter().map(|file| in_memory(&file.path));
+        let forgotten = self.memory.delete.iter().map(in_memory);
+        let files = self.files.write.iter().map(|write| write.path.clone());
+        let mut written: Vec<RepoPath> = files.chain(modes).chain(made).chain(remembered).collect();
+        let files = self.files.delete.iter().map(|delete| delete.path.clone());
+        let mut deleted: Vec<RepoPath> = files.chain(removed).chain(forgotten).collect();
         written.sort();
         deleted.sort();
         RestoreResult {
@@ -141,7 +146,8 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         || prepared.capture.index_tree != stored.index_tree
         || prepared.capture.manifest.index_extras != stored.manifest.index_extras;
     let index = (request.restore_index || follows) && index_differs && context.has_git();
-    Ok(Planned { prepared, target, stored, of_base, files, memory, head, index })
+    let memory_root = memory::named_root(context);
+    Ok(Planned { prepared, target, stored, of_base, files, memory, memory_root, head, index })
 }
 
 /// What is to be there.
