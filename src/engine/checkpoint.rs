@@ -315,14 +315,13 @@ fn totals_since(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Cha
     }
     let opened = Objects::Captured(capture).open()?;
     let (before, now) = differing(&TreeLookup::new(&opened)?, before.side(), capture.side())?;
-    for (path, entry) in &now.entries {
-        match before.entries.get(path) {
-            None => totals.created += 1,
-            Some(old) if old != entry => totals.modified += 1,
-            Some(_) => {}
+    for (_, before, now) in before.unlike(&now) {
+        match (before, now) {
+            (None, _) => totals.created += 1,
+            (_, None) => totals.deleted += 1,
+            _ => totals.modified += 1,
         }
     }
-    totals.deleted = before.entries.keys().filter(|path| !now.entries.contains_key(*path)).count() as u64;
     Ok(totals)
 }
 

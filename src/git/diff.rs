@@ -64,8 +64,8 @@ impl Opened<'_> {
 
 /// The changes from one side to another, sorted by path. A file that moved with the same content is `renamed`.
 ///
-/// A change of the mode alone is `modified` with no lines. Empty folders count as paths; nested repositories are
-/// compared by their commit.
+/// A change of the mode alone is `modified` with no lines. Empty folders count as paths where there was no folder, or is
+/// none any more; nested repositories are compared by their commit.
 pub fn changes(objects: Objects<'_>, from: Side<'_>, to: Side<'_>, selection: &Selection) -> Result<Vec<Change>> {
     changes_with(objects, from, to, selection, &Seen::new())
 }
@@ -91,18 +91,11 @@ pub fn changes_with(
         Some((known, entry)) if known.kind == kind && entry.as_ref() == to => Ok(known.clone()),
         _ => change(repository, path, kind, from, to),
     };
-    for (path, entry) in to.entries.iter().filter(|(path, _)| selection.matches(path)) {
-        match from.entries.get(path) {
-            None => drop(created.insert(path, entry)),
-            Some(before) if before != entry => {
-                changes.push(change(path, ChangeType::Modified, Some(before), Some(entry))?);
-            }
-            Some(_) => {}
-        }
-    }
-    for (path, entry) in from.entries.iter().filter(|(path, _)| selection.matches(path)) {
-        if !to.entries.contains_key(path) {
-            deleted.insert(path, entry);
+    for (path, before, after) in from.unlike(&to).filter(|(path, ..)| selection.matches(path)) {
+        match (before, after) {
+            (None, Some(after)) => drop(created.insert(path, after)),
+            (Some(before), None) => drop(deleted.insert(path, before)),
+            _ => changes.push(change(path, ChangeType::Modified, before, after)?),
         }
     }
     // The same content under a new path; an empty file says nothing about where it came from.

@@ -60,6 +60,36 @@ pub struct Snapshot {
     pub skipped: Vec<PathReason>,
 }
 
+/// A path that is not the same before and after: what it was, and what it is.
+pub type Unlike<'a> = (&'a RepoPath, Option<&'a Entry>, Option<&'a Entry>);
+
+impl Snapshot {
+    /// What is not the same in a later one, sorted by path.
+    ///
+    /// A folder that holds something is no entry, and one that holds nothing is: emptying or filling it makes or removes
+    /// no folder, so that only those are told that were not there at all before, or are not any more.
+    pub fn unlike<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Unlike<'a>> {
+        let mut unlike: BTreeMap<&RepoPath, (Option<&Entry>, Option<&Entry>)> = BTreeMap::new();
+        for (path, entry) in &later.entries {
+            match self.entries.get(path) {
+                Some(before) if before == entry => {}
+                Some(before) => drop(unlike.insert(path, (Some(before), Some(entry)))),
+                None if self.has_folder_of(path, entry) => {}
+                None => drop(unlike.insert(path, (None, Some(entry)))),
+            }
+        }
+        let gone = self.entries.iter().filter(|(path, _)| !later.entries.contains_key(*path));
+        let gone = gone.filter(|(path, entry)| !later.has_folder_of(path, entry));
+        unlike.extend(gone.map(|(path, entry)| (path, (Some(entry), None))));
+        unlike.into_iter().map(|(path, (before, after))| (path, before, after))
+    }
+
+    /// Whether an empty folder of another snapshot is here, too, with something in it.
+    fn has_folder_of(&self, path: &RepoPath, entry: &Entry) -> bool {
+        entry.kind == EntryKind::EmptyDir && self.dirs.contains_key(path)
+    }
+}
+
 /// How one path differs between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

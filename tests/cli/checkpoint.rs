@@ -85,6 +85,33 @@ fn a_difference_names_every_change() {
     assert_eq!(env.read("old.txt"), "a long enough line to be found again\n");
 }
 
+// S3, B8: a folder that is emptied or filled was there before and is there still: only the files in it have changed. The
+// totals and a manual fix say the same.
+#[test]
+fn a_folder_that_is_emptied_is_no_new_one() {
+    let env = TestEnv::repo();
+    env.write("src/b.txt", "b\n");
+    env.sh("mkdir -p sub/deep").expect(0);
+    checkpoint(&env);
+    env.json(0, &["attempt", "fail", "--message", "boom"]);
+    env.json(0, &["manual-fix", "start"]);
+    env.sh("rm src/b.txt; echo f > sub/deep/f; mkdir new").expect(0);
+    let told = |list: &serde_json::Value| -> Vec<(String, String)> {
+        list.as_array().expect("a list").iter().map(|one| (text(&one["path"]), text(&one["type"]))).collect()
+    };
+    let expected = [("new", "created"), ("src/b.txt", "deleted"), ("sub/deep/f", "created")];
+    let expected = expected.map(|(path, kind)| (path.to_owned(), kind.to_owned()));
+    assert_eq!(told(&env.json(0, &["checkpoint", "diff", "@1"])["changes"]), expected);
+    let fix = env.json(0, &["manual-fix", "status"]);
+    assert_eq!(told(&fix["session"]["detected_changes"]), expected);
+    let changes = env.json(0, &["checkpoint", "create"])["checkpoint"]["changes"].clone();
+    assert_eq!(changes, serde_json::json!({"modified": 0, "created": 2, "deleted": 1}));
+    env.sh("rm -r sub/deep/f src new; mkdir -p src/inner").expect(0);
+    let expected = [("new", "deleted"), ("src/inner", "created"), ("sub/deep/f", "deleted")];
+    let expected = expected.map(|(path, kind)| (path.to_owned(), kind.to_owned()));
+    assert_eq!(told(&env.json(0, &["checkpoint", "diff", "latest"])["changes"]), expected);
+}
+
 // snapshot.md: mode, empty folder, folder mode and index are changes; an mtime is none.
 #[test]
 fn if_changed_notices_all_but_times() {

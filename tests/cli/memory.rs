@@ -1,9 +1,9 @@
 //! The loop's working memory in the state directory (S2, S5, L6).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::env::TestEnv;
-use crate::seen::{back_to, checkpoint, text};
+use crate::seen::{back_to, checkpoint, paths, text};
 
 // S2, S5, L6: captured and restored with scope state and all; the bookkeeping and long-term memory never.
 #[test]
@@ -36,10 +36,6 @@ fn memory_goes_back_and_bookkeeping_does_not() {
     assert_eq!(env.read_state("new.json"), "n");
     back_to(&env, "@1");
     assert_eq!((env.read_state("plan.json"), env.read("a.txt")), ("1".into(), "one\n".into()));
-}
-
-fn paths(list: &Value) -> Vec<String> {
-    list.as_array().expect("a list").iter().map(|one| text(&one["path"])).collect()
 }
 
 // B11, S5: a plan and the answer name the files of the working memory as they name those of the work tree; outside of it
@@ -78,7 +74,7 @@ fn what_goes_back_in_the_memory_is_listed() {
     }
     let env = TestEnv::repo();
     let state = env.root().join("elsewhere");
-    let dir = text(&json!(state));
+    let dir = state.display().to_string();
     std::fs::create_dir(&state).unwrap();
     std::fs::write(state.join("plan"), "1").unwrap();
     env.json(0, &["--state-dir", &dir, "checkpoint", "create"]);

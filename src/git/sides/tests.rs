@@ -7,6 +7,7 @@ use super::*;
 use crate::git::repository::Repo;
 use crate::git::trees::Flat;
 use crate::model::manifest::{CaptureRules, DefaultModes, Head, MANIFEST_VERSION};
+use crate::model::snapshot::ChangeType;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
 use crate::policy::selection::Selection;
 
@@ -126,6 +127,32 @@ fn check(full: [&Snapshot; 2], few: [&Snapshot; 2]) -> Result<(), TestCaseError>
     Ok(())
 }
 
+/// What changed, told from the worlds alone.
+fn told(before: &World, after: &World) -> BTreeMap<RepoPath, ChangeType> {
+    let is_folder = |world: &World, path: &RepoPath| {
+        world.iter().any(
+            |(other, thing)| {
+                if other == path { matches!(thing, Thing::Empty(_)) } else { other.starts_with(path) }
+            },
+        )
+    };
+    let is_new = |world: &World, path: &RepoPath, thing: &Thing| match thing {
+        Thing::Empty(_) => !is_folder(world, path),
+        _ => true,
+    };
+    let mut told = BTreeMap::new();
+    for path in before.keys().chain(after.keys()) {
+        let kind = match (before.get(path), after.get(path)) {
+            (Some(old), Some(new)) if old != new => ChangeType::Modified,
+            (None, Some(new)) if is_new(before, path, new) => ChangeType::Created,
+            (Some(old), None) if is_new(after, path, old) => ChangeType::Deleted,
+            _ => continue,
+        };
+        told.insert(path.clone(), kind);
+    }
+    told
+}
+
 fn folder_modes() -> impl Strategy<Value = FolderModes> {
     prop::collection::btree_map(path(), prop::sample::select(vec![0o700, 0o750]), 0..4)
 }
@@ -152,6 +179,7 @@ proptest! {
         apply(&mut world, &base);
         let usual = DefaultModes::default();
         let (tree_a, mut manifest_a) = stored(&repo, &world, &listed, usual);
+        let before = world.clone();
         apply(&mut world, &edits);
         let modes = if other_usual { DefaultModes { file: 0o600, ..usual } } else { usual };
         let (tree_b, mut manifest_b) = stored(&repo, &world, relisted.as_ref().unwrap_or(&listed), modes);
@@ -167,6 +195,18 @@ proptest! {
         let lookup = TreeLookup::stored(&repo).unwrap();
         let few = differing(&lookup, a, b).unwrap();
         check([&full[0], &full[1]], [&few.0, &few.1])?;
+        let expected = told(&before, &world);
+        for (from, to) in [(&full[0], &full[1]), (&few.0, &few.1)] {
+            let unlike: BTreeMap<RepoPath, ChangeType> = from.unlike(to).map(|(path, before, after)| {
+                let kind = match (before, after) {
+                    (None, _) => ChangeType::Created,
+                    (_, None) => ChangeType::Deleted,
+                    _ => ChangeType::Modified,
+                };
+                (path.clone(), kind)
+            }).collect();
+            prop_assert_eq!(&unlike, &expected);
+        }
 
         let hash = |path: &RepoPath| crc32fast::hash(path.as_bytes());
         let ignored = |path: &RepoPath, _: bool| hash(path) & mask & 0x7 == 0x7;
