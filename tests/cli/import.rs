@@ -113,6 +113,54 @@ fn every_source_file_comes_back_from_its_view() {
     env.json(0, &["doctor"]);
 }
 
+// A3: the list tells what was imported just as the view does: session numbers, subtasks without attempts and those that
+// were given up, also where that is all that is known of them. An attempt more goes on from there.
+#[test]
+fn the_list_tells_the_whole_imported_history() {
+    let env = TestEnv::repo();
+    let attempt = |session: u64, at: &str, success: bool| {
+        let error = if success { Value::Null } else { "boom".into() };
+        json!({"session": session, "timestamp": format!("2026-01-24T{at}:00.000Z"), "approach": format!("way {at}"),
+               "success": success, "error": error})
+    };
+    let stuck = json!({"subtask_id": "st1", "reason": "circular", "escalated_at": "2026-01-24T12:00:00.000Z", "attempt_count": 7});
+    let history = json!({
+        "subtasks": {
+            "st1": {"attempts": [attempt(2, "10:00", false), attempt(4, "11:00", false)], "status": "stuck"},
+            "st2": {"attempts": [attempt(3, "10:30", true)], "status": "completed"},
+            "st3": {"attempts": [], "status": "pending"},
+        },
+        "stuck_subtasks": [stuck, "st9"],
+    });
+    env.write("../history.json", history.to_string());
+    env.json(0, &["import", "../history.json"]);
+    assert_eq!(env.state_json("attempt_history.json"), history);
+    let list = env.json(0, &["attempt", "list"]);
+    assert_eq!(list["subtasks"], history["subtasks"]);
+    assert_eq!(list["stuck_subtasks"][0], stuck);
+    assert_eq!(
+        (&list["stuck_subtasks"][1]["subtask_id"], &list["stuck_subtasks"][1]["attempt_count"]),
+        (&"st9".into(), &0.into())
+    );
+    let shown = env.recover(&["attempt", "list"]).expect(0).stdout;
+    assert!(shown.contains("st3") && shown.contains("stuck: st1 (circular)"), "{shown}");
+    env.json(0, &["attempt", "start", "--subtask", "st1", "--approach", "another"]);
+    env.json(0, &["attempt", "pass"]);
+    let list = env.json(0, &["attempt", "list"]);
+    let sessions: Vec<_> =
+        list["subtasks"]["st1"]["attempts"].as_array().unwrap().iter().map(|a| a["session"].clone()).collect();
+    assert_eq!(
+        (sessions, &list["subtasks"]["st1"]["status"]),
+        (vec![2.into(), 4.into(), 5.into()], &"completed".into())
+    );
+    assert_eq!(
+        (&list["subtasks"]["st2"], &list["subtasks"]["st3"]),
+        (&history["subtasks"]["st2"], &history["subtasks"]["st3"])
+    );
+    assert!(!list["stuck_subtasks"].as_array().unwrap().iter().any(|one| one["subtask_id"] == "st1"), "{list}");
+    assert_eq!(env.state_json("attempt_history.json")["subtasks"], list["subtasks"]);
+}
+
 // B1, L1, L2, L4: what was imported holds: the battle's failure, the loop's count and cooldown.
 #[test]
 fn what_was_imported_holds() {

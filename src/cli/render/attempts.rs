@@ -93,11 +93,14 @@ pub fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
 
 /// The history of all subtasks.
 pub fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
-    if history.subtasks.is_empty() {
+    if history.subtasks.is_empty() && history.stuck_subtasks.is_empty() {
         return "No attempts.\n".to_owned();
     }
     let mut table = table(ui, &["SUBTASK", "STATUS", "SESSION", "STARTED", "APPROACH", "RESULT"]);
     for (id, subtask) in &history.subtasks {
+        if subtask.attempts.is_empty() {
+            table.add_row([escape(id).as_str(), subtask.status, "", "", "", ""]);
+        }
         for attempt in &subtask.attempts {
             let result =
                 if attempt.success { "passed".to_owned() } else { attempt.error.unwrap_or_default().to_owned() };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::event::Payload;
-use crate::model::import::ImportKind;
+use crate::model::import::{IMPORTED_SESSION, ImportKind};
 use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunKey, RunStatus};
 
 use super::read::{Place, Problem};
@@ -78,7 +78,7 @@ fn past(attempt: &Place<'_>, id: &str, iteration: u32, at: &Circumstances<'_>) -
         iteration,
         number: 0,
         subtask: id.to_owned(),
-        session: format!("imported session {session}"),
+        session: format!("{IMPORTED_SESSION}{session}"),
         approach: attempt.text_of("approach")?.map(str::to_owned),
         started: when,
         ended: when,

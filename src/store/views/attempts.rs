@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::model::decision::Action;
-use crate::model::import::ImportKind;
+use crate::model::import::{IMPORTED_SESSION, ImportKind};
 use crate::model::run::{AttemptOutcome, IterationStatus, Run};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -23,18 +23,18 @@ pub struct AttemptHistory<'a> {
 }
 
 /// One subtask.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Subtask<'a> {
     /// Oldest first.
     pub attempts: Vec<HistoryAttempt<'a>>,
     /// `pending`, `in_progress`, `failed`, `completed` or `stuck`.
-    pub status: &'static str,
+    pub status: &'a str,
 }
 
 /// One attempt.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct HistoryAttempt<'a> {
-    /// Which session, counted from 1 for each subtask.
+    /// Which session: as it was imported, else counted on from 1 for each subtask.
     pub session: u64,
     /// When it began.
     pub timestamp: Timestamp,
@@ -53,7 +53,7 @@ pub struct StuckSubtask<'a> {
     pub subtask_id: &'a str,
     /// Why.
     pub reason: &'a str,
-    /// The time of its last attempt.
+    /// The time of its last attempt; where neither that nor the time itself was imported, when that was.
     pub escalated_at: Timestamp,
     /// How many attempts were made.
     pub attempt_count: usize,
@@ -83,14 +83,62 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
     history(shown.into_iter().map(|(_, run)| run))
 }
 
-/// Folds all runs into the history.
+/// Folds all runs into the history. What was imported stands as it was told there, until there is an attempt more.
 pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
-    history(state.runs.iter())
+    let mut history = history(state.runs.iter());
+    for (id, imported) in untouched(state, &history) {
+        history.stuck_subtasks.retain(|own| own.subtask_id != id);
+        let own = history.subtasks.remove(id);
+        let subtask = imported.subtask.map(|document| subtask(document, own.as_ref()));
+        let attempts = subtask.as_ref().map_or(&[][..], |subtask| &subtask.attempts);
+        let stuck: Vec<_> = imported.stuck.iter().map(|entry| stuck(id, entry, attempts, imported.at)).collect();
+        history.stuck_subtasks.extend(stuck);
+        history.subtasks.extend(subtask.map(|subtask| (id, subtask)));
+    }
+    history
+}
+
+/// A subtask that was imported. What its document does not say is told as it was taken over.
+fn subtask<'a>(document: &'a Value, own: Option<&Subtask<'a>>) -> Subtask<'a> {
+    let attempts = document["attempts"].as_array().into_iter().flatten().zip(1_u64..);
+    let attempts = attempts.filter_map(|(attempt, number)| {
+        Some(HistoryAttempt {
+            session: attempt["session"].as_u64().unwrap_or(1),
+            timestamp: attempt["timestamp"].as_str()?.parse().ok()?,
+            approach: match attempt["approach"].as_str() {
+                Some(approach) => Cow::Borrowed(approach),
+                None => Cow::Owned(format!("Attempt {number}")),
+            },
+            success: attempt["success"].as_bool()?,
+            error: attempt["error"].as_str(),
+        })
+    });
+    let status = document["status"].as_str().or(own.map(|own| own.status));
+    Subtask { attempts: attempts.collect(), status: status.unwrap_or("pending") }
+}
+
+/// The entry of a subtask that was given up elsewhere.
+fn stuck<'a>(
+    subtask_id: &'a str,
+    entry: &'a Value,
+    attempts: &[HistoryAttempt<'_>],
+    imported_at: Timestamp,
+) -> StuckSubtask<'a> {
+    let last = || attempts.last().map_or(imported_at, |last| last.timestamp);
+    StuckSubtask {
+        subtask_id,
+        reason: entry["reason"].as_str().unwrap_or("given up"),
+        escalated_at: entry["escalated_at"].as_str().and_then(|at| at.parse().ok()).unwrap_or_else(last),
+        attempt_count: entry["attempt_count"]
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(attempts.len()),
+    }
 }
 
 fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory<'a> {
     let mut history = AttemptHistory::default();
-    let mut sessions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut sessions: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     let mut given_up: BTreeMap<&str, &str> = BTreeMap::new();
 
     // What another of their files tells is not in this one, until its run goes on.
@@ -100,13 +148,15 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory<'a> {
 
     for (iteration, attempt) in attempts {
         let known = sessions.entry(&attempt.subtask).or_default();
-        let session = known.iter().position(|name| *name == attempt.session).unwrap_or_else(|| {
-            known.push(&attempt.session);
-            known.len() - 1
+        let session = known.get(attempt.session.as_str()).copied().unwrap_or_else(|| {
+            let told = attempt.session.strip_prefix(IMPORTED_SESSION).and_then(|number| number.parse().ok());
+            told.unwrap_or_else(|| known.values().max().map_or(1, |last: &u64| last.saturating_add(1)))
         });
-        let subtask = history.subtasks.entry(&attempt.subtask).or_default();
+        known.insert(&attempt.session, session);
+        let subtask = history.subtasks.entry(&attempt.subtask);
+        let subtask = subtask.or_insert_with(|| Subtask { attempts: Vec::new(), status: "pending" });
         subtask.attempts.push(HistoryAttempt {
-            session: session as u64 + 1,
+            session,
             timestamp: attempt.started_at,
             approach: match &attempt.approach {
                 Some(approach) => Cow::Borrowed(approach),
@@ -155,20 +205,17 @@ fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory<'a> {
 
 /// The history as its file has it: what was imported stands as it was written there, until there is an attempt more.
 pub fn attempt_view(state: &State) -> impl Serialize + use<'_> {
-    let AttemptHistory { subtasks, stuck_subtasks } = recent_history(state);
-    let mut untouched = imported_subtasks(state);
-    untouched.retain(|id, (document, _)| {
-        let told = document["attempts"].as_array().map_or(0, Vec::len);
-        subtasks.get(id).map_or(0, |subtask| subtask.attempts.len()) == told
-    });
+    let recent = recent_history(state);
+    let untouched = untouched(state, &recent);
+    let AttemptHistory { subtasks, stuck_subtasks } = recent;
     let is_own = |entry: &StuckSubtask<'_>| !untouched.contains_key(entry.subtask_id);
     let mut view = View {
         stuck_subtasks: stuck_subtasks.into_iter().filter(is_own).map(Told::Own).collect(),
         subtasks: subtasks.into_iter().map(|(id, subtask)| (id, Told::Own(subtask))).collect(),
     };
-    for (id, (subtask, entries)) in untouched {
-        view.subtasks.insert(id, Told::Imported(subtask));
-        view.stuck_subtasks.extend(entries.into_iter().map(Told::Imported));
+    for (id, imported) in untouched {
+        view.subtasks.extend(imported.subtask.map(|subtask| (id, Told::Imported(subtask))));
+        view.stuck_subtasks.extend(imported.stuck.into_iter().map(Told::Imported));
     }
     view
 }
@@ -187,18 +234,45 @@ enum Told<'a, T> {
     Imported(&'a Value),
 }
 
-/// Subtasks as they were imported, each with its entry among the stuck ones.
-fn imported_subtasks(state: &State) -> BTreeMap<&str, (&Value, Vec<&Value>)> {
-    let mut all: Vec<_> = state.runs.iter().flat_map(|run| &run.imported).collect();
-    all.retain(|one| one.imported.kind == ImportKind::AttemptHistory);
-    all.sort_by_key(|one| one.seq);
-    let mut subtasks = BTreeMap::new();
-    for document in all.iter().map(|one| &one.imported.document) {
-        let stuck = document["stuck_subtasks"].as_array().map(Vec::as_slice).unwrap_or_default();
+/// A subtask as it was imported.
+struct ImportedSubtask<'a> {
+    /// Its document; `None` where it is only told that it was given up.
+    subtask: Option<&'a Value>,
+    /// Its entries among the stuck ones.
+    stuck: Vec<&'a Value>,
+    /// When it was imported, and the place of the run.
+    at: Timestamp,
+    run: usize,
+}
+
+/// The imported subtasks that have no attempt more in the history.
+fn untouched<'a>(state: &'a State, history: &AttemptHistory<'_>) -> BTreeMap<&'a str, ImportedSubtask<'a>> {
+    let runs = state.runs.iter().enumerate();
+    let mut all: Vec<_> = runs.flat_map(|(run, of)| of.imported.iter().map(move |one| (run, one))).collect();
+    all.retain(|(_, one)| one.imported.kind == ImportKind::AttemptHistory);
+    all.sort_by_key(|(_, one)| one.seq);
+    let mut subtasks: BTreeMap<&str, ImportedSubtask<'_>> = BTreeMap::new();
+    for (run, one) in all {
+        let document = &one.imported.document;
+        // The run's document of before said so, and this one speaks for itself.
+        subtasks.retain(|_, known| known.subtask.is_some() || known.run != run);
         for (id, subtask) in document["subtasks"].as_object().into_iter().flatten() {
-            let names = |entry: &&Value| entry.as_str().or_else(|| entry["subtask_id"].as_str()) == Some(id.as_str());
-            subtasks.insert(id.as_str(), (subtask, stuck.iter().filter(names).collect()));
+            subtasks.insert(id, ImportedSubtask { subtask: Some(subtask), stuck: Vec::new(), at: one.at, run });
+        }
+        let stuck = document["stuck_subtasks"].as_array().into_iter().flatten();
+        let named = |entry: &'a Value| Some((entry.as_str().or_else(|| entry["subtask_id"].as_str())?, entry));
+        let mut given_up: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for (id, entry) in stuck.filter_map(named) {
+            given_up.entry(id).or_default().push(entry);
+        }
+        for (id, stuck) in given_up {
+            let known = subtasks.remove(id).and_then(|known| known.subtask);
+            subtasks.insert(id, ImportedSubtask { subtask: known, stuck, at: one.at, run });
         }
     }
+    subtasks.retain(|id, imported| {
+        let told = imported.subtask.and_then(|subtask| subtask["attempts"].as_array()).map_or(0, Vec::len);
+        history.subtasks.get(id).map_or(0, |subtask| subtask.attempts.len()) == told
+    });
     subtasks
 }
