@@ -13,7 +13,8 @@ use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree_lookup::TreeLookup;
 use crate::git::{self, WorktreeLock, trailers};
 use crate::model::checkpoint::{
-    CapturedTotals, ChangeTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger,
+    CapturedTotals, ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, StorageType, Verdict,
+    trigger,
 };
 use crate::model::event::Payload;
 use crate::model::feedback::FeedbackResults;
@@ -137,6 +138,7 @@ pub fn record_with(
     let task = task_id.as_deref();
     let subject = storage::Subject { key, task, id: &id, after_iteration, request: &request };
     let kept = storage::keep(context, prepared, &subject)?;
+    let (changes, changed_paths) = changes_since(context, previous, capture)?;
     let mut checkpoint = Checkpoint {
         id,
         seq,
@@ -163,7 +165,8 @@ pub fn record_with(
         pinned: request.pinned,
         pin_note: None,
         captured: totals(capture),
-        changes: change_totals(context, previous, capture)?,
+        changes,
+        changed_paths,
         skipped: capture.manifest.skipped.clone(),
         partial: capture.partial,
         feedback_results: request.feedback_results,
@@ -285,12 +288,16 @@ fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
 }
 
 /// What changed since the run's previous checkpoint. For the first, and after one that cannot be read, everything is created.
-fn change_totals(context: &Context, previous: Option<&Checkpoint>, capture: &Capture) -> Result<ChangeTotals> {
-    let created = ChangeTotals { created: capture.entry_count(), ..ChangeTotals::default() };
+fn changes_since(
+    context: &Context,
+    previous: Option<&Checkpoint>,
+    capture: &Capture,
+) -> Result<(ChangeTotals, Vec<RepoPath>)> {
+    let created = (ChangeTotals { created: capture.entry_count(), ..ChangeTotals::default() }, Vec::new());
     let Some(previous) = previous else { return Ok(created) };
     let repo = context.repo()?;
-    match load_checkpoint(repo, &previous.commit).and_then(|before| totals_since(&before, capture)) {
-        Ok(totals) => Ok(totals),
+    match load_checkpoint(repo, &previous.commit).and_then(|before| changes_from(&before, capture)) {
+        Ok(changes) => Ok(changes),
         Err(error) if cannot_be_read(&error) => {
             tracing::warn!(%error, "{} cannot be read: what changed since is not known", previous.id);
             Ok(created)
@@ -308,21 +315,24 @@ fn cannot_be_read(error: &git::Error) -> bool {
     }
 }
 
-fn totals_since(before: &StoredCheckpoint, capture: &Capture) -> git::Result<ChangeTotals> {
-    let mut totals = ChangeTotals::default();
+fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<(ChangeTotals, Vec<RepoPath>)> {
+    let (mut totals, mut paths) = (ChangeTotals::default(), Vec::new());
     if capture.is_same_tree(before) {
-        return Ok(totals);
+        return Ok((totals, paths));
     }
     let opened = Objects::Captured(capture).open()?;
     let (before, now) = differing(&TreeLookup::new(&opened)?, before.side(), capture.side())?;
-    for (_, before, now) in before.unlike(&now) {
+    for (path, before, now) in before.unlike(&now) {
+        if paths.len() < MAX_CHANGED_PATHS {
+            paths.push(path.clone());
+        }
         match (before, now) {
             (None, _) => totals.created += 1,
             (_, None) => totals.deleted += 1,
             _ => totals.modified += 1,
         }
     }
-    Ok(totals)
+    Ok((totals, paths))
 }
 
 /// When a checkpoint on request is not taken: the run's latest one is the answer then.

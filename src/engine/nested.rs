@@ -307,6 +307,7 @@ impl NestedCapture {
             previous: None,
             captured: super::checkpoint::totals(capture),
             changes: crate::model::checkpoint::ChangeTotals::default(),
+            changed_paths: Vec::new(),
             skipped: capture.manifest.skipped.clone(),
             partial: capture.partial,
             ..checkpoint.clone()

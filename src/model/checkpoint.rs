@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackResults;
-use super::path::PathReason;
+use super::path::{PathReason, RepoPath};
 use super::run::RunKey;
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
@@ -163,6 +163,9 @@ pub struct LaneFields {
     pub retry_status: Option<String>,
 }
 
+/// So many of the paths that changed are in a checkpoint's record: it is in the ledger, and must stay small.
+pub const MAX_CHANGED_PATHS: usize = 200;
+
 /// One capture of work tree, index, HEAD and state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -223,6 +226,9 @@ pub struct Checkpoint {
     pub captured: CapturedTotals,
     /// What changed since the previous one.
     pub changes: ChangeTotals,
+    /// The first [`MAX_CHANGED_PATHS`] paths of that, sorted; none for the run's first checkpoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_paths: Vec<RepoPath>,
     /// What was left out, and why.
     pub skipped: Vec<PathReason>,
     /// Whether something is missing that should have been captured (exit 3).

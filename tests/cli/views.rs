@@ -77,6 +77,39 @@ fn the_battle_view_has_the_seeds_form() {
     );
 }
 
+// B13, B12: what a checkpoint changed, where its patch is, and the commit that is on the branch.
+#[test]
+fn the_battle_view_names_files_patch_and_commit() {
+    let env = TestEnv::repo();
+    let view = || env.state_json("recover/battles/t/b.json")["checkpoints"].clone();
+    let create = |storage: &str| {
+        env.json(0, &["--run", "b", "--task", "t", "checkpoint", "create", "--storage", storage])["checkpoint"].clone()
+    };
+    create("snapshot");
+    env.write("src/b.txt", "b\n");
+    env.sh("rm a.txt").expect(0);
+    let commit = create("commit");
+    env.write("src/c.txt", "c\n");
+    let patch = create("patch");
+    assert_eq!(view()[0]["files"], serde_json::json!([]));
+    assert_eq!(view()[1]["files"], serde_json::json!(["a.txt", "src/b.txt"]));
+    assert_eq!((&view()[1]["commitHash"], &view()[1]["storageType"]), (&commit["branch_commit"], &"commit".into()));
+    assert_eq!(view()[1]["commitHash"], env.git(&["rev-parse", "HEAD"]).trim());
+    assert_eq!((&view()[2]["files"], &view()[2]["patch"]), (&serde_json::json!(["src/c.txt"]), &patch["patch_path"]));
+    assert_eq!((&view()[2]["commitHash"], view()[1].get("patch")), (&patch["commit"], None));
+    // Nothing was left to commit: it is the branch's commit all the same.
+    env.sh("git add -A && git commit -qm theirs").expect(0);
+    create("commit");
+    assert_eq!(view()[3]["commitHash"], env.git(&["rev-parse", "HEAD"]).trim());
+    // No more than the record may hold.
+    env.sh("mkdir many; cd many; for n in $(seq 250); do echo $n > $n; done").expect(0);
+    let many = create("snapshot");
+    assert_eq!(
+        (many["changes"]["created"].as_u64(), many["changed_paths"].as_array().map(Vec::len)),
+        (Some(250), Some(200))
+    );
+}
+
 // B2: the seed's name is understood where a type is given.
 #[test]
 fn claude_error_is_an_alias() {

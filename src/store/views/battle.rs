@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::model::checkpoint::Checkpoint;
+use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::failure::{Failure, FailureType};
 use crate::model::import::ImportKind;
+use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
 use crate::model::state::State;
 
@@ -60,18 +61,28 @@ fn iteration(iteration: &Iteration) -> Value {
     })
 }
 
+/// `commitHash` is a commit of the branch where the checkpoint is kept as one, else the hidden commit. `files` are the
+/// paths that it changed, as far as its record lists them.
 fn checkpoint(checkpoint: &Checkpoint) -> Value {
-    json!({
+    let on_branch = checkpoint.branch_commit.as_ref().or(checkpoint.base_commit.as_ref());
+    let on_branch = on_branch.filter(|_| checkpoint.storage_type == StorageType::Commit);
+    let files = checkpoint.changed_paths.iter().map(RepoPath::to_lossy);
+    let mut view = json!({
         "id": checkpoint.id,
         "battleId": checkpoint.run.run_id,
         "afterIteration": checkpoint.after_iteration,
         "storageType": checkpoint.storage_type,
-        "commitHash": checkpoint.commit,
+        "commitHash": on_branch.unwrap_or(&checkpoint.commit),
         "baseCommitHash": checkpoint.base_commit,
         "timestamp": checkpoint.created_at,
         "description": checkpoint.description,
+        "files": files.collect::<Vec<_>>(),
         "feedbackResults": checkpoint.feedback_results,
-    })
+    });
+    if let Some(patch) = &checkpoint.patch_path {
+        view["patch"] = json!(patch);
+    }
+    view
 }
 
 fn failure(failure: &Failure) -> Value {
