@@ -1,15 +1,13 @@
 //! A checkpoint in the state recovery's own format, with the state of every file (S2, S11).
 
-use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-
 use serde_json::{Map, Value, json};
 
+use crate::git::file_states::last_seen;
 use crate::git::stored::{blob_size, load_checkpoint};
 use crate::model::checkpoint::Checkpoint;
-use crate::model::snapshot::EntryKind;
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{Entry, EntryKind};
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::store::views::session_checkpoint;
 
 use super::context::Context;
@@ -17,25 +15,34 @@ use super::error::Result;
 
 /// The document: file states by path, and the working memory with its files as JSON where they are, else as text.
 ///
-/// `checksum` is the id of the content's blob. `last_modified` is that of the file where the work tree still holds this
-/// very size, else the checkpoint's own time: a tree keeps no times.
+/// `checksum` is the id of the content's blob. `last_modified` is the time that the file had when it was captured; null
+/// where that is not known.
 pub fn document(context: &Context, state: &State, checkpoint: &Checkpoint) -> Result<Value> {
     let repo = context.repo()?;
     let stored = load_checkpoint(repo, &checkpoint.commit)?;
-    let mut files = Map::new();
-    for (path, entry) in &stored.snapshot(repo)?.entries {
-        if !matches!(entry.kind, EntryKind::File | EntryKind::Symlink) {
-            continue;
+    let snapshot = stored.snapshot(repo)?;
+    let all = snapshot.entries.iter().filter(|(_, entry)| matches!(entry.kind, EntryKind::File | EntryKind::Symlink));
+    let all: Vec<_> = all.collect();
+    let mut modified = stored.modified(&snapshot);
+    if modified.len() < all.len() && checkpoint.worktree == context.worktree_name() {
+        let seen = last_seen(repo)?;
+        // The same content with a time from before the checkpoint was the same then.
+        let was = |path: &RepoPath, entry: &Entry| {
+            let (blob, at) = seen.get(path)?;
+            (*blob == entry.oid && *at <= checkpoint.created_at).then_some(*at)
+        };
+        for (path, entry) in &all {
+            if let (false, Some(at)) = (modified.contains_key(*path), was(path, entry)) {
+                modified.insert((*path).clone(), at);
+            }
         }
-        let size = blob_size(repo, &entry.oid)?;
-        let on_disk = std::path::Path::new(&checkpoint.worktree).join(std::ffi::OsStr::from_bytes(path.as_bytes()));
-        let modified = fs::symlink_metadata(on_disk).ok().filter(|found| found.len() == size);
-        let modified = modified.and_then(|found| found.modified().ok());
-        let modified = modified.map(|at| Timestamp::new(at.into())).filter(|at| *at <= checkpoint.created_at);
+    }
+    let mut files = Map::new();
+    for (path, entry) in all {
         let file = json!({
             "checksum": entry.oid,
-            "last_modified": modified.unwrap_or(checkpoint.created_at),
-            "size_bytes": size,
+            "last_modified": modified.get(path),
+            "size_bytes": blob_size(repo, &entry.oid)?,
         });
         files.insert(path.to_lossy().into_owned(), file);
     }

@@ -84,20 +84,21 @@ impl Cache {
         let mut stamp = options.write(true).create(true).truncate(false).open(&path).map_err(Error::at(&path))?;
         stamp.write_all(b"\n").map_err(Error::at(&path))?;
         let began = super::dirs::stat_open(&stamp).map_err(Error::at(&path))?.mtime;
+        let read = Self { began, ..Self::read(repo)? };
+        let found = repo.inner.refname_to_id(&read.header.reference).map(|oid| oid.to_string());
+        let alive = !doubted && found.is_ok_and(|commit| commit == read.header.commit);
+        Ok(Self { alive, ..read })
+    }
+
+    /// Reads the cache for what it says of files. No object is taken for stored, and no time for settled.
+    pub fn read(repo: &Repo) -> Result<Self> {
+        let folder = repo.recover_dir()?;
         let bytes = fs::read(folder.join(FILE)).unwrap_or_default();
-        let none = Self {
-            folder,
-            bytes: Vec::new(),
-            header: Header::default(),
-            folders: Vec::new(),
-            by_path: HashMap::new(),
-            began,
-            alive: false,
+        let (header, folders, by_path, bytes) = match parse(&bytes) {
+            Some((header, folders, by_path)) => (header, folders, by_path, bytes),
+            None => (Header::default(), Vec::new(), HashMap::new(), Vec::new()),
         };
-        let Some((header, folders, by_path)) = parse(&bytes) else { return Ok(none) };
-        let found = repo.inner.refname_to_id(&header.reference).map(|oid| oid.to_string());
-        let alive = !doubted && found.is_ok_and(|commit| commit == header.commit);
-        Ok(Self { bytes, header, folders, by_path, alive, ..none })
+        Ok(Self { folder, bytes, header, folders, by_path, began: i64::MIN, alive: false })
     }
 
     /// How many folders it knows.

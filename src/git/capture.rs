@@ -9,6 +9,7 @@ use git2::Oid;
 use super::assemble::{self, Made};
 use super::cache::{Cache, flag};
 use super::error::{Error, Result};
+use super::file_states;
 use super::lock::WorktreeLock;
 use super::objects::ObjectWriter;
 use super::reading::read_files;
@@ -156,6 +157,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         has_index: index_tree.is_some(),
         index_extras: index.as_ref().map_or_else(|| cache.header.index_extras.clone(), |index| index.extras.clone()),
         memory_modes: Vec::new(),
+        times: file_states::times(&scan),
     };
     Ok(Capture {
         tree: ObjectId(tree.to_string()),

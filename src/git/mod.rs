@@ -33,6 +33,7 @@ pub mod discard;
 pub mod doubt;
 pub mod error;
 pub mod exclusive;
+pub mod file_states;
 mod flood;
 mod folders;
 mod globs;

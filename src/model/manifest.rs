@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::path::{PathReason, RepoPath};
 use super::snapshot::ObjectId;
+use super::time::Timestamp;
 
 /// The version that this program writes; a manifest with a newer one is not read.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -134,6 +135,42 @@ pub struct Nested {
     pub checkpoint: Option<ObjectId>,
 }
 
+/// A file and when it was last modified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathTime {
+    /// The file.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// When.
+    pub modified: Timestamp,
+}
+
+/// When captured files and symlinks were last modified (S2). A time is no change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileTimes {
+    /// Of all, in the order of their paths: milliseconds since that of the one before, of the first since 1970.
+    All(Vec<i64>),
+    /// Of these alone, sorted by path.
+    Some(Vec<PathTime>),
+}
+
+impl Default for FileTimes {
+    fn default() -> Self {
+        Self::Some(Vec::new())
+    }
+}
+
+impl FileTimes {
+    /// Whether it says of no file when.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::All(times) => times.is_empty(),
+            Self::Some(times) => times.is_empty(),
+        }
+    }
+}
+
 /// Everything a checkpoint knows beside its trees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -174,6 +211,9 @@ pub struct Manifest {
     /// Files of the working memory with other modes than 0644 and 0755.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_modes: Vec<PathMode>,
+    /// When files were last modified.
+    #[serde(default, skip_serializing_if = "FileTimes::is_empty")]
+    pub times: FileTimes,
 }
 
 impl DefaultModes {

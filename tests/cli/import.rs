@@ -570,3 +570,73 @@ fn odd_numbers_are_the_same_when_they_come_again() {
         assert_eq!(env.json(0, &["import", "../b.json"])["changed"], false);
     }
 }
+
+/// `last_modified` of every file in a checkpoint's export.
+fn times(env: &TestEnv, selector: &str) -> std::collections::BTreeMap<String, Value> {
+    let out = env.recover(&["checkpoint", "export", selector, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
+    let document: Value = serde_json::from_str(&out).expect("JSON");
+    let files = document["state"]["file_states"].as_object().expect("files").clone();
+    files.into_iter().map(|(path, file)| (path, file["last_modified"].clone())).collect()
+}
+
+// S2: a file's time is the one that it had when it was captured, whatever becomes of the file later.
+#[test]
+fn the_time_of_a_file_is_that_of_its_capture() {
+    let env = TestEnv::repo();
+    env.write("b/c.txt", "c\n");
+    env.sh("touch -d 2020-01-02T03:04:05.678Z a.txt; touch -d 2021-01-02T03:04:05Z b/c.txt; ln -s b link").expect(0);
+    env.sh("touch -h -d 1969-12-31T23:59:58.5Z link").expect(0);
+    env.json(0, &["checkpoint", "create"]);
+    env.write("a.txt", "two\n");
+    env.sh("touch -d 2020-01-02T03:04:05.678Z b/c.txt; rm link; echo three > 3; touch -d 2022-01-01T00:00:00Z 3")
+        .expect(0);
+    env.json(0, &["checkpoint", "create"]);
+    env.write("a.txt", "one\n");
+    let first = times(&env, "@1");
+    assert_eq!(
+        (&first["a.txt"], &first["b/c.txt"]),
+        (&"2020-01-02T03:04:05.678Z".into(), &"2021-01-02T03:04:05.000Z".into())
+    );
+    assert_eq!(first["link"], "1969-12-31T23:59:58.500Z");
+    let second = times(&env, "@2");
+    assert_eq!(
+        (&second["b/c.txt"], &second["3"]),
+        (&"2020-01-02T03:04:05.678Z".into(), &"2022-01-01T00:00:00.000Z".into())
+    );
+    assert_eq!(env.json(0, &["checkpoint", "create", "--if-changed"])["changed"], true);
+    env.sh("touch -d 2001-01-01 a.txt").expect(0);
+    assert_eq!(env.json(0, &["checkpoint", "create", "--if-changed"])["changed"], false, "a time is no change");
+}
+
+// S2: of a large work tree those of the files that changed are kept, and nothing is made up about the others.
+#[test]
+fn a_time_that_is_not_known_is_not_made_up() {
+    let env = TestEnv::repo();
+    env.sh("mkdir many; cd many; for n in $(seq 1200); do echo $n > $n; done; touch -d 2019-01-01T00:00:00Z *")
+        .expect(0);
+    env.sh("touch -d 2020-01-01T00:00:00Z many/7 many/8 many/9").expect(0);
+    env.json(0, &["checkpoint", "create"]);
+    env.sh("echo new > many/7; touch -d 2021-01-01T00:00:00Z many/7").expect(0);
+    env.json(0, &["checkpoint", "create"]);
+    let second = times(&env, "@2");
+    assert_eq!(
+        (&second["many/7"], &second["many/8"]),
+        (&"2021-01-01T00:00:00.000Z".into(), &"2020-01-01T00:00:00.000Z".into())
+    );
+    assert_eq!(second["many/1200"], "2019-01-01T00:00:00.000Z");
+    env.sh("echo newer > many/7; echo new > many/1200; echo new > many/8").expect(0);
+    env.json(0, &["checkpoint", "create"]);
+    let first = times(&env, "@1");
+    assert_eq!(
+        (&first["many/7"], &first["many/9"]),
+        (&"2020-01-01T00:00:00.000Z".into(), &"2020-01-01T00:00:00.000Z".into())
+    );
+    let second = times(&env, "@2");
+    assert_eq!(
+        (&second["many/7"], &second["many/8"]),
+        (&"2021-01-01T00:00:00.000Z".into(), &Value::Null),
+        "changed since"
+    );
+    let many = first.iter().filter(|(path, _)| path.starts_with("many/"));
+    assert!(many.map(|(_, time)| time.as_str()).all(|time| time.is_none_or(|time| time < "2021")), "{first:?}");
+}

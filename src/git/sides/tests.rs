@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::git::repository::Repo;
 use crate::git::trees::Flat;
-use crate::model::manifest::{CaptureRules, DefaultModes, Head, MANIFEST_VERSION};
+use crate::model::manifest::{CaptureRules, DefaultModes, FileTimes, Head, MANIFEST_VERSION};
 use crate::model::snapshot::ChangeType;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
 use crate::policy::selection::Selection;
@@ -74,6 +74,7 @@ fn stored(repo: &Repo, world: &World, listed: &FolderModes, modes: DefaultModes)
         has_index: false,
         index_extras: Vec::new(),
         memory_modes: Vec::new(),
+        times: FileTimes::default(),
     };
     let oid = |kind: &str, number: u8| git2::Oid::hash_object(ObjectType::Blob, format!("{kind} {number}").as_bytes());
     let mut flat = Flat::new();
