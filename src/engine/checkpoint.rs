@@ -30,7 +30,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
-use super::{lane, memory, select, settle, step, storage};
+use super::{lane, memory, seed_json, select, settle, step, storage};
 
 /// What a checkpoint says beside what it captures.
 #[derive(Clone, Debug, Default)]
@@ -189,6 +189,7 @@ pub fn record_with(
         nested::record(context, &prepared.nested, &capture.manifest.nested, &linked, &checkpoint)?
     };
     checkpoint.commit = write_linked(repo, capture, &links, kept.committed.as_ref(), &parts)?;
+    seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
     let reference = ref_name(&key.run_id, &checkpoint.id);
     name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
     capture.remember(&reference, &checkpoint.commit);

@@ -12,7 +12,7 @@ use crate::store::views::rewrite_views;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::rebuild::{self, RebuildReport};
-use super::settle;
+use super::{seed_json, settle};
 
 /// What was found and mended.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -84,6 +84,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         report.repaired.extend(settle::settle(context)?);
         if context.store().exists() {
             let guard = context.store().lock()?;
+            seed_json::refresh_active(context, guard.state())?;
             let runs: Vec<_> = guard.state().runs.iter().map(|run| run.key.clone()).collect();
             let mut written = BTreeSet::new();
             for key in &runs {

@@ -21,7 +21,7 @@ use crate::store::views::write_views;
 use super::archive::{Archived, archive};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{nested, select, settle, storage};
+use super::{nested, seed_json, select, settle, storage};
 
 /// What a prune did or would do.
 #[derive(Clone, Debug, Serialize)]
@@ -123,6 +123,7 @@ fn remove(
     let event =
         NewEvent { run: run.cloned(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
     ledger.append(context.clock.now(), vec![event])?;
+    seed_json::refresh_active(context, ledger.state())?;
     write_views(&ledger, run)?;
     drop(ledger);
     let repo = context.repo()?;

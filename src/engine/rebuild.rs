@@ -19,7 +19,7 @@ use super::checkpoint::record_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::restore::is_there;
-use super::storage;
+use super::{seed_json, storage};
 
 /// What a rebuilt ledger holds, or would hold.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -97,6 +97,7 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
             write_patch_if_gone(context, checkpoint);
         }
         let ledger = context.store().lock()?;
+        seed_json::refresh_active(context, ledger.state())?;
         let keys: Vec<_> = ledger.state().runs.iter().map(|run| run.key.clone()).collect();
         for key in &keys {
             rewrite_views(&ledger, Some(key))?;

@@ -81,6 +81,7 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     settle::settle(context)?;
     let mut written = BTreeSet::new();
     let ledger = context.store().lock()?;
+    seed_json::refresh_active(context, ledger.state())?;
     let keys: Vec<_> = ledger.state().runs.iter().map(|run| run.key.clone()).collect();
     for key in &keys {
         written.extend(rewrite_views(&ledger, Some(key))?);
@@ -115,7 +116,7 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
     if has_lane_records(&state) {
         all.push((lanes, encode(&lane_records(&state, store))?));
     }
-    if let Some(active) = active_checkpoint(&state) {
+    if let Some(active) = active_checkpoint(&state, seed_json::active_state(context, &state).as_ref()) {
         let place = if to.is_some() { "checkpoints/active_checkpoint.json" } else { "active_checkpoint.json" };
         all.push((root.join(place), encode(&active)?));
     }

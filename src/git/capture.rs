@@ -60,7 +60,7 @@ pub struct Capture {
     /// Those that were read to compare it with something.
     pub(super) trees: KnownTrees,
     /// What was seen, until it is noted.
-    survey: RefCell<Option<Survey>>,
+    pub(super) survey: RefCell<Option<Survey>>,
 }
 
 impl Capture {

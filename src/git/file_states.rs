@@ -1,17 +1,21 @@
-//! When files were last modified (S2): told by the system at a capture, kept in the manifest.
+//! States of files (S2), and when they were last modified: told by the system at a capture, kept in the manifest.
 //!
 //! A tree keeps no times, and a list of all of them would be written anew with every checkpoint. Of a small work tree all
 //! are kept: in the order of the paths, each as the difference to the one before, they take next to nothing. Of a
 //! larger one those of the files that are not as the last capture found them. What is known of the others is what the
 //! last capture of the worktree saw, as long as the content is still that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use git2::Oid;
 
 use super::assemble::stored;
-use super::cache::{Cache, flag};
+use super::cache::{Cache, flag, walk_order};
+use super::capture::Capture;
+use super::dirs::split;
 use super::error::Result;
 use super::repository::Repo;
-use super::scan::Scan;
+use super::scan::{Folder, Item, Scan};
 use super::stored::StoredCheckpoint;
 use crate::model::manifest::{FileTimes, PathTime};
 use crate::model::path::RepoPath;
@@ -50,6 +54,49 @@ fn millis(nanos: i64) -> i64 {
 
 fn is_file(entry: &Entry) -> bool {
     matches!(entry.kind, EntryKind::File | EntryKind::Symlink)
+}
+
+/// A file as it was captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Where.
+    pub path: RepoPath,
+    /// Its content.
+    pub blob: ObjectId,
+    /// Bytes.
+    pub size: u64,
+    /// When it was last modified, where that is known.
+    pub modified: Option<Timestamp>,
+}
+
+impl Capture {
+    /// The states of these files, then those of others, as many as wanted; none once the capture is noted. Nothing is read.
+    pub fn file_states(&self, first: &[RepoPath], most: usize) -> Vec<FileState> {
+        let survey = self.survey.borrow();
+        let Some(survey) = survey.as_ref() else { return Vec::new() };
+        let scan = &survey.scan;
+        let state = |folder: &Folder, item: &Item, blob: Oid| FileState {
+            path: folder.path.join(scan.name(item)),
+            blob: ObjectId(blob.to_string()),
+            size: item.stat.size,
+            modified: Some(Timestamp::from_millis(millis(item.stat.mtime))),
+        };
+        let find = |path: &RepoPath| {
+            let (above, name) = (path.parent().unwrap_or_default(), split(path).1);
+            let by_path = |folder: &Folder| walk_order(folder.path.as_bytes(), above.as_bytes());
+            let folder = &scan.folders[scan.folders.binary_search_by(by_path).ok()?];
+            let (item, blob) = stored(scan, folder).find(|(item, _)| scan.name(item) == name)?;
+            Some(state(folder, item, blob))
+        };
+        let mut states: Vec<FileState> = first.iter().filter_map(find).take(most).collect();
+        let known: BTreeSet<&RepoPath> = first.iter().collect();
+        let all =
+            scan.folders.iter().flat_map(|folder| stored(scan, folder).map(move |(item, blob)| (folder, item, blob)));
+        let others = all.map(|(folder, item, blob)| state(folder, item, blob)).filter(|one| !known.contains(&one.path));
+        let left = most - states.len();
+        states.extend(others.take(left));
+        states
+    }
 }
 
 impl StoredCheckpoint {

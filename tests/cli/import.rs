@@ -388,6 +388,75 @@ fn a_checkpoint_is_exported_in_the_sessions_format() {
     assert_eq!(env.json(0, &["import", &path])["changed"], false);
 }
 
+// S11, S2: the view of the latest checkpoint holds the working memory and the states of files as the export does, also
+// after another one became the latest and after what it was made of is lost.
+#[test]
+fn the_latest_checkpoint_is_told_with_memory_and_files() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/state/plan.json", "{\"step\": 3}");
+    env.write(".ultraplan/state/notes.md", "n\n");
+    env.write(".ultraplan/state/token", "secret");
+    env.sh("chmod 600 .ultraplan/state/token; touch -d 2020-01-01T00:00:00Z a.txt; ln -s a.txt link").expect(0);
+    let exported = |selector: &str| -> Value {
+        let out = env.recover(&["checkpoint", "export", selector, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
+        serde_json::from_str(&out).expect("JSON")
+    };
+    let same = || {
+        let (active, document) = (env.state_json("active_checkpoint.json"), exported("latest"));
+        assert_eq!(active["checkpoint_id"], document["checkpoint_id"]);
+        let (told, whole) = (&active["state"], &document["state"]);
+        assert_eq!(told["file_states"], whole["file_states"]);
+        for file in ["plan.json", "notes.md", "current_task"] {
+            assert_eq!(told["working_memory"][file], whole["working_memory"][file], "{file}");
+        }
+        assert_eq!(
+            (told["working_memory"].get("token"), &told["memory_left_out"]),
+            (None, &1.into()),
+            "closed to others"
+        );
+        assert_eq!(told.get("file_states_left_out"), None);
+    };
+    checkpoint(&env);
+    same();
+    assert_eq!(env.state_json("active_checkpoint.json")["state"]["working_memory"]["plan.json"]["step"], 3);
+    env.write("b/c.txt", "c\n");
+    env.write(".ultraplan/state/notes.md", "m\n");
+    let second = checkpoint(&env);
+    same();
+    let whole = env.state_json("active_checkpoint.json");
+    env.sh("rm .ultraplan/state/recover/active.json .ultraplan/state/active_checkpoint.json").expect(0);
+    env.json(0, &["sync"]);
+    assert_eq!(env.state_json("active_checkpoint.json"), whole);
+    assert_eq!(env.json(0, &["sync", "--dry-run"])["changed"], false);
+    // A safety checkpoint is not it, and one that goes makes place for the one before it.
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!(env.state_json("active_checkpoint.json")["checkpoint_id"], second);
+    env.sh("rm -rf .ultraplan/state").expect(0);
+    env.json(0, &["doctor", "--rebuild"]);
+    env.json(0, &["sync"]);
+    assert_eq!(env.state_json("active_checkpoint.json")["state"]["file_states"], whole["state"]["file_states"]);
+}
+
+// S2: no more than the limit of a state; what changed comes first.
+#[test]
+fn the_view_of_the_latest_checkpoint_stays_small() {
+    let env = TestEnv::repo();
+    env.sh("mkdir many; cd many; for n in $(seq 1500); do echo $n > file-$n; done").expect(0);
+    env.write("z/last", "1\n");
+    checkpoint(&env);
+    env.write("z/last", "2\n");
+    env.write(".ultraplan/state/big", "x".repeat(60 << 10));
+    checkpoint(&env);
+    let state = env.state_json("active_checkpoint.json")["state"].clone();
+    assert_eq!(state["file_states"]["z/last"]["size_bytes"], 2);
+    assert_eq!(state["working_memory"]["big"].as_str().map(str::len), Some(60 << 10));
+    let told = state["file_states"].as_object().map_or(0, serde_json::Map::len) as u64;
+    assert!((100..700).contains(&told), "{told}");
+    // All of them: the repository's own file, those many and the last.
+    assert_eq!(state["file_states_left_out"], 1502 - told);
+    assert!(state.to_string().len() < 110 << 10, "{}", state.to_string().len());
+}
+
 // A folder of our own views, of runs of our own, is no news either.
 #[test]
 fn views_of_our_own_runs_add_nothing() {

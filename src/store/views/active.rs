@@ -1,35 +1,91 @@
 //! `active_checkpoint.json` (S11): the latest checkpoint in the state recovery's own format.
 //!
-//! The file states are in the export of a checkpoint (`checkpoint export --format seed-json`): a view is written with every
-//! event and must not grow with the work tree.
+//! The view is written with every event and must not grow with the work tree: what it tells of working memory and files
+//! is kept beside it when the checkpoint is taken ([`ActiveState`]), up to a limit.
 
-use serde_json::{Value, json};
+use std::fs;
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::durable::write_atomic_unsynced;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::import::ImportKind;
 use crate::model::run::Run;
 use crate::model::state::State;
 
-/// The latest checkpoint that is no safety checkpoint, of whichever run; `None` without any.
-pub fn active_checkpoint(state: &State) -> Option<Value> {
-    let own = state.checkpoints.values().rfind(|checkpoint| !checkpoint.is_safety());
+use super::super::error::StoreError;
+use super::super::ledger::Store;
+
+const KEPT: &str = "active.json";
+
+/// What the view tells of a checkpoint beside its record. Derived from the checkpoint: where it is lost, it is made again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActiveState {
+    /// Which checkpoint's.
+    pub checkpoint_id: String,
+    /// Files of the working memory by path.
+    pub working_memory: Map<String, Value>,
+    /// States of files by path.
+    pub file_states: Map<String, Value>,
+    /// How many files of the working memory are not in it: over the limit, or closed to others.
+    pub memory_left_out: u64,
+    /// How many files' states are over the limit.
+    pub file_states_left_out: u64,
+}
+
+impl ActiveState {
+    /// What is kept; `None` where there is nothing that can be read.
+    pub fn read(store: &Store) -> Option<Self> {
+        serde_json::from_slice(&fs::read(store.private_dir().join(KEPT)).ok()?).ok()
+    }
+
+    /// Keeps it in the place of what was kept.
+    pub fn keep(&self, store: &Store) -> Result<(), StoreError> {
+        let path = store.private_dir().join(KEPT);
+        let written = serde_json::to_vec(self).map_err(std::io::Error::from).and_then(|bytes| {
+            fs::create_dir_all(store.private_dir())?;
+            write_atomic_unsynced(&path, &bytes)
+        });
+        written.map_err(|source| StoreError::Io { action: "write", path, source })
+    }
+}
+
+/// The latest checkpoint that is no safety checkpoint, of whichever run.
+pub fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
+    state.checkpoints.values().rfind(|checkpoint| !checkpoint.is_safety())
+}
+
+/// The latest checkpoint as the view tells it; `None` without any. What is kept of another one says nothing.
+pub fn active_checkpoint(state: &State, kept: Option<&ActiveState>) -> Option<Value> {
+    let own = latest_checkpoint(state);
     let imported = state.runs.iter().flat_map(|run| &run.imported);
     let imported = imported.filter(|one| one.imported.kind == ImportKind::Session).max_by_key(|one| one.seq);
     match (own, imported) {
         (Some(own), Some(imported)) if own.seq <= imported.after_checkpoint => Some(imported.imported.document.clone()),
-        (Some(own), _) => Some(session_checkpoint(own, state.run(&own.run), &working_memory(state, own), &json!({}))),
+        (Some(own), _) => Some(own_view(state, own, kept.filter(|kept| kept.checkpoint_id == own.id))),
         (None, imported) => imported.map(|imported| imported.imported.document.clone()),
     }
 }
 
-/// What the run was at, as far as its record says.
-fn working_memory(state: &State, checkpoint: &Checkpoint) -> Value {
-    let decision = state.run(&checkpoint.run).and_then(|run| run.decision.as_ref());
+fn own_view(state: &State, checkpoint: &Checkpoint, kept: Option<&ActiveState>) -> Value {
+    let run = state.run(&checkpoint.run);
+    let decision = run.and_then(|run| run.decision.as_ref());
     let decisions: Vec<&str> = decision.into_iter().map(|decision| decision.reason.as_str()).collect();
-    json!({
-        "current_task": checkpoint.description,
-        "decisions_made": decisions,
-    })
+    let mut memory = Map::new();
+    memory.insert("current_task".to_owned(), json!(checkpoint.description));
+    memory.insert("decisions_made".to_owned(), json!(decisions));
+    let Some(kept) = kept else { return session_checkpoint(checkpoint, run, &Value::Object(memory), &json!({})) };
+    memory.extend(kept.working_memory.clone());
+    let mut view = session_checkpoint(checkpoint, run, &Value::Object(memory), &json!(kept.file_states));
+    for (name, count) in
+        [("memory_left_out", kept.memory_left_out), ("file_states_left_out", kept.file_states_left_out)]
+    {
+        if count > 0 {
+            view["state"][name] = json!(count);
+        }
+    }
+    view
 }
 
 /// A checkpoint in the state recovery's format.

@@ -16,7 +16,7 @@ use crate::model::run::{Run, RunKey};
 use super::error::StoreError;
 use super::ledger::{Exclusive, file_name_of};
 
-pub use active::{active_checkpoint, session_checkpoint};
+pub use active::{ActiveState, active_checkpoint, latest_checkpoint, session_checkpoint};
 pub use attempts::{AttemptHistory, attempt_history, attempt_view};
 pub use battle::{battle, battle_status};
 pub use lanes::{has_lane_records, lane_records, resume_hint, rollback_hint};
@@ -34,7 +34,7 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
         ("recovery.json".into(), encode(&recovery_state(state))?),
         ("attempt_history.json".into(), encode(&attempt_view(state))?),
     ];
-    if let Some(active) = active_checkpoint(state) {
+    if let Some(active) = active_checkpoint(state, ActiveState::read(ledger.store()).as_ref()) {
         views.push(("active_checkpoint.json".into(), encode(&active)?));
     }
     // Where nobody keeps records yet, what is there may be somebody else's.
