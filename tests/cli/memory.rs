@@ -1,7 +1,5 @@
 //! The loop's working memory in the state directory (S2, S5, L6).
 
-use serde_json::json;
-
 use crate::env::TestEnv;
 use crate::seen::{back_to, checkpoint, paths, text};
 
