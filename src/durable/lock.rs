@@ -42,24 +42,38 @@ impl FileLock {
         let failed = |source| LockError::Io { file: path.to_owned(), source };
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        let begun = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(source)) => return Err(failed(source)),
-                Err(TryLockError::WouldBlock) if begun.elapsed() >= timeout => {
-                    return Err(LockError::Held { file: path.to_owned(), holder: holder_of(&mut file) });
-                }
-                Err(TryLockError::WouldBlock) => {
-                    std::thread::sleep(POLL.min(timeout.saturating_sub(begun.elapsed())));
-                }
-            }
-        }
+        wait_for(&mut file, path, timeout)?;
         // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
         if let Err(error) = name_holder(&mut file) {
             tracing::debug!(%error, "the lock's holder could not be written down");
         }
         Ok(Self { _file: file })
+    }
+
+    /// Takes the lock like [`Self::acquire`] and writes nothing, for whoever must leave no trace. Where the file is not
+    /// there, nobody holds it and nothing is made: `None`.
+    pub fn acquire_unnoticed(path: &Path, timeout: Duration) -> Result<Option<Self>, LockError> {
+        match File::open(path) {
+            Ok(mut file) => wait_for(&mut file, path, timeout).map(|()| Some(Self { _file: file })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(LockError::Io { file: path.to_owned(), source }),
+        }
+    }
+}
+
+fn wait_for(file: &mut File, path: &Path, timeout: Duration) -> Result<(), LockError> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(source)) => return Err(LockError::Io { file: path.to_owned(), source }),
+            Err(TryLockError::WouldBlock) if begun.elapsed() >= timeout => {
+                return Err(LockError::Held { file: path.to_owned(), holder: holder_of(file) });
+            }
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(POLL.min(timeout.saturating_sub(begun.elapsed())));
+            }
+        }
     }
 }
 
@@ -95,6 +109,22 @@ mod tests {
         assert!(refused.to_string().contains(&format!("pid {}", std::process::id())), "{refused}");
         drop(held);
         FileLock::acquire(&path, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_is_taken_unnoticed_holds_and_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert!(FileLock::acquire_unnoticed(&path, Duration::ZERO).unwrap().is_none());
+        assert!(!path.exists());
+        std::fs::write(&path, "1 somebody\n").unwrap();
+        let held = FileLock::acquire_unnoticed(&path, Duration::ZERO).unwrap();
+        assert!(held.is_some());
+        FileLock::acquire(&path, Duration::ZERO).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1 somebody\n");
+        drop(held);
+        let _held = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        FileLock::acquire_unnoticed(&path, Duration::ZERO).unwrap_err();
     }
 
     #[test]

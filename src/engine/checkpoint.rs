@@ -77,7 +77,7 @@ pub struct Prepared {
 /// planned from: who writes has settled it before, who only reads is told (exit 16).
 pub fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
-    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    let lock = context.lock_worktree(repo)?;
     match read_journal(repo)? {
         None => step::refuse_cut_off(context).map(|()| lock),
         Some(journal) => {

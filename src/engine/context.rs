@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::config::Config;
-use crate::git::{Repo, refuse_root};
+use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -209,16 +209,18 @@ impl Context {
             return Ok(repo);
         }
         let home = self.setup.home.as_deref();
-        let private = if self.dry_run() && !self.store.exists() {
+        // What is only rehearsed is done next: that one is made for good.
+        let for_good = !self.only_plans() || Repo::has_private(self.store.dir());
+        let private = if for_good {
+            self.store.create_dirs()?;
+            Repo::private(self.store.dir(), &self.worktree, home)?
+        } else {
             // A dry run makes nothing, so what it captures is kept elsewhere.
             let failed = |error| Error::io("cannot make a temporary folder", error);
             let scratch = tempfile::tempdir().map_err(failed)?;
             let private = Repo::private(scratch.path(), &self.worktree, home)?;
             self.scratch.get_or_init(|| scratch);
             private
-        } else {
-            self.store.create_dirs()?;
-            Repo::private(self.store.dir(), &self.worktree, home)?
         };
         Ok(self.repo.get_or_init(|| private))
     }
@@ -235,7 +237,18 @@ impl Context {
 
     /// Show plans only: asked for, or configured.
     pub fn dry_run(&self) -> bool {
-        self.setup.dry_run || self.rehearsing.get() || self.settings().rollback.safe_mode == SafeMode::DryRun
+        self.only_plans() || self.rehearsing.get()
+    }
+
+    /// The same for as long as the program runs.
+    fn only_plans(&self) -> bool {
+        self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
+    }
+
+    /// The lock of a work tree. In a dry run it is one under which nothing is written.
+    pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
+        let lock = if self.dry_run() { WorktreeLock::rehearse } else { WorktreeLock::acquire };
+        lock(repo, self.lock_timeout())
     }
 
     /// Has `act` only plan what it would do, as in a dry run.

@@ -123,7 +123,7 @@ impl Walk<'_> {
             return Ok(Err(Refusal { reason, partial: false }));
         }
         let done = self.open(outer, path).and_then(|repo| {
-            let lock = WorktreeLock::acquire(&repo, self.context.lock_timeout())?;
+            let lock = self.context.lock_worktree(&repo)?;
             if let Some(journal) = read_journal(&repo)? {
                 let reason =
                     format!("{} {} in it was cut off and is not settled yet", journal.kind, journal.operation_id);

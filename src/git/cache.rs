@@ -16,7 +16,7 @@ mod record;
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -77,28 +77,34 @@ impl Cache {
     /// Reads the cache and notes the file system's present time. What it says of objects is not believed with `doubted`.
     pub fn open(repo: &Repo, doubted: bool) -> Result<Self> {
         let folder = repo.recover_dir()?;
-        // A file written now has the present time of the file system's clock, which need not be ours.
-        let path = folder.join("cache-stamp");
-        // Not emptied first: file systems hurry to get the content of such a file to disk.
-        let mut options = fs::OpenOptions::new();
-        let mut stamp = options.write(true).create(true).truncate(false).open(&path).map_err(Error::at(&path))?;
-        stamp.write_all(b"\n").map_err(Error::at(&path))?;
-        let began = super::dirs::stat_open(&stamp).map_err(Error::at(&path))?.mtime;
-        let read = Self { began, ..Self::read(repo)? };
+        let began = now_of(&folder)?;
+        Ok(Self { began, ..Self::of_objects(repo, folder, doubted) })
+    }
+
+    /// The same for a rehearsal, which writes nothing: it cannot know that time, and no cache comes of it.
+    pub fn look(repo: &Repo, doubted: bool) -> Self {
+        Self::of_objects(repo, repo.own_folder(), doubted)
+    }
+
+    fn of_objects(repo: &Repo, folder: PathBuf, doubted: bool) -> Self {
+        let read = Self::of_files(folder);
         let found = repo.inner.refname_to_id(&read.header.reference).map(|oid| oid.to_string());
         let alive = !doubted && found.is_ok_and(|commit| commit == read.header.commit);
-        Ok(Self { alive, ..read })
+        Self { alive, ..read }
     }
 
     /// Reads the cache for what it says of files. No object is taken for stored, and no time for settled.
-    pub fn read(repo: &Repo) -> Result<Self> {
-        let folder = repo.recover_dir()?;
+    pub fn read(repo: &Repo) -> Self {
+        Self::of_files(repo.own_folder())
+    }
+
+    fn of_files(folder: PathBuf) -> Self {
         let bytes = fs::read(folder.join(FILE)).unwrap_or_default();
         let (header, folders, by_path, bytes) = match parse(&bytes) {
             Some((header, folders, by_path)) => (header, folders, by_path, bytes),
             None => (Header::default(), Vec::new(), HashMap::new(), Vec::new()),
         };
-        Ok(Self { folder, bytes, header, folders, by_path, began: i64::MIN, alive: false })
+        Self { folder, bytes, header, folders, by_path, began: i64::MIN, alive: false }
     }
 
     /// How many folders it knows.
@@ -125,6 +131,16 @@ impl Cache {
     pub fn file(&self) -> PathBuf {
         self.folder.join(FILE)
     }
+}
+
+/// A file written now has the present time of the file system's clock, which need not be ours.
+fn now_of(folder: &Path) -> Result<i64> {
+    let path = folder.join("cache-stamp");
+    // Not emptied first: file systems hurry to get the content of such a file to disk.
+    let mut options = fs::OpenOptions::new();
+    let mut stamp = options.write(true).create(true).truncate(false).open(&path).map_err(Error::at(&path))?;
+    stamp.write_all(b"\n").map_err(Error::at(&path))?;
+    Ok(super::dirs::stat_open(&stamp).map_err(Error::at(&path))?.mtime)
 }
 
 /// Whether a change at `moment` or later would show in the times of this file.

@@ -124,10 +124,11 @@ impl Capture {
 /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
 pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
     let mut writer = ObjectWriter::new(repo, lock)?;
-    if rules.in_portions {
+    if rules.in_portions && !lock.is_rehearsal() {
         writer.publish_from(PORTION);
     }
-    let cache = Cache::open(repo, writer.doubts())?;
+    let cache =
+        if lock.is_rehearsal() { Cache::look(repo, writer.doubts()) } else { Cache::open(repo, writer.doubts())? };
     let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
     let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
     let head = repo.head()?;

@@ -121,7 +121,7 @@ impl StoredCheckpoint {
 
 /// When the files that the last recorded capture of this worktree saw were last modified, each with its blob.
 pub fn last_seen(repo: &Repo) -> Result<BTreeMap<RepoPath, (ObjectId, Timestamp)>> {
-    let cache = Cache::read(repo)?;
+    let cache = Cache::read(repo);
     let mut seen = BTreeMap::new();
     for folder in cache.folders() {
         let folder_path = RepoPath::new(folder.path);

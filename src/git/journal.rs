@@ -66,7 +66,7 @@ pub fn write_journal(repo: &Repo, _lock: &WorktreeLock, journal: &RestoreJournal
 
 /// Reads the journal; `None` when no restore is under way.
 pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
-    let path = repo.git_dir().join("recover").join(FILE);
+    let path = repo.own_folder().join(FILE);
     let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -86,7 +86,7 @@ pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
 
 /// Whether there is a journal; no descriptor is needed to know.
 pub fn has_journal(repo: &Repo) -> bool {
-    let found = fs::symlink_metadata(repo.git_dir().join("recover").join(FILE));
+    let found = fs::symlink_metadata(repo.own_folder().join(FILE));
     !found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 

@@ -1,13 +1,16 @@
 //! The lock of one work tree.
 //!
-//! A kernel lock on `$GIT_DIR/recover/lock`: it is gone when its holder is, so nothing is ever stale. Everything that writes takes a [`WorktreeLock`], so that a write without the lock does
-//! not compile.
+//! A kernel lock on `$GIT_DIR/recover/lock`: it is gone when its holder is, so nothing is ever stale. Everything that
+//! writes takes a [`WorktreeLock`], so that a write without the lock does not compile.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::error::Result;
+use tempfile::TempDir;
+
+use super::error::{Error, Result};
 use super::marked_lock::release_left_over;
 use super::repository::Repo;
 use crate::durable::{FileLock, reap};
@@ -23,8 +26,12 @@ pub struct WorktreeLock {
 
 #[derive(Debug)]
 struct Held {
-    /// Holds the kernel lock; closed on drop.
-    _file: FileLock,
+    /// Holds the kernel lock; closed on drop. Without it where a rehearsal found nothing to lock.
+    _file: Option<FileLock>,
+    /// Where quarantines are.
+    folder: PathBuf,
+    /// The same where it is made for a rehearsal and removed with it.
+    scratch: Option<TempDir>,
     /// One bit for each quarantine that is in use.
     slots: AtomicU64,
 }
@@ -51,7 +58,30 @@ impl WorktreeLock {
         // Temporary files in the worktree's own folder are written under this lock only.
         reap(&own);
         release_left_over(&own)?;
-        Ok(Self { held: Arc::new(Held { _file: file, slots: AtomicU64::new(0) }) })
+        Ok(Self::of(Some(file), own, None))
+    }
+
+    /// The lock for a rehearsal: what is captured under it lies in a temporary folder elsewhere, cannot be published and
+    /// is removed with it. Neither the repository nor the worktree's own folder is written to, and nothing is made there.
+    pub fn rehearse(repo: &Repo, timeout: Duration) -> Result<Self> {
+        let file = FileLock::acquire_unnoticed(&repo.own_folder().join("lock"), timeout)?;
+        let temporary = std::env::temp_dir();
+        let scratch = tempfile::tempdir().map_err(Error::at(&temporary))?;
+        Ok(Self::of(file, scratch.path().to_owned(), Some(scratch)))
+    }
+
+    fn of(file: Option<FileLock>, folder: PathBuf, scratch: Option<TempDir>) -> Self {
+        Self { held: Arc::new(Held { _file: file, folder, scratch, slots: AtomicU64::new(0) }) }
+    }
+
+    /// The folder that holds the quarantines.
+    pub(super) fn folder(&self) -> &Path {
+        &self.held.folder
+    }
+
+    /// Whether nothing may come of what is done under it.
+    pub(super) fn is_rehearsal(&self) -> bool {
+        self.held.scratch.is_some()
     }
 
     /// A free quarantine; `None` when 64 captures are held at once.

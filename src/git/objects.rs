@@ -69,7 +69,9 @@ pub(super) struct ObjectWriter {
     /// Whether a `git gc` was seen meanwhile.
     collected: AtomicBool,
     /// Keeps what is found in the real database there.
-    _held: File,
+    _held: Option<File>,
+    /// Nothing may come of it, and nothing real is touched.
+    rehearsal: bool,
     /// Where objects may lie, while damage was found among them.
     doubted: Option<Vec<PathBuf>>,
     /// How many objects that were there already were read back.
@@ -111,16 +113,21 @@ impl std::fmt::Debug for ObjectWriter {
 impl ObjectWriter {
     /// Takes one of the worktree's quarantines, emptying it of what a dead process left. Nothing is made yet.
     pub fn new(repo: &Repo, lock: &WorktreeLock) -> Result<Self> {
-        let own = repo.recover_dir()?;
+        let (own, rehearsal) = (lock.folder(), lock.is_rehearsal());
         let busy =
             || Error::Locked { file: own.join("quarantine"), holder: "too many captures of this process".to_owned() };
         let slot = lock.slot().ok_or_else(busy)?;
         let quarantine =
             own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
-        publish::release(&quarantine.join("objects"), &target)?;
-        publish::empty(&quarantine.join("objects"))?;
-        let doubted = doubt::is_raised(&own).then(|| database::folders(&target));
+        let held = if rehearsal {
+            written::hold_unnoticed(repo)?
+        } else {
+            publish::release(&quarantine.join("objects"), &target)?;
+            publish::empty(&quarantine.join("objects"))?;
+            Some(written::hold(repo)?)
+        };
+        let doubted = doubt::is_raised(&repo.own_folder()).then(|| database::folders(&target));
         Ok(Self {
             quarantine,
             packs: PackFolder::look(&target),
@@ -132,7 +139,8 @@ impl ObjectWriter {
             large: Permits::new(LARGE_AT_ONCE),
             slot,
             begun: SystemTime::now(),
-            _held: written::hold(repo)?,
+            _held: held,
+            rehearsal,
             doubted,
             read_back: AtomicUsize::new(0),
             portion: None,

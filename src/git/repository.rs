@@ -76,13 +76,18 @@ impl Repo {
     pub fn private(state_dir: &Path, workdir: &Path, home: Option<&Path>) -> Result<Self> {
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
         refuse_root(&workdir, home)?;
-        let path = state_dir.join("recover").join("shadow.git");
+        let path = private_path(state_dir);
         let inner = if path.join("HEAD").exists() {
             git2::Repository::open_bare(&path).map_err(|source| open_error(&path, source))?
         } else {
             init_bare(&path)?
         };
         Ok(Self { inner, workdir, private: true })
+    }
+
+    /// Whether the state directory has a private repository already.
+    pub fn has_private(state_dir: &Path) -> bool {
+        private_path(state_dir).join("HEAD").exists()
     }
 
     /// The root of the work tree, absolute and without symlinks.
@@ -120,9 +125,14 @@ impl Repo {
         root.unwrap_or_else(|| self.workdir.clone())
     }
 
-    /// This worktree's own folder for cache, journal and lock; made when it is not there.
+    /// Where this worktree's own folder for cache, journal and lock is, or would be.
+    pub(super) fn own_folder(&self) -> PathBuf {
+        self.git_dir().join("recover")
+    }
+
+    /// The same folder, which is made when it is not there.
     pub fn recover_dir(&self) -> Result<PathBuf> {
-        let path = self.git_dir().join("recover");
+        let path = self.own_folder();
         match fs::create_dir(&path) {
             Ok(()) => Ok(path),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(path),
@@ -191,6 +201,10 @@ impl Repo {
     pub(super) fn database(&self) -> Result<Database<'_>> {
         Database::open(&self.inner)
     }
+}
+
+fn private_path(state_dir: &Path) -> PathBuf {
+    state_dir.join("recover").join("shadow.git")
 }
 
 /// Makes a bare repository without any template: no hooks, nothing that another program put there.

@@ -27,6 +27,8 @@ use crate::durable::temporary_prefix;
 
 const HEAD: &str = "recover-written 1";
 const GONE: &str = ".gone";
+/// What a capture holds, so that nothing is removed meanwhile.
+const LOCK: &str = "in-use";
 /// A list without a reference may be that of a checkpoint in the making.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
@@ -62,6 +64,16 @@ pub(super) fn hold(repo: &Repo) -> Result<File> {
     Ok(file)
 }
 
+/// The same without a trace. Where the file is not there, nothing of ours was ever removed: `None`.
+pub(super) fn hold_unnoticed(repo: &Repo) -> Result<Option<File>> {
+    let path = repo.common_dir().join("recover").join(LOCK);
+    match File::open(&path) {
+        Ok(file) => file.lock_shared().map(|()| Some(file)).map_err(Error::at(&path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::io(path, source)),
+    }
+}
+
 /// The right to remove objects; `None` while a capture is under way in any worktree.
 pub(super) fn hold_alone(repo: &Repo) -> Result<Option<File>> {
     let path = lock_path(repo)?;
@@ -79,7 +91,7 @@ fn lock_path(repo: &Repo) -> Result<PathBuf> {
     if !folder.is_dir() {
         fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
     }
-    Ok(folder.join("in-use"))
+    Ok(folder.join(LOCK))
 }
 
 /// Notes what the checkpoint of this commit added. Without a list, the objects are left to `git gc`.

@@ -13,6 +13,7 @@ mod crash;
 mod cut_off;
 mod decisions;
 mod doctor;
+mod dry_run;
 mod env;
 mod errors;
 mod export;

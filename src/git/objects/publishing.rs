@@ -51,6 +51,9 @@ impl ObjectWriter {
     /// Makes everything written durable and part of the real database. It stays there at the latest from when a
     /// reference holds it and [`Self::secure`] was called.
     pub fn publish(&self) -> Result<()> {
+        if self.rehearsal {
+            return Err(Error::Unsupported { what: "what a rehearsal captured is never published".to_owned() });
+        }
         let mut state = self.state();
         self.stage(&mut state)?;
         let is_new = !state.staged.is_empty();
