@@ -85,6 +85,24 @@ fn each_reason_has_its_code() {
     }
 }
 
+// Contract: a run, a phase, a lane and a task have names; an empty one is a usage error, and an empty variable is unset.
+#[test]
+fn empty_names_are_refused() {
+    let mut env = TestEnv::repo();
+    for flag in ["--run", "--phase", "--lane", "--task"] {
+        for args in [vec![flag, ""], vec![]] {
+            let equals = format!("{flag}=");
+            let args = if args.is_empty() { vec![equals.as_str()] } else { args };
+            let error = env.json(2, &[&["checkpoint", "create"], &args[..]].concat());
+            assert_eq!(error["error"]["code"], "usage", "{error}");
+        }
+    }
+    assert!(!env.exists(".ultraplan"));
+    env.set("RECOVER_RUN_ID", "");
+    let made = env.json(0, &["checkpoint", "create"])["checkpoint"]["run_id"].clone();
+    assert!(made.as_str().is_some_and(|id| id.starts_with("manual-")), "{made}");
+}
+
 // C4, C5: the top-level flags are the subcommands, wherever they stand.
 #[test]
 fn top_level_flags_are_the_subcommands() {

@@ -36,7 +36,7 @@ pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
 pub use run::{OnFailureArg, ResumeArgs, RunArgs};
 pub use step::StepArgs;
-pub use values::{Wait, duration};
+pub use values::{Wait, duration, name};
 
 /// The flight recorder and undo button for unattended coding runs.
 ///
@@ -82,19 +82,19 @@ pub struct GlobalArgs {
     pub directory: Option<PathBuf>,
 
     /// The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here
-    #[arg(long, value_name = "ID", global = true)]
+    #[arg(long, value_name = "ID", global = true, value_parser = name)]
     pub run: Option<String>,
 
     /// The run's phase
-    #[arg(long, value_name = "P", global = true)]
+    #[arg(long, value_name = "P", global = true, value_parser = name)]
     pub phase: Option<String>,
 
     /// The run's lane
-    #[arg(long, value_name = "L", global = true)]
+    #[arg(long, value_name = "L", global = true, value_parser = name)]
     pub lane: Option<String>,
 
     /// The task that the run works on
-    #[arg(long, value_name = "T", global = true)]
+    #[arg(long, value_name = "T", global = true, value_parser = name)]
     pub task: Option<String>,
 
     /// Print one JSON document on stdout and nothing else there

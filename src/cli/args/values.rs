@@ -17,6 +17,11 @@ pub fn size(text: &str) -> Result<u64, String> {
     crate::config::parse_size(text).map_err(|error| error.to_string())
 }
 
+/// Reads the name of a run, a phase, a lane or a task: anything but nothing.
+pub fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// `--wait` alone, or with the longest time to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
