@@ -1,33 +1,31 @@
-//! Hints work from any folder: a command in a hint names the work tree it is about.
+//! Hints are commands that work from any folder: one in a hint names the work tree it is about.
 
-use clap::CommandFactory;
-
-use crate::engine::{Context, Error};
-
-use super::args::Cli;
+use crate::engine::{Context, Error, ErrorKind};
 
 /// The error with a hint that can be copied.
 pub fn complete(context: &Context, mut error: Error) -> Error {
-    error.hint = error.hint.map(|hint| located(&hint, &context.hint_command(None, &[])));
+    if error.hint.is_none() && error.kind == ErrorKind::Locked {
+        // Somebody else is at it: the same again, with more patience.
+        error.hint = Some(context.again(&["--lock-timeout", "60s"]));
+    }
+    let git = shlex::try_join(["git", "-C", &context.worktree_name()]);
+    let git = git.unwrap_or_else(|_| format!("git -C {}", context.worktree_name()));
+    error.hint = error.hint.map(|hint| located(&hint, &context.hint_command(None, &[]), &git));
     error
 }
 
-/// Puts `prefix` (`recover -C DIR`) in the place of each `recover` that a subcommand follows.
-fn located(hint: &str, prefix: &str) -> String {
-    let tree = Cli::command();
-    let mut out = String::new();
-    let mut rest = hint;
-    while let Some(at) = rest.find("recover ") {
-        let (before, from) = rest.split_at(at);
-        let after = &from["recover ".len()..];
-        let word: String = after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
-        let begins = before.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '`' || c == '(');
-        out.push_str(before);
-        out.push_str(if begins && tree.find_subcommand(&word).is_some() { prefix } else { "recover" });
-        out.push(' ');
-        rest = after;
-    }
-    out + rest
+/// Puts `recover` (`recover -C DIR`) and `git` (`git -C DIR`) in the place of the program in each command that names no
+/// folder yet.
+fn located(hint: &str, recover: &str, git: &str) -> String {
+    let one = |command: &str| match command.split_once(' ') {
+        Some((program, rest)) if !rest.starts_with("-C ") => match program {
+            "recover" => format!("{recover} {rest}"),
+            "git" => format!("{git} {rest}"),
+            _ => command.to_owned(),
+        },
+        _ => command.to_owned(),
+    };
+    hint.split(" && ").map(one).collect::<Vec<_>>().join(" && ")
 }
 
 #[cfg(test)]
@@ -35,12 +33,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_located_and_words_are_not() {
-        let at = |hint| located(hint, "recover -C '/a b'");
+    fn commands_are_located() {
+        let at = |hint| located(hint, "recover -C '/a b'", "git -C '/a b'");
         assert_eq!(at("recover doctor"), "recover -C '/a b' doctor");
-        assert_eq!(at("free space: recover checkpoint prune"), "free space: recover -C '/a b' checkpoint prune");
+        assert_eq!(at("git switch main"), "git -C '/a b' switch main");
         assert_eq!(at("recover -C /x status"), "recover -C /x status");
-        assert_eq!(at("use the newer recover; nothing was changed"), "use the newer recover; nothing was changed");
-        assert_eq!(at("run recover as the owner"), "run recover as the owner");
+        assert_eq!(
+            at("mkdir -p /x && git -C /y status && recover log"),
+            "mkdir -p /x && git -C /y status && recover -C '/a b' log"
+        );
     }
 }

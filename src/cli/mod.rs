@@ -136,7 +136,7 @@ fn start_tracing(global: &GlobalArgs) {
 }
 
 fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("-C {}: {why}", cwd.display())).hint("name a folder of the work tree after -C")
+    Error::new(ErrorKind::Usage, format!("-C {}: {why}; it takes a folder of the work tree", cwd.display()))
 }
 
 fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
@@ -187,6 +187,12 @@ fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
     Ok(None)
 }
 
+/// The words after the program's name, where they are text.
+fn asked() -> Option<Vec<String>> {
+    let words = expand_aliases(std::env::args_os()).into_iter().skip(1);
+    words.map(|word| word.into_string().ok()).collect()
+}
+
 /// What the flags and the environment say.
 fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -205,6 +211,7 @@ fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup 
         dry_run: global.dry_run,
         yes: global.yes,
         settings_only: command.is_some_and(commands::needs_settings_only),
+        asked: asked(),
         ignore_config: matches!(command, Some(Command::Init(_))),
         env,
     }

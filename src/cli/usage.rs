@@ -20,11 +20,11 @@ pub fn answer(args: &[OsString], error: &clap::Error) -> ExitCode {
     if args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json") {
         let command = command_of(args);
         let help = if command.is_empty() { "recover --help".to_owned() } else { format!("recover {command} --help") };
-        let (message, tip) = message_of(error, &command);
+        let message = message_of(error, &command);
         let document = json!({
             "schema_version": SCHEMA_VERSION,
             "command": if command.is_empty() { "recover" } else { command.as_str() },
-            "error": {"code": "usage", "exit_code": 2, "message": message, "hint": tip.unwrap_or(help)},
+            "error": {"code": "usage", "exit_code": 2, "message": message, "hint": help},
         });
         // A closed pipe ends quietly.
         let _ = write_json(&document);
@@ -52,15 +52,17 @@ pub fn command_of(args: &[OsString]) -> String {
     names.join(" ")
 }
 
-/// The message without the usage below it, and the tip where clap has one.
-fn message_of(error: &clap::Error, command: &str) -> (String, Option<String>) {
+/// The message without the usage below it, with the tip where clap has one.
+fn message_of(error: &clap::Error, command: &str) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return (format!("{command}: a subcommand is missing"), None);
+        return format!("{command}: a subcommand is missing");
     }
     let text = error.render().to_string();
     let mut parts = text.split("\n\n");
     let first = parts.next().unwrap_or_default().trim_start_matches("error: ");
     let message = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    let tip = parts.find_map(|part| part.trim().strip_prefix("tip: ")).map(|tip| tip.trim().to_owned());
-    (message, tip)
+    match parts.find_map(|part| part.trim().strip_prefix("tip: ")) {
+        Some(tip) => format!("{message} ({})", tip.trim()),
+        None => message,
+    }
 }

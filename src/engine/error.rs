@@ -150,8 +150,7 @@ fn io_kind(error: &std::io::Error) -> ErrorKind {
 impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {
-            LockError::Held { .. } => Self::new(ErrorKind::Locked, error.to_string())
-                .hint("wait for it to end, or give it more time with --lock-timeout 60s"),
+            LockError::Held { .. } => Self::new(ErrorKind::Locked, error.to_string()),
             LockError::Io { file, source } => Self::io(format!("cannot lock {}", file.display()), source),
         }
     }
@@ -162,10 +161,9 @@ impl From<StoreError> for Error {
         let message = error.to_string();
         match error {
             StoreError::Io { source, .. } => Self::io(message, source),
-            StoreError::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message)
-                .hint("recover doctor --rebuild keeps what is there aside and brings back what can be read"),
+            StoreError::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover doctor --rebuild"),
             StoreError::Newer { .. } => {
-                Self::new(ErrorKind::Newer, message).hint("use the newer recover; nothing was changed")
+                Self::new(ErrorKind::Newer, format!("{message}: nothing was changed, use that version"))
             }
             StoreError::Lock(lock) => lock.into(),
         }
@@ -174,12 +172,9 @@ impl From<StoreError> for Error {
 
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
-        let hint = error.hint.clone();
-        let made = Self::new(ErrorKind::Config, error.to_string());
-        match hint {
-            Some(hint) => made.hint(hint),
-            None => made,
-        }
+        // What would be right is no command.
+        let advice = error.hint.as_ref().map_or(String::new(), |advice| format!(" ({advice})"));
+        Self::new(ErrorKind::Config, format!("{error}{advice}"))
     }
 }
 
@@ -190,8 +185,10 @@ impl From<SelectionError> for Error {
                 Self::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {error}"))
                     .hint("recover checkpoint list --all-runs")
             }
-            SelectionError::Ambiguous { .. } => Self::new(ErrorKind::Ambiguous, error.to_string())
-                .hint("more of the id, or @SEQ: recover checkpoint list"),
+            SelectionError::Ambiguous { .. } => {
+                Self::new(ErrorKind::Ambiguous, format!("{error}; give more of the id, or @SEQ"))
+                    .hint("recover checkpoint list --all-runs")
+            }
         }
     }
 }
@@ -201,29 +198,32 @@ impl From<git::Error> for Error {
         use git::Error as Git;
         let message = error.to_string();
         match error {
-            Git::NotARepository { .. } => {
-                Self::new(ErrorKind::NoRepository, message).hint("git init, or name a folder with -C DIR")
+            Git::NotARepository { ref start } => {
+                let init = ["git", "-C", &start.to_string_lossy(), "init"];
+                let hint = shlex::try_join(init).unwrap_or_else(|_| init.join(" "));
+                Self::new(ErrorKind::NoRepository, message).hint(hint)
             }
             Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
             Git::ForeignOwner { .. } => {
-                Self::new(ErrorKind::ForeignOwner, message).hint("run recover as the owner of the repository")
+                Self::new(ErrorKind::ForeignOwner, format!("{message}: run recover as its owner"))
             }
             Git::UnsafePath { .. } => Self::new(ErrorKind::UnsafePath, message),
             Git::Conflict { paths } => {
-                Self::new(ErrorKind::Conflicts, format!("Rollback failed - conflicts: {message}"))
-                    .paths(paths)
-                    .hint("move what is in the way aside, then try again; nothing was written")
+                let message =
+                    format!("Rollback failed - conflicts: {message}; nothing was written, move them aside first");
+                Self::new(ErrorKind::Conflicts, message).paths(paths).hint("git status --short --ignored")
             }
             Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
-            Git::NoSpace { .. } => Self::new(ErrorKind::NoSpace, message)
-                .hint("free space, or remove checkpoints: recover checkpoint prune"),
-            Git::UntrackedFlood { ref folder, .. } => {
-                let hint =
-                    format!("ignore it: echo '/{folder}' >> .gitignore (or raise [checkpoint] max_untracked_files)");
-                Self::new(ErrorKind::NoSpace, message).hint(hint)
+            Git::NoSpace { .. } => {
+                Self::new(ErrorKind::NoSpace, format!("{message}: free some, or remove checkpoints"))
+                    .hint("recover checkpoint prune --dry-run")
             }
-            Git::Locked { .. } => Self::new(ErrorKind::Locked, message)
-                .hint("wait for it to end, or give it more time with --lock-timeout 60s"),
+            Git::UntrackedFlood { ref folder, .. } => {
+                let message =
+                    format!("{message}: ignore '/{folder}' in .gitignore, or raise [checkpoint] max_untracked_files");
+                Self::new(ErrorKind::NoSpace, message).hint("git status --short --untracked-files=normal")
+            }
+            Git::Locked { .. } => Self::new(ErrorKind::Locked, message),
             Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover checkpoint verify"),
             Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),

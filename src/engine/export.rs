@@ -54,8 +54,16 @@ pub fn to_file(
         return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
     }
     if there.is_ok() && !force {
-        let message = format!("{} is there already", path.display());
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint("say --force to replace it"));
+        let message = format!("{} is there already: --force replaces it", path.display());
+        let other = free_name(&path);
+        let other = other.to_string_lossy();
+        let mut words = vec!["checkpoint", "export", checkpoint.id.as_str()];
+        match format {
+            Format::Patch => words.extend(["--patch", &other]),
+            Format::Bundle => words.extend(["--bundle", &other]),
+            Format::SeedJson => words.extend(["--format", "seed-json", "--output", &other]),
+        }
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(context.hint_command(None, &words)));
     }
     let repo = checked(context, checkpoint)?;
     if context.dry_run() {
@@ -76,6 +84,14 @@ pub fn to_file(
     moved.map_err(|error| failed(error.error))?;
     sync_dir(folder).map_err(failed)?;
     Ok(path)
+}
+
+/// A name beside a file that is there, for another of its kind: `a-2.patch` for `a.patch`.
+pub(super) fn free_name(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let end = path.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
+    let others = (2..u32::MAX).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
+    others.into_iter().find(|other| other.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
 }
 
 /// The path without `..` and links in its folder, which must be there.

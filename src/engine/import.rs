@@ -362,18 +362,21 @@ fn load(path: &Path, kind: Option<ImportKind>) -> Result<Document> {
     }
     let bytes = fs::read(path).map_err(failed)?;
     let content: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!("{} is no JSON: {error}", path.display());
-        Error::new(ErrorKind::Corrupt, message).hint("nothing was imported; mend the file, or leave it out")
+        let message = format!("{} is no JSON: {error}; nothing was imported", path.display());
+        Error::new(ErrorKind::Corrupt, message)
     })?;
     let Some(kind) = kind.or_else(|| recognise(&content)) else {
-        let message = format!("{} is none of the files that can be imported", path.display());
-        let hint = "say which it is: --kind battle, attempt_history, lanes, session or recovery";
-        return Err(Error::new(ErrorKind::Usage, message).hint(hint));
+        let message = format!(
+            "{} is none of the files that can be imported; say which it is: --kind battle, attempt_history, lanes, \
+             session or recovery",
+            path.display()
+        );
+        return Err(Error::new(ErrorKind::Usage, message));
     };
     Ok(Document { path: path.to_owned(), kind, content })
 }
 
 fn damaged(path: &Path, problem: &Problem) -> Error {
-    let message = format!("{}: at {}: {}", path.display(), problem.place, problem.message);
-    Error::new(ErrorKind::Corrupt, message).hint("nothing was imported; mend the file, or leave it out")
+    let message = format!("{}: at {}: {}; nothing was imported", path.display(), problem.place, problem.message);
+    Error::new(ErrorKind::Corrupt, message)
 }

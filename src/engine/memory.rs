@@ -37,9 +37,11 @@ pub fn read(context: &Context) -> Result<Vec<MemoryFile>> {
     if total > limit {
         let largest = files.iter().max_by_key(|file| file.content.len());
         let named = largest.map(|file| format!("{} ({} bytes)", file.path, file.content.len())).unwrap_or_default();
-        let message = format!("the working memory has {total} bytes, over the limit of {limit}; largest: {named}");
-        return Err(Error::new(ErrorKind::NoSpace, message)
-            .hint("move it out of the state directory, or raise [memory] max_state_size"));
+        let message = format!(
+            "the working memory has {total} bytes, over the limit of {limit}; largest: {named}; move it out of the state \
+             directory, or raise [memory] max_state_size"
+        );
+        return Err(Error::new(ErrorKind::NoSpace, message));
     }
     Ok(files)
 }
@@ -181,9 +183,9 @@ fn refuse_staying(root: &Path, folder: &RepoPath, plan: &MemoryPlan) -> Result<(
 }
 
 fn in_the_way(root: &Path, path: &RepoPath, why: &str) -> Error {
-    let message = format!("Rollback failed - conflicts: {} {why}", on_disk(root, path).display());
+    let message = format!("Rollback failed - conflicts: {} {why}; move it aside first", on_disk(root, path).display());
     let reason = PathReason { path: path.clone(), reason: why.to_owned(), size: None };
-    Error::new(ErrorKind::Conflicts, message).paths(vec![reason]).hint("move it aside, then try again")
+    Error::new(ErrorKind::Conflicts, message).paths(vec![reason])
 }
 
 /// Carries a plan out. Each file is replaced as a whole; folders that become empty go.

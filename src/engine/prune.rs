@@ -65,7 +65,8 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
         } else {
             format!("these limits keep nothing: {} checkpoints would be removed", plan.removed.len())
         };
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint("name the run and say so: --run ID --yes"));
+        let message = format!("{message}; --run ID --yes does it for one run");
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.again(&["--dry-run"])));
     }
     // Milestones are in the archive, and were read back, before anything is removed.
     let mut archived = BTreeMap::new();

@@ -55,8 +55,8 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     let damaged = store.load().is_err();
     let mut left = store.salvage()?;
     let newer = || {
-        let message = "the ledger, or a checkpoint, was written by a newer version";
-        Error::new(ErrorKind::Newer, message).hint("use the newer recover; nothing was changed")
+        let message = "the ledger, or a checkpoint, was written by a newer version: nothing was changed, use that one";
+        Error::new(ErrorKind::Newer, message)
     };
     if left.newer.is_some() {
         return Err(newer());

@@ -123,7 +123,8 @@ fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
 /// only after a yes. Nothing is written in a dry run.
 pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
     let path = context.cwd().join(path);
-    let hint = "name a file in a folder that is there and may be written, or leave -o out for standard output";
+    // Without -o it goes to standard output.
+    let hint = "recover report";
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint);
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint));
@@ -135,8 +136,8 @@ pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
             return Err(Error::new(ErrorKind::Usage, format!("{} is no ordinary file", path.display())).hint(hint));
         }
         if there.len() > 0 && !context.says_yes() && !is_report(&path) {
-            let message = format!("{} is there already and is no report", path.display());
-            return Err(Error::new(ErrorKind::AlreadyExists, message).hint("say --yes to replace it"));
+            let message = format!("{} is there already and is no report: --yes replaces it", path.display());
+            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
         }
     }
     if !context.dry_run() {

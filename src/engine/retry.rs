@@ -90,8 +90,10 @@ fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>)
         if woken != Woken::InTime {
             return Ok(woken);
         }
-        let message = format!("gave up waiting: the next attempt is allowed at {until}");
-        return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint("wait longer, or use --wait without a limit"));
+        let message = format!(
+            "gave up waiting: the next attempt is allowed at {until}; --wait without a limit waits as long as it takes"
+        );
+        return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint("recover retry-status"));
     }
     interruptible(context, until, until)
 }
@@ -137,8 +139,10 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
         };
         if others > 0 && budget.left <= others {
             let scope = budget.scope.as_str();
-            let message = format!("the last attempt of the {scope} is under way in another run");
-            return Err(Error::new(ErrorKind::Exhausted, message).hint("recover resume, when it has passed"));
+            let message = format!(
+                "the last attempt of the {scope} is under way in another run; once that has passed, resume goes on"
+            );
+            return Err(Error::new(ErrorKind::Exhausted, message).hint(select::about(&run.key, "recover retry-status")));
         }
     }
     Ok(())

@@ -133,8 +133,7 @@ fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
 fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     let lane = run.filter(|run| !state.lane_records(&run.key).is_empty());
     let Some(run) = lane else {
-        return Err(Error::new(ErrorKind::Usage, "where to? --to SELECTOR, --iteration N or --full")
-            .hint("recover rollback --to good --dry-run shows what would happen"));
+        return Err(Error::new(ErrorKind::Usage, "where to? --to SELECTOR, --iteration N or --full").hint(list(run)));
     };
     state.lane_safest(&run.key).ok_or_else(|| {
         let message = format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
@@ -142,16 +141,23 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     })
 }
 
+/// The command that shows where a run can go back to.
+fn list(run: Option<&Run>) -> String {
+    run.map_or("recover checkpoint list".to_owned(), |run| select::about(&run.key, "recover checkpoint list"))
+}
+
 /// The checkpoint before iteration `number`: after the iteration before it (the latest that did not fail, else the
 /// latest), or the initial one.
 fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Result<&'a Checkpoint> {
     let none = || {
-        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available before iteration {number}"))
-            .hint("recover checkpoint list, or start fresh: recover resume --restart")
+        let at = run.filter(|run| number > run.current_iteration.max(1));
+        let why = at.map_or(String::new(), |run| format!(": the run is at iteration {}", run.current_iteration));
+        let message = format!("No checkpoint available before iteration {number}{why}");
+        Error::new(ErrorKind::NoCheckpoint, message).hint(list(run))
     };
     let run = run.ok_or_else(none)?;
     if number > run.current_iteration.max(1) {
-        return Err(none().hint(format!("the run is at iteration {}", run.current_iteration)));
+        return Err(none());
     }
     let key = &run.key;
     let wanted = number.saturating_sub(1);

@@ -67,8 +67,12 @@ fn find_as<'a>(naming: &Naming, worktree: &str, state: &'a State) -> Result<Opti
 /// Like [`find`], and an error where there is none.
 pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
-        let known = if state.runs.is_empty() { "nothing has been recorded yet" } else { "none of this work tree" };
-        Error::new(ErrorKind::RunNotFound, format!("no run: {known}")).hint("recover run -- CMD")
+        let (known, hint) = if state.runs.is_empty() {
+            ("nothing has been recorded yet; recover run begins one", "recover checkpoint create")
+        } else {
+            ("none of this work tree", "recover log")
+        };
+        Error::new(ErrorKind::RunNotFound, format!("no run: {known}")).hint(hint)
     })
 }
 
@@ -98,15 +102,19 @@ pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&
 
 fn ambiguous(runs: &[&Run]) -> Error {
     let list: Vec<String> = runs.iter().map(|run| format!("{} [{}]", run.key, run.status.as_str())).collect();
-    let error = Error::new(ErrorKind::Ambiguous, format!("several runs are open here: {}", list.join(", ")));
+    let message = format!("several runs are open here, choose one with --run ID: {}", list.join(", "));
+    let error = Error::new(ErrorKind::Ambiguous, message);
     match runs.last() {
-        Some(latest) => {
-            let flags = latest.key.flags();
-            let pasted = shlex::try_join(flags.iter().map(String::as_str)).unwrap_or_else(|_| flags.join(" "));
-            error.hint(format!("choose one: {pasted}"))
-        }
+        Some(latest) => error.hint(about(&latest.key, "recover status")),
         None => error,
     }
+}
+
+/// The command for this run.
+pub(super) fn about(key: &RunKey, command: &str) -> String {
+    let flags = key.flags();
+    let flags = shlex::try_join(flags.iter().map(String::as_str)).unwrap_or_else(|_| flags.join(" "));
+    format!("{command} {flags}")
 }
 
 /// The checkpoint that a selector names, seen from the run that a command works on.
@@ -127,11 +135,12 @@ fn is_foreign(known: &KnownCheckpoint) -> Error {
     let id = &known.checkpoint.id;
     let (why, hint) = match (&known.checkpoint.commit, known.in_repository) {
         (Some(commit), Some(true)) => (
-            format!("its commit {commit} is in this repository"),
-            format!("take a checkpoint first: recover checkpoint create; then git restore --source {commit} -- ."),
+            format!("its commit {commit} is in this repository: git restore --source puts it back, after a checkpoint"),
+            format!("git show --stat {commit}"),
         ),
         (Some(commit), _) => {
-            (format!("its commit {commit} is not in this repository"), format!("git fetch the commit {commit} first"))
+            let hint = "recover checkpoint list --all-runs".to_owned();
+            (format!("its commit {commit} is not in this repository: it has to be fetched first"), hint)
         }
         (None, _) => ("it names no commit".to_owned(), "recover checkpoint list --all-runs".to_owned()),
     };

@@ -99,8 +99,8 @@ pub enum Notice {
 pub fn check(request: &StepRequest) -> Result<()> {
     if let Some(problem) = name_problem(&request.name) {
         let shown = crate::policy::visible::escape(&request.name);
-        return Err(Error::new(ErrorKind::Usage, format!("the step's name '{shown}' {problem}"))
-            .hint("a short printable name: recover step migrate -- CMD"));
+        let message = format!("the step's name '{shown}' {problem}: a short printable name is wanted");
+        return Err(Error::new(ErrorKind::Usage, message).hint("recover step --help"));
     }
     selection(request).map(drop)
 }
@@ -108,7 +108,7 @@ pub fn check(request: &StepRequest) -> Result<()> {
 /// What an atomic step covers.
 fn selection(request: &StepRequest) -> Result<Selection> {
     Selection::globs(&request.paths)
-        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")).hint("quote it: --path 'src/**'"))
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")).hint("recover step --help"))
 }
 
 /// Runs it, unless it is done. `notice` says what has to be said before.
@@ -249,10 +249,9 @@ fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
     let skipped = prepared.capture.manifest.skipped.iter().filter(|skipped| covered.matches(&skipped.path));
     let skipped: Vec<PathReason> = skipped.cloned().collect();
     if prepared.capture.partial && !skipped.is_empty() {
-        let message = "not everything could be captured: a step that fails could not be taken back in full";
-        return Err(Error::new(ErrorKind::Partial, message)
-            .paths(skipped)
-            .hint("make these paths readable, or leave them out: [checkpoint] exclude"));
+        let message = "not everything could be captured: a step that fails could not be taken back in full; make these \
+                       paths readable, or leave them out with [checkpoint] exclude";
+        return Err(Error::new(ErrorKind::Partial, message).paths(skipped));
     }
     for PathReason { path, reason, .. } in skipped.iter().take(5) {
         tracing::warn!("{path} is not captured ({reason}): it stays as it is then, should the step fail");

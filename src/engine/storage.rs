@@ -91,13 +91,15 @@ fn commit(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Resu
         return Err(Error::new(ErrorKind::NoRepository, message).hint("git init"));
     }
     if let Some(operation) = &manifest.operation {
-        let message = format!("a {operation} is in progress: no commit is made in the middle of it");
-        let hint = format!("finish it, or give it up: git {operation} --abort");
-        return Err(Error::new(ErrorKind::OperationInProgress, message).hint(hint));
+        let message = format!(
+            "a {operation} is in progress: no commit is made in the middle of it; finish it, or give it up with \
+             git {operation} --abort"
+        );
+        return Err(Error::new(ErrorKind::OperationInProgress, message).hint("git status"));
     }
     if manifest.index_extras.iter().any(|extra| extra.stage > 0) {
         let message = "there are conflicts in the index: no commit is made before they are resolved";
-        return Err(Error::new(ErrorKind::Conflicts, message).hint("git status shows them"));
+        return Err(Error::new(ErrorKind::Conflicts, message).hint("git status"));
     }
     let headline = headline(subject);
     let message = trailers::format(&headline, &[("Id", subject.id), ("Run", &subject.key.run_id)]);

@@ -27,7 +27,7 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
         });
         let entry = entry.ok_or_else(|| {
             let message = format!("nothing to {} in this work tree", kind.as_str());
-            Error::new(ErrorKind::NothingToUndo, message).hint("recover log shows what was done")
+            Error::new(ErrorKind::NothingToUndo, message).hint("recover log")
         })?;
         Ok(RestoreRequest {
             kind,

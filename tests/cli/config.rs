@@ -37,7 +37,7 @@ fn a_broken_file_is_refused_with_its_place_and_can_be_replaced() {
         assert_eq!(error["error"]["code"], "config", "{error}");
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains("recover.toml:3") && message.contains("max_atempts"), "{message}");
-        assert!(error["error"]["hint"].as_str().unwrap().contains("max_attempts"), "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("max_attempts"), "{error}");
     }
     assert!(!env.exists(".ultraplan/state"), "nothing was done");
     env.write(FILE, "[cooldown]\nduration = 'soon'\n");
@@ -82,7 +82,7 @@ fn every_preset_is_taken() {
         assert_eq!(env.json(0, &["config"])["config"]["preset"], preset);
     }
     env.write(FILE, "preset = 'batle'\n");
-    assert!(env.json(2, &["config"])["error"]["hint"].as_str().unwrap().contains("battle"));
+    assert!(env.json(2, &["config"])["error"]["message"].as_str().unwrap().contains("battle"));
 }
 
 // What is configured and has no effect yet is said, not passed over.

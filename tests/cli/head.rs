@@ -105,7 +105,7 @@ fn another_branch_or_pushed_commits_are_refused() {
     env.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
     env.git(&["switch", "-qc", "side"]);
     let error = env.json(13, &["rollback", "--full"])["error"].clone();
-    assert!(text(&error["hint"]).contains("git switch main"), "{error}");
+    assert!(text(&error["hint"]).ends_with(" switch main"), "{error}");
     env.git(&["switch", "-q", "main"]);
     env.git(&["checkout", "-q", "--detach"]);
     env.json(13, &["rollback", "--full"]);
@@ -153,7 +153,8 @@ fn an_operation_in_progress_is_refused_with_the_way_out() {
             env.json(13, &["rollback", "--to", "latest", "--edits", "discard", "--commits", "keep"])["error"].clone();
         assert_eq!(error["code"], "operation_in_progress");
         let way = format!("git {operation} --abort");
-        assert!(text(&error["hint"]).contains(&way), "{error}");
+        assert!(text(&error["message"]).contains(&way), "{error}");
+        assert!(text(&error["hint"]).ends_with(" status"), "{error}");
         assert_eq!(seen(env.work()), before);
         env.sh(&way).expect(0);
         env.json(0, &["rollback", "--to", "latest", "--edits", "discard", "--commits", "keep"]);

@@ -201,7 +201,8 @@ fn hooks_of_others_are_respected() {
     env.git(&["config", "core.hooksPath", ".githooks"]);
     env.write(".githooks/pre-push", "#!/usr/bin/env python3\nprint('theirs')\n");
     let refused = env.json(13, &["hook", "install", "git"]);
-    assert!(refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("hook run git pre-push")), "{refused}");
+    let told = refused["error"]["message"].as_str();
+    assert!(told.is_some_and(|told| told.contains("hook run git pre-push")), "{refused}");
     assert!(!env.exists(".githooks/pre-rebase"), "all or nothing");
     env.remove(".githooks/pre-push");
     env.json(0, &["hook", "install", "git"]);

@@ -19,6 +19,7 @@ mod errors;
 mod export;
 mod follow;
 mod head;
+mod hints;
 mod hook;
 mod hook_install;
 mod import;

@@ -133,7 +133,7 @@ fn verifying_needs_feedback_loops() {
     env.json(6, &["run", "--no-wait", "--", "sh", "-c", "exit 3"]);
     env.json(0, &["manual-fix", "start"]);
     let error = env.json(2, &["manual-fix", "verify"]);
-    assert!(error["error"]["hint"].as_str().unwrap().contains("[[feedback]]"), "{error}");
+    assert!(error["error"]["message"].as_str().unwrap().contains("[[feedback]]"), "{error}");
 }
 
 // The contract of --dry-run: nothing is written, the answer has the same form.

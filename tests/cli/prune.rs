@@ -163,7 +163,7 @@ fn removing_everything_has_to_be_said() {
     let all = ["checkpoint", "prune", "--run", "a", "--max-age", "1s"];
     let refused = env.json(13, &all);
     assert_eq!(refused["error"]["code"], "confirmation_needed");
-    assert!(refused["error"]["hint"].as_str().unwrap().contains("--yes"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("--yes"), "{refused}");
     assert_eq!(env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len(), 4);
     let done = env.json(0, &[&all[..], &["--yes"]].concat());
     assert_eq!((done["removed"].as_array().unwrap().len(), done["kept"].as_array().unwrap().len()), (2, 0));

@@ -197,6 +197,6 @@ fn without_a_terminal_the_missing_word_is_named() {
         let error = env.json(2, &["checkpoint", what]);
         assert_eq!(error["error"]["code"], "usage", "{error}");
         let hint = error["error"]["hint"].as_str().unwrap();
-        assert!(hint.contains(&format!("checkpoint {what} latest")), "{hint}");
+        assert!(hint.ends_with(" checkpoint list"), "{hint}");
     }
 }

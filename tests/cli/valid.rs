@@ -23,7 +23,36 @@ pub fn problems(document: &Value) -> Vec<String> {
     let which = if document.get("error").is_some() { error } else { serde_json::json!({"anyOf": any}) };
     let mut found = Vec::new();
     check(schema, &which, document, "", &mut found);
+    if let Some(hint) = document["error"]["hint"].as_str() {
+        found.extend(no_command(hint).map(|why| format!("/error/hint: {why}: {hint}")));
+    }
     found
+}
+
+/// Says why a hint is no command that can be copied: it runs a known program, and `recover` understands all of it.
+fn no_command(hint: &str) -> Option<String> {
+    let Some(words) = shlex::split(hint) else { return Some("the shell does not understand it".to_owned()) };
+    for command in words.split(|word| word == "&&") {
+        match command.first().map(String::as_str) {
+            Some("recover") => {
+                let args = recover::cli::args::expand_aliases(command.iter().map(Into::into));
+                let parsed = recover::cli::command().try_get_matches_from(args);
+                if let Err(error) = parsed.map_err(|error| error.kind())
+                    && error != clap::error::ErrorKind::DisplayHelp
+                {
+                    return Some(format!("recover does not understand it ({error})"));
+                }
+                let anywhere = command.get(1).is_some_and(|word| word == "-C" || word == "schema");
+                if !anywhere && command.last().is_none_or(|last| last != "--help") {
+                    return Some("it works in one folder only".to_owned());
+                }
+            }
+            Some("git") if command.get(1).is_some_and(|flag| flag == "-C") => {}
+            Some("mkdir" | "readlink") => {}
+            _ => return Some("it is no command".to_owned()),
+        }
+    }
+    None
 }
 
 fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {

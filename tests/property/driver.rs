@@ -105,6 +105,7 @@ impl Driver {
             lock_timeout: Duration::from_secs(5),
             dry_run: false,
             yes: false,
+            asked: None,
             ignore_config: false,
             settings_only: false,
             env: |_| None,

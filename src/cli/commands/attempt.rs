@@ -192,8 +192,7 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display()))
-            .hint("a file that is there, or - for standard input")
+        Error::new(ErrorKind::Usage, format!("cannot read {}: {error}; - is standard input", path.display()))
     };
     if path == Path::new("-") {
         return read_condensed(&mut std::io::stdin().lock()).map_err(failed);

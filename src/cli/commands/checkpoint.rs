@@ -127,11 +127,9 @@ fn chosen(context: &Context, ui: &Ui, selector: Option<&Selector>, words: &[&str
 
 /// Nobody is there to be asked.
 fn missing(words: &[&str]) -> Error {
-    let command = words.join(" ");
     let name = if words.contains(&"diff") { "<A>" } else { "<SEL>" };
     let message = format!("which checkpoint? {name} is missing: an id, @SEQ, latest, good, initial or iteration:N");
-    let hint = format!("recover {command} latest (recover checkpoint list shows them all)");
-    Error::new(ErrorKind::Usage, message).hint(hint)
+    Error::new(ErrorKind::Usage, message).hint("recover checkpoint list")
 }
 
 fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {

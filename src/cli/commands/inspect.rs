@@ -35,8 +35,8 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
 pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
     let path = context.worktree().join(".ultraplan").join("recover.toml");
     if path.exists() && !args.force {
-        return Err(Error::new(ErrorKind::AlreadyExists, format!("{} is there already", path.display()))
-            .hint("recover init --force"));
+        let message = format!("{} is there already: --force replaces it", path.display());
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover config"));
     }
     if !context.dry_run() {
         let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
@@ -132,8 +132,9 @@ pub fn schema(args: &SchemaArgs) -> Result<Reply> {
         let first = args.command.first().map_or("", String::as_str);
         let alike: Vec<&str> = schema::commands().filter(|name| name.split(' ').next() == Some(first)).collect();
         let known = if alike.is_empty() { schema::commands().collect() } else { alike };
-        return Err(Error::new(ErrorKind::Usage, format!("'{command}' answers with no document of its own"))
-            .hint(format!("one of: {}", known.join(", "))));
+        let known = known.join(", ");
+        let message = format!("'{command}' answers with no document of its own; one of these does: {known}");
+        return Err(Error::new(ErrorKind::Usage, message).hint("recover schema"));
     };
     let text = serde_json::to_string_pretty(&made).map_err(|error| Error::failed("cannot write the schema", error))?;
     Ok(Reply::new(json!({"schema": made}), text + "\n"))

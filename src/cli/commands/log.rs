@@ -111,7 +111,7 @@ fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, St
 fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     if ui.json {
         return Err(Error::new(ErrorKind::Usage, "--follow has no end, and --json is one document")
-            .hint(context.hint_command(None, &["log", "--json", "--limit", "20"]) + ", as often as it is wanted"));
+            .hint(context.hint_command(None, &["log", "--json", "--limit", "20"])));
     }
     let mut follow = Follow::new(context)?;
     let mut last = context.load()?.state.last_seq;

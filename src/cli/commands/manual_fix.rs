@@ -36,7 +36,7 @@ pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply
         Some(ManualFixCommand::Start { edit }) => opened(context, *edit || args.edit, false, ui),
         Some(_) if args.edit => {
             let message = "--edit goes with a bare manual-fix, or with manual-fix start";
-            Err(Error::new(ErrorKind::Usage, message).hint("recover manual-fix start --edit"))
+            Err(Error::new(ErrorKind::Usage, message).hint("recover manual-fix --help"))
         }
         Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?)),
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),

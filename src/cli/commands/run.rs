@@ -114,8 +114,7 @@ fn prompt(args: &RunArgs) -> Result<Option<String>> {
 /// A file's text, or stdin's for `-`.
 fn read_text(path: &Path) -> Result<String> {
     let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display()))
-            .hint("a file that is there, or - for standard input")
+        Error::new(ErrorKind::Usage, format!("cannot read {}: {error}; - is standard input", path.display()))
     };
     if path == Path::new("-") {
         let mut text = String::new();

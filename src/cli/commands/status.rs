@@ -56,7 +56,7 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
 fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     if ui.json {
         return Err(Error::new(ErrorKind::Usage, "--watch has no end, and --json is one document")
-            .hint("recover status --json, as often as it is wanted"));
+            .hint("recover status --json"));
     }
     let redraws = ui.width.is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let mut follow = Follow::new(context)?;

@@ -98,7 +98,7 @@ pub fn carry_out(
             let plan = of_script(&folder.join(hook), task, hook, program)?;
             if plan.change() != "unchanged" && !folder_of(&plan.path).is_some_and(|at| is_own(context.repo(), &at)) {
                 let message = format!("{hook} is a link to {}, outside of this repository", plan.path.display());
-                return Err(outside(message));
+                return Err(outside(&message));
             }
             plans.push(plan);
         }
@@ -110,9 +110,13 @@ pub fn carry_out(
     }
     for plan in plans.iter().filter(|plan| plan.change() != "unchanged") {
         if let Some(link) = dangling(&plan.path) {
-            let message = format!("{} is left as it is: it is a link to nothing", link.display());
-            return Err(Error::new(ErrorKind::Config, message)
-                .hint("make what it leads to, or take the link away, and do this again"));
+            let message = format!(
+                "{} is left as it is: it is a link to nothing; make what it leads to, or take it away first",
+                link.display()
+            );
+            let words = ["readlink", &*link.to_string_lossy()];
+            let hint = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
+            return Err(Error::new(ErrorKind::Config, message).hint(hint));
         }
     }
     if !context.dry_run() {
@@ -134,8 +138,9 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
 
 fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<PathBuf> {
     let Some(file) = settings_file(agent, place) else {
-        let message = format!("{} has no settings of a user in a project", agent.as_str());
-        return Err(Error::new(ErrorKind::Usage, message).hint("leave --local out, or say --user"));
+        let message =
+            format!("{} has no settings of a user in a project: leave --local out, or say --user", agent.as_str());
+        return Err(Error::new(ErrorKind::Usage, message).hint(format!("recover hook print {}", agent.as_str())));
     };
     let root = match place {
         Place::User => context.home().ok_or_else(|| Error::new(ErrorKind::Usage, "$HOME is not set"))?,
@@ -153,7 +158,8 @@ fn hooks_folder(context: &Context) -> Result<PathBuf> {
     let repo = context.repo()?;
     let folder = repo.hooks_dir()?;
     if !is_own(Ok(repo), &folder) {
-        return Err(outside(format!("core.hooksPath is {}, outside of this repository", folder.display())));
+        let message = format!("core.hooksPath is {}, outside of this repository", folder.display());
+        return Err(outside(&message));
     }
     Ok(folder)
 }
@@ -163,9 +169,9 @@ fn is_own(repo: Result<&Repo>, folder: &Path) -> bool {
     repo.is_ok_and(|repo| own(repo).into_iter().flatten().any(|own| folder.starts_with(own)))
 }
 
-fn outside(message: String) -> Error {
-    Error::new(ErrorKind::UnsafePath, message)
-        .hint("add the lines to the scripts there yourself: recover hook print git")
+fn outside(message: &str) -> Error {
+    let message = format!("{message}; add the lines that hook print git prints to the scripts there yourself");
+    Error::new(ErrorKind::UnsafePath, message).hint("recover hook print git")
 }
 
 /// What a file is to hold.
@@ -201,8 +207,8 @@ impl Plan {
             return Ok(());
         }
         if read(&self.path)? != self.before {
-            return Err(Error::new(ErrorKind::Conflicts, format!("{} has just been changed", self.path.display()))
-                .hint("do this again once nobody else writes it"));
+            let message = format!("{} has just been changed by somebody else: do this again", self.path.display());
+            return Err(Error::new(ErrorKind::Conflicts, message));
         }
         match &self.after {
             None => fs::remove_file(&self.path).map_err(failed),
@@ -233,8 +239,9 @@ fn read(path: &Path) -> Result<Option<String>> {
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::Config, format!("{} is left as it is: {why}", path.display()))
-        .hint("mend it, or add what this prints yourself: recover hook print --help")
+    let message =
+        format!("{} is left as it is: {why}; mend it, or add what hook print prints yourself", path.display());
+    Error::new(ErrorKind::Config, message).hint("recover hook print --help")
 }
 
 fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, program: &str) -> Result<Plan> {
@@ -266,12 +273,8 @@ fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, pr
     } else {
         if !text.trim().is_empty() && !keeps(text, &existing) {
             let why = "it holds a number, or a key twice, that would not be written as it is";
-            let (do_it, with) = match task {
-                Task::Install => ("paste the settings into it yourself", "this prints them"),
-                Task::Uninstall => ("take the settings out of it yourself", "this prints what they are"),
-            };
             let print = context.hint_command(None, &["hook", "print", agent.as_str()]);
-            return Err(refused(&path, why).hint(format!("{do_it}; {with}: {print}")));
+            return Err(refused(&path, why).hint(print));
         }
         let end = if text.ends_with('\n') || text.is_empty() { "\n" } else { "" };
         Some(pretty(&changed, indent_of(text)) + end)
@@ -299,8 +302,11 @@ fn of_plugin(file: PathBuf, task: Task, program: &str) -> Result<Plan> {
     if before.as_deref().is_some_and(|text| !text.starts_with(PLUGIN_MARK)) {
         return match task {
             Task::Install => {
-                Err(Error::new(ErrorKind::AlreadyExists, format!("{} is somebody else's", path.display()))
-                    .hint("move it, or copy the plugin to another name: recover hook print opencode"))
+                let message = format!(
+                    "{} is somebody else's: move it, or keep what hook print opencode prints under another name",
+                    path.display()
+                );
+                Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover hook print opencode"))
             }
             Task::Uninstall => Ok(Plan { path, after: before.clone(), before, executable: false }),
         };
@@ -328,6 +334,9 @@ fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan>
 }
 
 fn foreign(path: &Path, hook: &str) -> Error {
-    let message = format!("{} is no shell script: nothing can be added to it", path.display());
-    Error::new(ErrorKind::AlreadyExists, message).hint(format!("let it call: recover hook run git {hook}"))
+    let message = format!(
+        "{} is no shell script: nothing can be added to it; let it call recover hook run git {hook}",
+        path.display()
+    );
+    Error::new(ErrorKind::AlreadyExists, message).hint("recover hook print git")
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
+use crate::git::refs::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
@@ -30,6 +31,18 @@ pub enum Commits {
     Revert,
 }
 
+impl Commits {
+    /// Its word on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+            Self::Revert => "revert",
+        }
+    }
+}
+
 /// What happens to HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeadPlan {
@@ -45,9 +58,11 @@ pub enum HeadPlan {
 pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
     match &now.operation {
         Some(operation) if target.operation.as_ref() != Some(operation) => {
-            let message = format!("a {operation} is in progress that the checkpoint did not have");
-            Err(Error::new(ErrorKind::OperationInProgress, message)
-                .hint(format!("finish it, or give it up: git {operation} --abort")))
+            let message = format!(
+                "a {operation} is in progress that the checkpoint did not have; finish it, or give it up with \
+                 git {operation} --abort"
+            );
+            Err(Error::new(ErrorKind::OperationInProgress, message).hint("git status"))
         }
         _ => Ok(()),
     }
@@ -120,6 +135,7 @@ pub fn is_there(context: &Context, place: &str) -> bool {
 /// A checkpoint of before a lane had its own work tree (`before_lane`) names the branch of the project's. Where the lane's
 /// branch began at its commit, it is the lane's branch that goes back to it.
 pub fn plan(
+    context: &Context,
     repo: &Repo,
     run: Option<&Run>,
     now: &Head,
@@ -147,12 +163,21 @@ pub fn plan(
     }
     if now.branch != target.branch {
         let name = |head: &Head| head.branch.clone().unwrap_or_else(|| "a detached HEAD".to_owned());
-        let message = format!("the checkpoint was taken on {}, now it is {}", name(target), name(now));
-        let back = target.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/"));
-        let hint = back.map_or_else(String::new, |branch| format!("git switch {branch}, or "));
-        return Err(
-            Error::new(ErrorKind::HeadMoved, message).hint(format!("{hint}--commits keep puts only the files back"))
+        let message = format!(
+            "the checkpoint was taken on {}, now it is {}; --commits keep puts only the files back",
+            name(target),
+            name(now)
         );
+        let is_there = |branch: &&str| resolve_ref(repo, &format!("refs/heads/{branch}")).is_some();
+        let branch = target.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/")).filter(is_there);
+        let back = match (branch, &target.branch, &target.commit) {
+            (Some(branch), ..) => Some(vec!["git", "switch", branch]),
+            (None, None, Some(commit)) => Some(vec!["git", "switch", "--detach", commit.0.as_str()]),
+            _ => None,
+        };
+        let keep = || request.command(context, &["--commits", "keep"]);
+        let hint = back.and_then(|words| shlex::try_join(words).ok()).unwrap_or_else(keep);
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(hint));
     }
     if commits == Commits::Refuse
         && let Some(current) = &now.commit
@@ -166,21 +191,19 @@ pub fn plan(
         let foreign: Vec<_> = since.iter().filter(|commit| !own(commit)).collect();
         if !foreign.is_empty() {
             let message = format!(
-                "{} commit(s) since the checkpoint were not made by the run ({}…)",
+                "{} commit(s) since the checkpoint were not made by the run ({}…); --commits keep leaves them and puts \
+                 only the files back, revert adds one commit on top, drop takes them off the branch",
                 foreign.len(),
                 foreign[0].short()
             );
-            return Err(Error::new(ErrorKind::HeadMoved, message).hint(
-                "--commits keep leaves them and puts only the files back; drop takes them off the branch; \
-                 revert adds one commit on top",
-            ));
+            let again = request.command(context, &["--commits", "keep"]);
+            return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
         if on_remote_tracking(repo, &since)? {
-            return Err(Error::new(
-                ErrorKind::HeadMoved,
-                "commits since the checkpoint are on a remote-tracking branch",
-            )
-            .hint("--commits revert adds one commit on top; keep puts only the files back"));
+            let message = "commits since the checkpoint are on a remote-tracking branch; --commits revert adds one commit \
+                           on top, keep puts only the files back";
+            let again = request.command(context, &["--commits", "keep"]);
+            return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
     }
     Ok(HeadPlan::Move(target.commit.clone()))

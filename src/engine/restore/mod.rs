@@ -25,11 +25,13 @@ use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::step::{Compensated, CrossedStep, Crossing, compensate, is_above};
 use super::verify::doubt;
-use super::{checkpoint, settle};
+use super::{checkpoint, select, settle};
 
 pub use carry_out::{CarryOut, finish_cut_off, restore_state_only};
 pub use head::Commits;
 pub(super) use head::is_there;
+
+const WAIT_OR_STOP: &str = "wait for it, or stop it first with kill -INT";
 
 /// What is to be put back, and how.
 #[derive(Clone, Debug)]
@@ -54,6 +56,49 @@ pub struct RestoreRequest {
     pub reposition: Option<Reposition>,
     /// Where the operation that is taken back found HEAD and left it: while it is still there, it may go back unasked.
     pub undoes: Option<HeadMove>,
+}
+
+impl RestoreRequest {
+    /// The command that asks for this, with these flags in the place of its own.
+    pub(super) fn command(&self, context: &Context, flags: &[&str]) -> String {
+        let mut words: Vec<String> = match self.kind {
+            OperationKind::Undo | OperationKind::Redo => vec![self.kind.as_str().to_owned()],
+            OperationKind::Rollback if self.reposition.as_ref().is_some_and(|to| to.clear_failure) => {
+                vec!["rollback".to_owned(), "--full".to_owned()]
+            }
+            OperationKind::Rollback => vec!["rollback".to_owned(), "--to".to_owned(), self.checkpoint_id.clone()],
+            OperationKind::Restore => vec!["checkpoint".to_owned(), "restore".to_owned(), self.checkpoint_id.clone()],
+        };
+        let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
+        let mut add = |flag: &str, value: &str| {
+            if !flags.contains(&flag) {
+                words.push(format!("{flag}={value}"));
+            }
+        };
+        if self.commits != Commits::Refuse {
+            add("--commits", self.commits.as_str());
+        }
+        match self.edits {
+            Edits::Refuse => {}
+            Edits::Keep => add("--edits", "keep"),
+            Edits::Discard => add("--edits", "discard"),
+        }
+        if !takes_back {
+            match self.scope {
+                Scope::Files if self.kind == OperationKind::Rollback => add("--scope", "files"),
+                Scope::State => add("--scope", "state"),
+                Scope::All | Scope::Files => {}
+            }
+            self.paths.iter().for_each(|glob| add("--path", glob));
+            if self.restore_index {
+                words.push("--restore-index".to_owned());
+            }
+        }
+        words.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // What is taken back is the work tree's last, whichever run that was.
+        context.hint_command(self.run.as_ref().filter(|_| !takes_back), &words)
+    }
 }
 
 /// What a restore did, or would do.
@@ -193,9 +238,9 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
     for run in state.runs_of(&worktree) {
         let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
         if let Some(supervisor) = supervisor.filter(|id| id.pid != own && crate::process::is_alive(id)) {
-            let message = format!("an attempt of run {} is under way (pid {})", run.key, supervisor.pid);
-            return Err(Error::new(ErrorKind::Locked, message)
-                .hint(format!("wait for it, or stop it first: kill -INT {}", supervisor.pid)));
+            let (key, pid) = (&run.key, supervisor.pid);
+            let message = format!("an attempt of run {key} is under way (pid {pid}): {WAIT_OR_STOP} {pid}");
+            return Err(Error::new(ErrorKind::Locked, message).hint(select::about(key, "recover status")));
         }
     }
     for run in &state.runs {
@@ -204,10 +249,8 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         // What a step's own command does is the step's affair.
         if let Some(step) = live.find(|step| !is_above(context, &run.key, &step.start.name)) {
             let (name, pid) = (&step.start.name, step.start.supervisor.pid);
-            let message = format!("step '{name}' of run {} is under way (pid {pid})", run.key);
-            return Err(
-                Error::new(ErrorKind::Locked, message).hint(format!("wait for it, or stop it first: kill -INT {pid}"))
-            );
+            let message = format!("step '{name}' of run {} is under way (pid {pid}): {WAIT_OR_STOP} {pid}", run.key);
+            return Err(Error::new(ErrorKind::Locked, message).hint(select::about(&run.key, "recover status")));
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree_lookup::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Manifest;
-use crate::model::operation::{HeadMove, OperationKind, Scope};
+use crate::model::operation::{HeadMove, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 use crate::model::state::State;
@@ -135,7 +135,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
         let before_lane = of_base || head::is_before_lane(context, run, &target)?;
-        head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
+        head::plan(context, repo, run, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
     } else {
         HeadPlan::Stay
     };
@@ -235,11 +235,14 @@ fn file_plan(
         let reason =
             |path: &RepoPath| PathReason { path: path.clone(), reason: "edited by hand".to_owned(), size: None };
         let paths: Vec<PathReason> = plan.hand_edits.iter().map(reason).collect();
-        let message = format!("{} path(s) were edited since the run last wrote them: {}", paths.len(), listed(&paths));
-        let how = if matches!(request.kind, OperationKind::Undo) { "undo" } else { request.kind.as_str() };
-        return Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(format!(
-            "{how} --edits keep leaves them; --edits discard restores over them (undo brings them back)"
-        )));
+        let message = format!(
+            "{} path(s) were edited since the run last wrote them: {}; --edits keep leaves them as they are, \
+             --edits discard restores over them (undo brings them back)",
+            paths.len(),
+            listed(&paths)
+        );
+        let again = request.command(context, &["--edits", "keep"]);
+        return Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again));
     }
     drop(lookup);
     drop(opened);

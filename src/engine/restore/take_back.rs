@@ -18,8 +18,11 @@ pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJo
     match take_back(context, lock, journal) {
         Ok(left) if left.is_empty() => error,
         Ok(left) => {
-            let mut partial = Error::new(ErrorKind::Partial, format!("{error}; not everything could be taken back"));
-            partial.hint = Some("recover undo, once what is in the way is gone".to_owned());
+            let mut partial = Error::new(
+                ErrorKind::Partial,
+                format!("{error}; not everything could be taken back: undo does, once what is in the way is gone"),
+            );
+            partial.hint = Some("recover undo".to_owned());
             partial.paths(left)
         }
         // The journal goes last: all the rest was taken back.

@@ -188,6 +188,7 @@ pub fn evidence_of(
 
 /// For errors about a loop that nobody configured.
 pub fn no_loops() -> Error {
-    Error::new(ErrorKind::Usage, "no feedback loops are configured")
-        .hint("add [[feedback]] to .ultraplan/recover.toml; or go on unchecked: recover manual-fix abort, then recover resume --strategy continue_next")
+    let message = "no feedback loops are configured: add [[feedback]] to .ultraplan/recover.toml, or go on unchecked with \
+                   manual-fix abort and resume --strategy continue_next";
+    Error::new(ErrorKind::Usage, message).hint("recover config")
 }

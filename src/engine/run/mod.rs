@@ -151,9 +151,10 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
             Ok((key, vec![event]))
         }
         Some(run) => {
-            let message = format!("run {} is there already ({})", run.key, run.status.as_str());
-            Err(Error::new(ErrorKind::AlreadyExists, message)
-                .hint(format!("{}, or another --run", context.hint_command(Some(&run.key), &["resume"]))))
+            let status = run.status.as_str();
+            let message =
+                format!("run {} is there already ({status}): resume goes on, another --run begins anew", run.key);
+            Err(Error::new(ErrorKind::AlreadyExists, message).hint(context.hint_command(Some(&run.key), &["resume"])))
         }
     }
 }

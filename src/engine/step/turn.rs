@@ -30,8 +30,8 @@ impl Turn {
         std::fs::create_dir_all(&folder)
             .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
         if is_above(context, key, step) {
-            let message = format!("step '{step}' is run by its own command");
-            return Err(Error::new(ErrorKind::Usage, message).hint("give the inner one another name"));
+            let message = format!("step '{step}' is run by its own command: give the inner one another name");
+            return Err(Error::new(ErrorKind::Usage, message));
         }
         let path = folder.join(file_name(key, step));
         let mut pause = PAUSES.0;

@@ -48,7 +48,7 @@ impl Editor {
         let words = named.as_deref().and_then(shlex::split).filter(|words| !words.is_empty());
         words.map(Self).ok_or_else(|| {
             Error::new(ErrorKind::Usage, "--edit needs an editor, and neither VISUAL nor EDITOR names one")
-                .hint("EDITOR=vim recover manual-fix start --edit")
+                .hint("recover manual-fix start")
         })
     }
 
