@@ -136,22 +136,6 @@ impl Config {
         .collect()
     }
 
-    /// What somebody has set to another value than the default although nothing acts on it yet.
-    pub fn without_effect(&self) -> Vec<(String, Origin)> {
-        let Ok(defaults) = layers::defaults() else { return Vec::new() };
-        let said = |path: &str| self.said.get(path).filter(|entry| entry.origin.is_explicit());
-        let differs =
-            |path: &str, entry: &Entry| defaults.get(path).is_none_or(|by_default| by_default.value != entry.value);
-        schema::leaves()
-            .filter(|(_, key)| key.later)
-            .filter_map(|(path, _)| {
-                let entry = said(&path).filter(|entry| differs(&path, entry))?;
-                let origin = entry.origin.clone();
-                Some((path, origin))
-            })
-            .collect()
-    }
-
     fn lay(&mut self, layer: Layer, origin: impl Fn(usize) -> Origin) {
         for (path, stored) in layer {
             self.said.insert(path, Entry { value: stored.value, origin: origin(stored.line) });

@@ -44,7 +44,6 @@ UNKNOWN = { max_attempts = 3, delay = "cooldown", service_delay = "cooldown" }
 cooldown_ms = 5000
 [rollback]
 on_error = true
-scope_on_error = "state"
 "#;
 
 /// The thresholds of the recovery actions.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::model::checkpoint::StorageType;
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource, FailureType, LoopKind};
-use crate::policy::settings::{AgentKind, CommandLine, DelayKind, Jitter, OnRunFailure, RollbackScope, SafeMode};
+use crate::policy::settings::{AgentKind, CommandLine, DelayKind, Jitter, OnRunFailure, SafeMode};
 
 fn file() -> &'static Path {
     Path::new(".ultraplan/recover.toml")
@@ -69,7 +69,6 @@ fn every_section_is_read() {
         cooldown_ms = 250
         [rollback]
         safe_mode = "read-only"
-        scope_on_error = "all"
         [checkpoint]
         auto_commit = true
         max_file_size = "10MB"
@@ -117,7 +116,6 @@ fn every_section_is_read() {
     assert_eq!((delay.kind, delay.base), (DelayKind::Delayed, Duration::from_secs(2)));
     assert_eq!(settings.cooldown.duration, Duration::from_millis(250));
     assert_eq!(settings.rollback.safe_mode, SafeMode::ReadOnly);
-    assert_eq!(settings.rollback.scope_on_error, RollbackScope::All);
     assert_eq!(settings.checkpoint.effective_storage(), StorageType::Commit);
     assert_eq!((settings.checkpoint.max_file_size, settings.checkpoint.max_untracked_bytes), (10_000_000, 4096));
     assert_eq!((settings.checkpoint.include.len(), settings.checkpoint.interval), (1, None));
@@ -316,7 +314,7 @@ fn presets_are_the_defaults_of_their_specifications_s17_l2_b14_a2_c1() {
     let looped = read("preset = 'loop'");
     assert_eq!(looped.cooldown.duration, Duration::from_secs(5));
     assert!(looped.rollback.on_error);
-    assert_eq!((looped.rollback.scope_on_error, looped.retry.max_attempts), (RollbackScope::State, 3));
+    assert_eq!(looped.retry.max_attempts, 3);
     for cause in [Cause::NetworkError, Cause::BrokenBuild, Cause::Unknown, Cause::RateLimited] {
         assert_eq!(looped.retry.limit_for(cause, None), Some(3));
         assert_eq!(looped.retry.delay_for(cause, None).kind, DelayKind::Cooldown);

@@ -127,9 +127,6 @@ impl Context {
             Err(_) if setup.ignore_config => Config::parse(&file, "", &|_| None, None)?,
             loaded => loaded?,
         };
-        for (key, origin) in config.without_effect() {
-            tracing::warn!("{key} ({origin}) has no effect yet");
-        }
         let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
         // The default is the state directory's, wherever that is.
         let lane_file = match config.settings.checkpoint.lane_file.as_str() {
@@ -330,8 +327,13 @@ impl Context {
         Ok(self.store.load()?)
     }
 
+    /// Refuses to write a file of the user's in `read_only` (S16): there only what is recover's own is written.
+    pub fn check_writes(&self, what: &str) -> Result<()> {
+        if self.settings().rollback.safe_mode == SafeMode::ReadOnly { self.check_safe_mode(what) } else { Ok(()) }
+    }
+
     /// Refuses what the configured safe mode forbids (S16): anything that changes files in `read_only`, anything that
-    /// overwrites without a yes in `conservative`.
+    /// overwrites or removes without a yes in `conservative`, whether somebody asked for it or a failure led to it.
     pub fn check_safe_mode(&self, what: &str) -> Result<()> {
         match self.settings().rollback.safe_mode {
             SafeMode::ReadOnly if !self.setup.dry_run => {

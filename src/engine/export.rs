@@ -49,6 +49,9 @@ pub fn to_file(
     force: bool,
 ) -> Result<PathBuf> {
     let path = plain(&context.cwd().join(path))?;
+    if !path.starts_with(context.store().dir()) {
+        context.check_writes("writing an export")?;
+    }
     let there = path.symlink_metadata();
     if there.as_ref().is_ok_and(fs::Metadata::is_dir) {
         return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));

@@ -122,6 +122,7 @@ fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
 /// Writes a report at `path`, whole or not at all, and returns the absolute path. A file that is no report is replaced
 /// only after a yes. Nothing is written in a dry run.
 pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
+    context.check_writes("writing a report")?;
     let path = context.cwd().join(path);
     // Without -o it goes to standard output.
     let hint = "recover report";

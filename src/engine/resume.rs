@@ -80,6 +80,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     let mut state = settle::load_settled(context)?;
     let key = chosen(context, &state, request)?;
     let run = run_of(&state, &key)?;
+    let request = &with_configured_command(context, &run, request);
     if run.status == RunStatus::Complete && !request.restart {
         let validation = if is_lane(&state, &key) { validate(context, &state, &run, request) } else { Vec::new() };
         return Ok(Resumed { validation, ..untouched(context, &state, run) });
@@ -125,12 +126,12 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         return Ok(prepared(run, None, Standing::NeedsPerson));
     }
     let Some(driving) = driving else {
-        let prompt = prompt_of(&planned(&run, request, strategy), &run.default_subtask(run.current_iteration));
+        let prompt = prompt_of(context, &planned(&run, request, strategy), &run.default_subtask(run.current_iteration));
         return Ok(prepared(run, prompt, standing));
     };
     prepare(context, &state, &run, request, strategy, granted)?;
     let run = run_of(&context.load()?.state, &key)?;
-    let prompt = prompt_of(&run, &run.default_subtask(run.current_iteration));
+    let prompt = prompt_of(context, &run, &run.default_subtask(run.current_iteration));
     if request.prepare_only || run.spec.command.is_empty() {
         return Ok(prepared(run, prompt, Standing::Allowed));
     }
@@ -171,6 +172,17 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
         driven: None,
         standing,
     }
+}
+
+/// The request with the configured command where the run has none of its own and none was given.
+fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest) -> ResumeRequest {
+    let mut request = request.clone();
+    let runner = &context.settings().runner;
+    if let Some(command) = runner.command.as_ref().filter(|_| request.command.is_empty() && run.spec.command.is_empty())
+    {
+        request.command = runner.argv(command);
+    }
+    request
 }
 
 /// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked

@@ -14,6 +14,7 @@ use crate::git::{Repo, trailers};
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
+use crate::policy::settings::SafeMode;
 
 use super::checkpoint::{Prepared, Request};
 use super::context::Context;
@@ -76,6 +77,8 @@ fn configured(context: &Context, request: &Request) -> StorageType {
         _ if storage != StorageType::Commit => storage,
         // There is no branch: not worth a warning each time.
         _ if !context.has_git() => StorageType::Snapshot,
+        // Nor is what the mode says.
+        _ if context.settings().rollback.safe_mode == SafeMode::ReadOnly => StorageType::Snapshot,
         trigger::INITIAL | trigger::CRASH => StorageType::Snapshot,
         trigger::ATTEMPT | trigger::MANUAL_FIX if request.verdict != Verdict::Passed && !request.saves_progress => {
             StorageType::Snapshot
@@ -85,6 +88,7 @@ fn configured(context: &Context, request: &Request) -> StorageType {
 }
 
 fn commit(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
+    context.check_writes("a commit on the branch")?;
     let (repo, manifest) = (context.repo()?, &prepared.capture.manifest);
     if !context.has_git() {
         let message = "a folder without git has no branch to commit on";

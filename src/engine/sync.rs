@@ -60,6 +60,7 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
                     synced.kept_aside.push(keep_aside(context, path, &foreign)?);
                 }
                 if !context.dry_run() {
+                    context.check_writes("writing views elsewhere")?;
                     write(path, content)?;
                 }
             }

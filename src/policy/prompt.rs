@@ -5,7 +5,9 @@ use crate::model::failure::Failure;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::Run;
 
+use super::excerpt::of_text;
 use super::hints;
+use super::text::Text;
 
 /// What goes into an attempt's prompt.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +22,8 @@ pub struct PromptParts<'a> {
     pub error_context: bool,
     /// What a person adds.
     pub instructions: Option<&'a str>,
+    /// Bytes that the error of the previous attempt may take; more of it is cut to the first error and the last lines.
+    pub limit: usize,
 }
 
 /// The prompt; `None` when there is nothing at all to say.
@@ -35,6 +39,9 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
         let mut context = error_context(failure, parts.strategy);
         if let Some(hints) = hints::hints(parts.run, parts.subtask) {
             context = format!("{context}\n\n{hints}");
+        }
+        if context.len() > parts.limit {
+            context = of_text(&Text::new(context.as_bytes()), Some(1), parts.limit);
         }
         sections.push(format!("## Previous Attempt Failed\n\n{context}"));
     }

@@ -84,18 +84,3 @@ fn every_preset_is_taken() {
     env.write(FILE, "preset = 'batle'\n");
     assert!(env.json(2, &["config"])["error"]["message"].as_str().unwrap().contains("battle"));
 }
-
-// What is configured and has no effect yet is said, not passed over.
-#[test]
-fn keys_without_effect_are_told() {
-    let env = TestEnv::repo();
-    env.write(FILE, "[run]\nprompt_limit = \"4KiB\"\n[retry]\nmax_attempts = 2\n");
-    let ran = env.recover(&["config"]).expect(0);
-    assert!(ran.stderr.contains("run.prompt_limit") && ran.stderr.contains("no effect yet"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("max_attempts"));
-    env.json(0, &["init", "--force"]);
-    assert!(env.recover(&["config"]).expect(0).stderr.is_empty());
-    let template = env.read(FILE);
-    let before = template.lines().take_while(|line| !line.starts_with("#run.prompt_limit")).last().unwrap();
-    assert!(before.contains("no effect yet"), "{before}");
-}

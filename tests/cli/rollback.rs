@@ -275,6 +275,49 @@ fn safe_modes_hold() {
     assert_eq!(env.read("a.txt"), "one\n");
 }
 
+// S16: in `read_only` nothing of the user's is changed, by whatever command; recover's own records go on. What `conservative`
+// asks about it does not do unasked either.
+#[test]
+fn read_only_changes_nothing_of_the_users() {
+    let mut env = TestEnv::repo();
+    env.write(".ultraplan/state/working.md", "good\n");
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    env.set("RECOVER_SAFE_MODE", "read_only");
+    env.write(".ultraplan/state/working.md", "bad\n");
+    let fail = ["attempt", "fail", "--run", "r", "--exit-code", "1"];
+    for mode in ["read_only", "conservative"] {
+        env.set("RECOVER_SAFE_MODE", mode);
+        let planned = env.json(0, &[&["--dry-run"], &fail[..]].concat());
+        let failed = env.json(0, &fail);
+        assert_eq!(failed["result"]["action"], "cooldown_set", "{mode}: {failed}");
+        assert_eq!(planned["result"]["action"], "cooldown_set", "{mode}: {planned}");
+        assert_eq!(env.read(".ultraplan/state/working.md"), "bad\n", "{mode}");
+        env.json(0, &["checkpoint", "create", "--run", "r"]);
+        env.json(0, &["retry-status", "--reset", "--run", "r"]);
+    }
+    env.set("RECOVER_SAFE_MODE", "read_only");
+    for args in [
+        &["init"][..],
+        &["hook", "install", "claude"],
+        &["hook", "install", "git"],
+        &["checkpoint", "export", "@1", "--patch", "x.patch"],
+        &["checkpoint", "create", "--storage", "commit"],
+        &["report", "-o", "x.md"],
+        &["sync", "--to", "views"],
+        &["undo"],
+        &["checkpoint", "prune", "--keep-last", "1"],
+    ] {
+        assert_eq!(env.json(13, args)["error"]["code"], "safe_mode", "{args:?}");
+    }
+    env.json(0, &["checkpoint", "export", "@1", "--format", "seed-json"]);
+    assert_eq!(env.git(&["status", "--short", "--ignored"]), "!! .ultraplan/\n");
+    // A run goes on without the rollback that was decided.
+    let run = ["run", "--run", "s", "--attempts", "2", "--on-failure", "rollback", "--feedback", "t=grep -q 22 made"];
+    let work = ["--", "sh", "-c", "printf 2 >> made"];
+    env.json(0, &[&run[..], &work].concat());
+    assert_eq!(env.read("made"), "22");
+}
+
 /// `recover` as a user whom permissions bind, in a tree of that user's.
 fn bound(env: &TestEnv, args: &str) -> crate::env::Ran {
     let recover = env!("CARGO_BIN_EXE_recover");

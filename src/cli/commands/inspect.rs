@@ -39,6 +39,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
         return Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover config"));
     }
     if !context.dry_run() {
+        context.check_writes("writing a configuration")?;
         let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;

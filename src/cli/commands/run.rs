@@ -80,8 +80,16 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         (None, Some(_)) => None,
         (None, None) => Some(1),
     };
+    let command = match &settings.runner.command {
+        _ if !args.command.is_empty() => args.command.clone(),
+        Some(command) => settings.runner.argv(command),
+        None => {
+            let message = "which command? It comes after --, or [runner] command names it";
+            return Err(Error::new(ErrorKind::Usage, message).hint("recover run --help"));
+        }
+    };
     Ok(RunSpec {
-        command: args.command.clone(),
+        command,
         iterations_total,
         prompt: prompt(args)?,
         until: args.until.clone(),

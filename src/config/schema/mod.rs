@@ -27,23 +27,11 @@ pub(super) struct Key {
     pub example: Option<&'static str>,
     /// For a list: whether an item is nothing without it.
     pub required: bool,
-    /// Read and checked, but nothing acts on it in this version.
-    pub later: bool,
 }
 
 impl Key {
     const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Self {
-            name,
-            kind,
-            optional: false,
-            doc,
-            alias_of: None,
-            only: None,
-            example: None,
-            required: false,
-            later: false,
-        }
+        Self { name, kind, optional: false, doc, alias_of: None, only: None, example: None, required: false }
     }
     const fn optional(self) -> Self {
         Self { optional: true, ..self }
@@ -57,16 +45,13 @@ impl Key {
     const fn example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }
-    const fn later(self) -> Self {
-        Self { later: true, ..self }
-    }
     const fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// What it means, and whether it does anything yet.
-    pub fn doc(&self) -> String {
-        if self.later { format!("{} (no effect yet)", self.doc) } else { self.doc.to_owned() }
+    /// What it means.
+    pub fn doc(&self) -> &'static str {
+        self.doc
     }
 
     /// The name under which its value is kept.

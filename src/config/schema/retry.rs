@@ -113,17 +113,17 @@ pub(super) const ROLLBACK: Section = Section {
             Bool,
             "Roll back without being asked; false also sets on_error = false and max_rollbacks = 0.",
         ),
-        Key::new("on_error", Bool, "Roll back to the last checkpoint when an error is recorded."),
         Key::new(
-            "scope_on_error",
-            Choice(&["state", "files", "all"]),
-            "What that touches: the loop's state files, the work tree, or both.",
-        )
-        .later(),
+            "on_error",
+            Bool,
+            "Put the working memory back to the last checkpoint when an error is recorded; source code is never touched by that.",
+        ),
         Key::new(
             "safe_mode",
             Choice(&["off", "read_only", "dry_run", "conservative"]),
-            "read_only: never modify files; dry_run: only report; conservative: ask before anything risky.",
+            "read_only: no file of yours is changed, neither by restores nor exports, settings or a memory rollback, while \
+             recover's own records and checkpoints go on; dry_run: every command only reports; conservative: restores, \
+             removals and automatic rollbacks need --yes.",
         ),
     ],
 };

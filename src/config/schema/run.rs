@@ -31,8 +31,7 @@ pub(super) const RUNNER: Section = Section {
             "command",
             Command,
             "What run and resume start when no command is given: a string for the shell, or a list; [] is none.",
-        )
-        .later(),
+        ),
         Key::new(
             "agent",
             Choice(&["auto", "claude", "codex", "gemini", "opencode", "aider", "none"]),
@@ -56,7 +55,7 @@ pub(super) const RUN: Section = Section {
             "What follows a failed attempt: what the policy decides, or always the same.",
         ),
         Key::new("log_limit", Size, "How much of an attempt's output is kept, head and tail."),
-        Key::new("prompt_limit", Size, "How much failure context goes into a prompt.").later(),
+        Key::new("prompt_limit", Size, "How much failure context goes into a prompt at most."),
     ],
 };
 

@@ -194,8 +194,10 @@ pub(super) fn end_locked(
 
     let result = match (&judged.decision, judged.outcome) {
         (Some(decision), AttemptOutcome::Failed) => {
-            let allowed = context.settings().rollback.on_error && !ending.keep_state;
-            let safety = checkpoint.as_ref().zip(prepared.as_ref().ok());
+            let mode = context.check_safe_mode("putting the working memory back");
+            let allowed = context.settings().rollback.on_error && !ending.keep_state && mode.is_ok();
+            // Not even the loop's own state is cleared where the mode forbids it.
+            let safety = checkpoint.as_ref().zip(prepared.as_ref().ok()).filter(|_| mode.is_ok());
             let rolled = state_rollback::react(context, ledger, key, state_target.as_ref().filter(|_| allowed), safety);
             Some(recovery_result(decision, allowed, state_target.is_some(), rolled))
         }

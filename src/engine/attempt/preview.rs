@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::policy::settings::SafeMode;
 use crate::store::NewEvent;
 
 use super::super::context::Context;
@@ -40,7 +41,9 @@ pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
         failure.conditions.extend(&found.of_failure);
     }
     let decision = failure.as_mut().map(|failure| decide_for(context, &state, &run, failure, &started, &ending));
-    let allowed = context.settings().rollback.on_error && !ending.keep_state;
+    let mode = context.settings().rollback.safe_mode;
+    let asks = mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());
+    let allowed = context.settings().rollback.on_error && !ending.keep_state && !asks;
     let has_target = state_rollback::target(&state, &run.key).is_some();
     let result =
         decision.as_ref().map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));

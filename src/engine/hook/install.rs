@@ -120,6 +120,9 @@ pub fn carry_out(
         }
     }
     if !context.dry_run() {
+        if plans.iter().any(|plan| plan.change() != "unchanged") {
+            context.check_writes("changing settings and scripts")?;
+        }
         plans.iter().try_for_each(Plan::write)?;
     }
     let told = |plan: Plan| FileChange { change: plan.change(), note: plan.note(task), path: plan.path };

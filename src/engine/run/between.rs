@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Duration;
 
 use crate::model::run::RunKey;
-use crate::policy::settings::SafeMode;
 
 use super::super::checkpoint::{due, latest, on_the_way};
 use super::super::context::Context;
@@ -21,9 +20,6 @@ const SHORTEST: Duration = Duration::from_millis(50);
 pub fn with_checkpoints<T>(context: &Context, key: &RunKey, work: impl FnOnce() -> T) -> T {
     let settings = &context.settings().checkpoint;
     let Some(interval) = settings.interval.filter(|_| settings.enabled) else { return work() };
-    if context.settings().rollback.safe_mode == SafeMode::ReadOnly {
-        return work();
-    }
     let own = match context.for_run(key) {
         Ok(own) => own,
         Err(error) => {

@@ -261,6 +261,10 @@ impl Driver<'_> {
             Fallback::Ready | Fallback::None => way_back(&state, self.key, failure.map(|failure| failure.cause)),
         };
         let Some(target) = target else { return Ok(()) };
+        if let Err(refused) = self.context.check_safe_mode("a rollback by decision") {
+            tracing::warn!(checkpoint = %target.id, "not rolled back: {refused}");
+            return Ok(());
+        }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
         self.context.live.tell(Progress::RollingBack { checkpoint: &target.id });
         put_back(self.context, self.key, target, Edits::Keep)

@@ -38,7 +38,7 @@ pub fn begin_of(run: &Run) -> Begin {
 }
 
 /// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
-pub fn prompt_of(before: &Run, subtask: &str) -> Option<String> {
+pub fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
     let strategy = before.resumed_with.or_else(|| before.decision.as_ref().and_then(|decision| decision.strategy));
     prompt(&PromptParts {
         run: before,
@@ -46,6 +46,7 @@ pub fn prompt_of(before: &Run, subtask: &str) -> Option<String> {
         strategy,
         error_context: before.next_error_context,
         instructions: before.next_instructions.as_deref(),
+        limit: usize::try_from(context.settings().run.prompt_limit).unwrap_or(usize::MAX),
     })
 }
 
@@ -59,7 +60,7 @@ pub fn execute(
 ) -> Result<Executed> {
     let folder = attempt_dir(context, key, started)?;
     let log = folder.join("output.log");
-    let text = prompt_of(before, &started.subtask);
+    let text = prompt_of(context, before, &started.subtask);
     let command = Command::of(started);
     let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
     supervised.log = Some(log.clone());

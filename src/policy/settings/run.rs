@@ -36,18 +36,6 @@ pub enum SafeMode {
     Conservative,
 }
 
-/// What the automatic reaction to an error puts back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RollbackScope {
-    /// The loop's state below the state directory (L6).
-    State,
-    /// The work tree.
-    Files,
-    /// Both.
-    All,
-}
-
 /// What may be put back without being asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RollbackSettings {
@@ -55,15 +43,13 @@ pub struct RollbackSettings {
     pub enabled: bool,
     /// Whether a recorded error rolls back to the last checkpoint (L3).
     pub on_error: bool,
-    /// What that rollback touches.
-    pub scope_on_error: RollbackScope,
     /// What mutating commands are allowed to do.
     pub safe_mode: SafeMode,
 }
 
 impl Default for RollbackSettings {
     fn default() -> Self {
-        Self { enabled: true, on_error: true, scope_on_error: RollbackScope::State, safe_mode: SafeMode::Off }
+        Self { enabled: true, on_error: true, safe_mode: SafeMode::Off }
     }
 }
 
