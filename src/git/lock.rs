@@ -51,7 +51,7 @@ impl Drop for Slot {
 }
 
 impl WorktreeLock {
-    /// Takes the lock, waiting up to `timeout`; after that [`Error::Locked`](super::Error::Locked) names the holder.
+    /// Takes the lock, waiting up to `timeout`; after that [`Error::Locked`] names the holder.
     pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
         let own = repo.recover_dir()?;
         let file = FileLock::acquire(&own.join("lock"), timeout)?;

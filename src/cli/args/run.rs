@@ -80,7 +80,7 @@ pub struct RunArgs {
     #[arg(long, conflicts_with = "passthrough")]
     pub pty: bool,
 
-    /// The command to supervise; [runner] command where none is given
+    /// The command to supervise; runner.command of the settings where none is given
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
@@ -157,7 +157,7 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
 
-    /// The command, in place of the recorded one; [runner] command where there is neither
+    /// The command, in place of the recorded one; runner.command of the settings where there is neither
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
