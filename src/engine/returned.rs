@@ -33,7 +33,11 @@ pub(super) struct Bundle {
 /// One that is damaged or cut short, or that builds on commits that are not here, is corrupt (12); one without a
 /// checkpoint is none of the files that can be imported (2).
 pub(super) fn judge(context: &Context, path: &Path) -> Result<Bundle> {
-    let nothing = |error: Error| error.hint("nothing was imported; mend the file, or leave it out");
+    let git = |word: &str| shlex::try_join(["git", "bundle", word, &path.to_string_lossy()]).unwrap_or_default();
+    let nothing = |mut error: Error| {
+        error.message.push_str("; nothing was imported");
+        error.hint(git("verify"))
+    };
     let unbundled = unbundle(path).map_err(|error| nothing(error.into()))?;
     let mut checkpoints = Vec::new();
     for found in &unbundled.refs {
@@ -46,13 +50,12 @@ pub(super) fn judge(context: &Context, path: &Path) -> Result<Bundle> {
     }
     if checkpoints.is_empty() {
         let message = format!("{} is a bundle, but no checkpoint of recover's is in it", path.display());
-        let hint = shlex::try_join(["git", "bundle", "list-heads", &path.to_string_lossy()]);
-        return Err(Error::new(ErrorKind::Usage, message).hint(hint.unwrap_or_default()));
+        return Err(Error::new(ErrorKind::Usage, message).hint(git("list-heads")));
     }
     if let Some(missing) = unbundled.missing(context.repo()?)?.first() {
-        let message = format!("{} builds on commit {missing}, which is not in this repository", path.display());
-        let hint = "fetch that first: it comes from a shallow clone; nothing was imported";
-        return Err(Error::new(ErrorKind::Corrupt, message).hint(hint));
+        let why = "it comes from a shallow clone, and that is to be fetched first; nothing was imported";
+        let message = format!("{} builds on commit {missing}, which is not here: {why}", path.display());
+        return Err(Error::new(ErrorKind::Corrupt, message));
     }
     Ok(Bundle { path: path.to_owned(), unbundled, checkpoints })
 }
@@ -69,8 +72,9 @@ pub(super) fn new_ones<'a>(bundle: &'a Bundle, state: &State) -> Result<Vec<&'a 
             Some(known) if known.commit == checkpoint.commit => {}
             Some(known) => {
                 let (id, path) = (&known.id, bundle.path.display());
-                let message = format!("{path} holds another checkpoint {id} than the one that is here");
-                return Err(Error::new(ErrorKind::AlreadyExists, message).hint("nothing was imported; leave it out"));
+                let message = format!("{path} holds another checkpoint {id} than the one here; nothing was imported");
+                let hint = format!("recover checkpoint show {id}");
+                return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
             }
         }
     }

@@ -19,7 +19,7 @@ fn the_schema_is_printed() {
     let all: Value = serde_json::from_str(&env.recover(&["schema"]).expect(0).stdout).expect("JSON");
     assert!(all["anyOf"].as_array().expect("a list").len() > 30 && all["$defs"]["failure"].is_object());
     let refused = env.json(2, &["schema", "checkpoint"]);
-    assert!(refused["error"]["hint"].as_str().expect("a hint").contains("checkpoint create"), "{refused}");
+    assert!(refused["error"]["message"].as_str().expect("a message").contains("checkpoint create"), "{refused}");
     env.json(2, &["schema", "nonsense"]);
 }
 
