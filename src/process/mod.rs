@@ -188,7 +188,8 @@ impl Exit {
         }
         let number = self.signal.as_deref().map(signals::number_of);
         match (self.exit_code, number, self.cancelled) {
-            (Some(0) | None, None, Some(signal)) => signal.exit_code(),
+            // Whatever signal ended it in the end, that is why.
+            (Some(0), None, Some(signal)) | (None, _, Some(signal)) => signal.exit_code(),
             (Some(code), ..) => code,
             (None, Some(number), _) => 128 + number,
             (None, None, None) => 1,
