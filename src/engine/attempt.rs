@@ -144,7 +144,7 @@ pub fn begin(context: &Context, ledger: &mut Exclusive, key: &RunKey, begin: &Be
 /// What the next attempt is, and the event that begins it.
 fn beginning(context: &Context, run: Run, begin: &Begin) -> (Started, NewEvent) {
     let iteration = begin.iteration.unwrap_or(run.current_iteration);
-    let attempt = run.iterations.get(&iteration).and_then(|i| i.attempts.last()).map_or(1, |last| last.number + 1);
+    let attempt = run.iterations.get(iteration).and_then(|i| i.attempts.last()).map_or(1, |last| last.number + 1);
     let subtask = begin.subtask.clone().unwrap_or_else(|| run.default_subtask(iteration));
     let payload = Payload::AttemptStarted {
         iteration,
@@ -242,7 +242,7 @@ fn signs_of(context: &Context, ending: &Ending, prepared: Option<&checkpoint::Pr
 /// The attempt that was started and has not ended.
 fn open(run: &Run) -> Option<Started> {
     let live = run.live.as_ref()?;
-    let attempt = run.iterations.get(&live.iteration)?.attempts.iter().rfind(|a| a.number == live.attempt)?;
+    let attempt = run.iterations.get(live.iteration)?.attempts.iter().rfind(|a| a.number == live.attempt)?;
     Some(Started {
         run: run.clone(),
         iteration: live.iteration,

@@ -243,7 +243,7 @@ fn is_own_view(document: &Document, state: &State) -> bool {
                 .runs
                 .iter()
                 .filter(|run| run.key.run_id == id)
-                .map(|run| battle(state, run))
+                .map(|run| json!(battle(state, run)))
                 .find(|one| *one == document.content)
         }
         // Records know the checkpoints that they are about.

@@ -154,8 +154,7 @@ fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &
     let EndedAttempt { run, started, ending, decision, .. } = *about;
     let settings = retry::settings_of(context, run);
     let max = settings.retry.limit_for(failure.cause, failure.detail).map(|attempts| attempts.saturating_sub(1));
-    let since = run.counts_since(&started.subtask);
-    let before = run.charged_since(since).filter(|(attempt, _)| attempt.subtask == started.subtask).count();
+    let before = run.charged_to(&started.subtask).count();
     let number = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
     let goes_on = decision.is_some_and(Decision::leads_to_attempt);
     let status = if goes_on { RETRYING } else { "failed" };

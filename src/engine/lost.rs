@@ -19,7 +19,7 @@ pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
     let lost: Vec<_> = state.runs.iter().filter(|run| settle::is_lost(run)).cloned().collect();
     for run in lost {
         let Some(live) = &run.live else { continue };
-        let attempts = run.iterations.get(&live.iteration).map(|iteration| &iteration.attempts);
+        let attempts = run.iterations.get(live.iteration).map(|iteration| &iteration.attempts);
         let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else { continue };
         let now = context.clock.now();
         let mut failure = known::supervisor_lost();

@@ -184,7 +184,7 @@ fn record_lost(context: &Context) -> Result<Vec<String>> {
             let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
             tracing::debug!(?ended, "other processes of a lost attempt");
         }
-        let recorded = run.iterations.get(&live.iteration).and_then(|i| i.attempts.last());
+        let recorded = run.iterations.get(live.iteration).and_then(|i| i.attempts.last());
         let Some(recorded) = recorded else { continue };
         let started = Started {
             run: run.clone(),

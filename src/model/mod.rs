@@ -12,6 +12,7 @@ pub mod failure;
 pub mod feedback;
 pub mod hook;
 pub mod import;
+pub mod iterations;
 pub mod lane;
 pub mod manifest;
 pub mod manual_fix;

@@ -95,6 +95,17 @@ impl<T: Content> Part for Packed<T> {
 }
 
 impl<T: Content> Packed<T> {
+    /// Whether its packed bytes say what it is.
+    pub fn is_packed(&self) -> bool {
+        self.packed.is_some()
+    }
+
+    /// Takes it out of its packing.
+    pub fn unpack(&mut self) {
+        self.opened();
+        self.packed = None;
+    }
+
     fn opened(&self) -> &Arc<T> {
         self.open
             .get_or_init(|| Arc::new(self.packed.as_ref().map(|packed| inflate(&packed.read())).unwrap_or_default()))
@@ -123,8 +134,7 @@ impl<T: Content> Deref for Packed<T> {
 
 impl<T: Content> DerefMut for Packed<T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.opened();
-        self.packed = None;
+        self.unpack();
         Arc::make_mut(self.open.get_mut().expect("just filled"))
     }
 }

@@ -1,6 +1,6 @@
 //! Runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -10,6 +10,7 @@ use super::decision::{Decision, Strategy};
 use super::failure::Failure;
 use super::feedback::FeedbackResults;
 use super::import::{ImportKind, ImportedDocument};
+use super::iterations::Iterations;
 use super::manual_fix::ManualFixSession;
 use super::packed::Packed;
 use super::snapshot::ObjectId;
@@ -157,7 +158,8 @@ pub struct Run {
     /// The `recover` that runs the feedback loops before the first attempt, while it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_supervisor: Option<ProcessId>,
-    /// Checksums of the names that its attempts are booked on: who looks for a subtask need not look at every run.
+    /// Checksums of the names that its attempts are booked on, but for those made of its own id ([`run_of_subtask`]): who
+    /// looks for a subtask need not look at every run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub subtasks: BTreeSet<u32>,
     /// Its named steps, in the order in which they were last begun.
@@ -178,7 +180,7 @@ pub struct RunDetails {
     /// The iteration that is under way or comes next.
     pub current_iteration: u32,
     /// Iterations by number.
-    pub iterations: BTreeMap<u32, Iteration>,
+    pub iterations: Iterations,
     /// The failure that it stands at.
     pub failure: Option<Failure>,
     /// What was decided about it.
@@ -250,7 +252,7 @@ impl Run {
 
     /// The last attempt of the current iteration, else the last one of the run.
     pub fn last_attempt(&self) -> Option<(&Iteration, &Attempt)> {
-        let current = self.iterations.get(&self.current_iteration);
+        let current = self.iterations.get(self.current_iteration);
         let with_attempts = |iteration: &&Iteration| !iteration.attempts.is_empty();
         let iteration = current.filter(with_attempts).or_else(|| self.iterations.values().rfind(with_attempts))?;
         Some((iteration, iteration.attempts.last()?))
@@ -258,21 +260,25 @@ impl Run {
 
     /// All attempts, oldest iteration first.
     pub fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
-        self.iterations.values().flat_map(|iteration| iteration.attempts.iter().map(move |a| (iteration, a)))
+        self.iterations.attempts()
     }
 
     /// Failed attempts that were charged and ended after `seq`.
     pub fn charged_since(&self, seq: u64) -> impl Iterator<Item = (&Attempt, &Failure)> {
-        self.attempts().filter_map(move |(_, attempt)| {
-            let counts = attempt.charged && attempt.ended_seq > Some(seq);
-            attempt.failure.as_ref().filter(|_| counts).map(|failure| (attempt, failure))
-        })
+        charged(self.iterations.ended_after(seq))
+    }
+
+    /// Failed attempts at `subtask` that count against its budget: since its last success, or a reset.
+    pub fn charged_to(&self, subtask: &str) -> impl Iterator<Item = (&Attempt, &Failure)> {
+        let since = self.counts_since(subtask);
+        charged(self.iterations.attempts_on(subtask)).filter(move |(attempt, _)| attempt.ended_seq > Some(since))
     }
 
     /// Sequence since which failures of `subtask` count: its last success, or a reset.
     pub fn counts_since(&self, subtask: &str) -> u64 {
-        let passed = |attempt: &Attempt| attempt.subtask == subtask && attempt.outcome == Some(AttemptOutcome::Passed);
-        let last = self.attempts().filter(|(_, attempt)| passed(attempt)).filter_map(|(_, attempt)| attempt.ended_seq);
+        let passed = |attempt: &Attempt| attempt.outcome == Some(AttemptOutcome::Passed);
+        let all = self.iterations.attempts_on(subtask);
+        let last = all.filter(|(_, attempt)| passed(attempt)).filter_map(|(_, attempt)| attempt.ended_seq);
         last.max().unwrap_or(0).max(self.reset_seq)
     }
 
@@ -306,21 +312,21 @@ impl Run {
 
     /// What all attempts cost by the agent's records, in millionths of a US dollar.
     pub fn cost_micros(&self) -> u64 {
-        self.attempts().filter_map(|(_, attempt)| attempt.cost_micros).fold(0, u64::saturating_add)
+        self.iterations.cost_micros()
     }
 
     /// The attempt that the next one is measured by: the last one of the iteration that the run's failure is about,
     /// else of the current one, else of the run.
     pub fn standing_attempt(&self) -> Option<&Attempt> {
         let failed = self.failure.as_ref().and_then(|failure| failure.iteration);
-        let of_failed = failed.and_then(|number| self.iterations.get(&number)?.attempts.last());
+        let of_failed = failed.and_then(|number| self.iterations.get(number)?.attempts.last());
         of_failed.or_else(|| self.last_attempt().map(|(_, attempt)| attempt))
     }
 
     /// The iteration that comes after `number`: what is done or given up is not done again.
     pub fn iteration_after(&self, number: u32) -> u32 {
         let is_over = |number: &u32| {
-            let status = self.iterations.get(number).map(|iteration| iteration.status);
+            let status = self.iterations.get(*number).map(|iteration| iteration.status);
             matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped))
         };
         (number.saturating_add(1)..=u32::MAX).find(|number| !is_over(number)).unwrap_or(u32::MAX)
@@ -328,7 +334,7 @@ impl Run {
 
     /// Whether the current iteration is over and no number is left for another.
     pub fn is_out_of_iterations(&self) -> bool {
-        let status = self.iterations.get(&self.current_iteration).map(|iteration| iteration.status);
+        let status = self.iterations.get(self.current_iteration).map(|iteration| iteration.status);
         let is_over = matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped));
         is_over && self.iteration_after(self.current_iteration) == self.current_iteration
     }
@@ -341,6 +347,21 @@ impl Run {
         }
         format!("{prefix}/iteration-{iteration}")
     }
+}
+
+/// The id of the run without a task whose iteration has this name as its subtask.
+pub fn run_of_subtask(subtask: &str) -> Option<&str> {
+    let (run_id, number) = subtask.rsplit_once("/iteration-")?;
+    number.parse::<u32>().is_ok().then_some(run_id)
+}
+
+fn charged<'a>(
+    attempts: impl Iterator<Item = (&'a Iteration, &'a Attempt)>,
+) -> impl Iterator<Item = (&'a Attempt, &'a Failure)> {
+    attempts.filter_map(|(_, attempt)| {
+        let failure = attempt.failure.as_ref().filter(|_| attempt.charged)?;
+        Some((attempt, failure))
+    })
 }
 
 #[cfg(test)]

@@ -52,18 +52,33 @@ pub enum SelectionError {
 }
 
 impl State {
-    /// Packs what is hardly looked at any more: the details of runs that are over, and all checkpoints but the latest.
+    /// Packs what is hardly looked at any more: the details of runs that are over, and all
+    /// iterations and checkpoints but the latest.
     pub fn pack(&mut self) {
-        for run in self.runs.iter_mut().filter(|run| run.status.has_ended()) {
-            run.details.pack();
+        for run in self.runs.iter_mut().filter(|run| !run.details.is_packed()) {
+            let (has_ended, current) = (run.status.has_ended(), run.current_iteration);
+            if has_ended {
+                run.details.iterations.unpack();
+                run.details.pack();
+            } else {
+                run.details.iterations.pack(current);
+            }
         }
         self.checkpoints.pack();
     }
 
     /// All that may be packed, always in the same order.
     pub fn parts(&mut self) -> Vec<&mut dyn Part> {
-        let details = self.runs.iter_mut().map(|run| &mut run.details as &mut dyn Part);
-        details.chain(self.checkpoints.parts()).collect()
+        let mut parts: Vec<&mut dyn Part> = Vec::new();
+        for run in &mut self.runs {
+            if run.details.is_packed() || run.details.is_missing() {
+                parts.push(&mut run.details);
+            } else {
+                parts.extend(run.details.iterations.parts());
+            }
+        }
+        parts.extend(self.checkpoints.parts());
+        parts
     }
 
     /// The run with this key.

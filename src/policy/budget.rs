@@ -77,8 +77,7 @@ impl Account<'_> {
             }
         }
         // Success elsewhere does not give a subtask its attempts back.
-        let since = self.run.counts_since(self.subtask);
-        for (_, failure) in self.run.charged_since(since).filter(|(attempt, _)| attempt.subtask == self.subtask) {
+        for (_, failure) in self.run.charged_to(self.subtask) {
             counts.subtask += 1;
             counts.cause += u32::from(failure.cause == cause);
         }
@@ -91,7 +90,7 @@ impl Account<'_> {
         let mut counts = Counts::default();
         for run in self.state.runs.iter().filter(|run| run.key != self.run.key) {
             let Some(live) = run.live.as_ref().filter(|live| lives(live)) else { continue };
-            let attempts = run.iterations.get(&live.iteration).map(|iteration| &iteration.attempts);
+            let attempts = run.iterations.get(live.iteration).map(|iteration| &iteration.attempts);
             let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else { continue };
             counts.task += u32::from(self.run.task_id.is_some() && run.task_id == self.run.task_id);
             counts.session += u32::from(attempt.session == self.session);

@@ -139,7 +139,7 @@ pub fn is_about_the_work(failure: &Failure, in_feedback_loop: bool) -> bool {
 /// same signature, among the last few since anything was forgiven.
 pub fn same_failures<'a>(run: &'a Run, iteration: u32, subtask: &str, signature: &str) -> Vec<&'a Attempt> {
     let since = run.counts_since(subtask);
-    let Some(iteration) = run.iterations.get(&iteration) else { return Vec::new() };
+    let Some(iteration) = run.iterations.get(iteration) else { return Vec::new() };
     let counts = |attempt: &&Attempt| {
         attempt.subtask == subtask && attempt.outcome == Some(AttemptOutcome::Failed) && attempt.ended_seq > Some(since)
     };

@@ -11,9 +11,10 @@ const SHOWN: usize = 5;
 /// The text for the next prompt; `None` before the first failure of this subtask.
 pub fn hints(run: &Run, subtask: &str) -> Option<String> {
     let earlier: Vec<&Attempt> = run
-        .attempts()
+        .iterations
+        .attempts_on(subtask)
         .map(|(_, attempt)| attempt)
-        .filter(|attempt| attempt.subtask == subtask && attempt.outcome == Some(AttemptOutcome::Failed))
+        .filter(|attempt| attempt.outcome == Some(AttemptOutcome::Failed))
         .collect();
     if earlier.is_empty() {
         return None;
@@ -46,8 +47,7 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
 
 /// What to say after an attempt that passed and weakened what judges it; `None` after any other.
 pub fn weakened(run: &Run) -> Option<String> {
-    let ended = run.attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.ended_seq.is_some());
-    let last = ended.max_by_key(|attempt| attempt.ended_seq)?;
+    let last = run.iterations.last_ended()?;
     let passed = last.outcome == Some(AttemptOutcome::Passed);
     if !passed || !last.conditions.contains(&Condition::Tampered) {
         return None;

@@ -24,8 +24,9 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     // The same one of several attempts in a row is told once.
     let mut reasons: Vec<(String, String)> = Vec::new();
     let mut rows: Vec<[String; 6]> = Vec::new();
-    let earlier = run.attempts().count().saturating_sub(most);
-    for (iteration, attempt) in run.attempts().skip(earlier) {
+    let mut latest: Vec<_> = run.attempts().rev().take(most).collect();
+    latest.reverse();
+    for (iteration, attempt) in latest {
         let which = format!("{}.{}", iteration.number, attempt.number);
         for note in &attempt.notes {
             let _ = writeln!(notes, "  {which} {}", escape(note));

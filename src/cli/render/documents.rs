@@ -6,7 +6,7 @@ use crate::engine::Context;
 use crate::engine::restore::Restore;
 use crate::engine::retry::Retry;
 use crate::model::decision::Standing;
-use crate::model::run::Run;
+use crate::model::run::{Attempt, Iteration, Run};
 use crate::model::time::Timestamp;
 
 /// `run`.
@@ -27,48 +27,44 @@ const LATEST: usize = 20;
 
 /// `iterations` of a document that is asked for again and again: the latest of them.
 pub fn latest_iterations(run: &Run) -> Value {
-    iterations_from(run, run.iterations.len().saturating_sub(LATEST))
+    let mut latest: Vec<Value> = run.iterations.values().rev().take(LATEST).map(iteration).collect();
+    latest.reverse();
+    latest.into()
 }
 
 /// `iterations`.
 pub fn iterations(run: &Run) -> Value {
-    iterations_from(run, 0)
+    run.iterations.values().map(iteration).collect()
 }
 
-fn iterations_from(run: &Run, first: usize) -> Value {
-    let all = run.iterations.values().skip(first).map(|iteration| {
-        let attempts: Vec<Value> = iteration
-            .attempts
-            .iter()
-            .map(|attempt| {
-                json!({
-                    "number": attempt.number,
-                    "outcome": attempt.outcome,
-                    "approach": attempt.approach,
-                    "exit_code": attempt.exit_code,
-                    "signal": attempt.signal,
-                    "timed_out": attempt.timed_out,
-                    "started_at": attempt.started_at,
-                    "duration_ms": attempt.duration_ms,
-                    "log_path": attempt.log_path,
-                    "checkpoint_id": attempt.checkpoint_id,
-                    "failure": attempt.failure,
-                    "conditions": attempt.conditions,
-                    "notes": attempt.notes,
-                    "fallback": attempt.fallback,
-                    "cost_usd": attempt.cost_micros.map(|micros| micros as f64 / 1e6),
-                    "feedback_results": attempt.feedback_results,
-                })
-            })
-            .collect();
-        json!({
-            "number": iteration.number,
-            "status": iteration.status.as_str(),
-            "reason": iteration.reason,
-            "attempts": attempts,
-        })
-    });
-    all.collect()
+fn iteration(iteration: &Iteration) -> Value {
+    json!({
+        "number": iteration.number,
+        "status": iteration.status.as_str(),
+        "reason": iteration.reason,
+        "attempts": iteration.attempts.iter().map(attempt).collect::<Vec<_>>(),
+    })
+}
+
+fn attempt(attempt: &Attempt) -> Value {
+    json!({
+        "number": attempt.number,
+        "outcome": attempt.outcome,
+        "approach": attempt.approach,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "timed_out": attempt.timed_out,
+        "started_at": attempt.started_at,
+        "duration_ms": attempt.duration_ms,
+        "log_path": attempt.log_path,
+        "checkpoint_id": attempt.checkpoint_id,
+        "failure": attempt.failure,
+        "conditions": attempt.conditions,
+        "notes": attempt.notes,
+        "fallback": attempt.fallback,
+        "cost_usd": attempt.cost_micros.map(|micros| micros as f64 / 1e6),
+        "feedback_results": attempt.feedback_results,
+    })
 }
 
 /// `retry_after` and `wait_ms` of a standing.

@@ -33,7 +33,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     }
     let latest = status.latest.as_deref().unwrap_or("none");
     let good = status.last_good.as_deref().unwrap_or("none");
-    let attempts = run.attempts().count();
+    let attempts = run.iterations.count_attempts();
     if attempts > 0 {
         if attempts > ATTEMPTS_SHOWN {
             let _ = writeln!(text, "The latest {ATTEMPTS_SHOWN} of {attempts} attempts (recover report has all):");

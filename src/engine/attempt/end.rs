@@ -162,7 +162,7 @@ pub(super) fn end_locked(
     let run = run_of(ledger.state(), key)?;
     let recorded = run
         .iterations
-        .get(&started.iteration)
+        .get(started.iteration)
         .and_then(|iteration| iteration.attempts.iter().rfind(|attempt| attempt.number == started.attempt));
     let commits = own_commits(context, recorded);
     let state_target = state_rollback::target(ledger.state(), key).cloned();

@@ -160,7 +160,7 @@ impl Scene<'_> {
                 failed_checks: failed_checks(&attempt.feedback_results),
             });
         }
-        let begun = self.run.iterations.get(&about.0).and_then(|iteration| iteration.attempts.last());
+        let begun = self.run.iterations.get(about.0).and_then(|iteration| iteration.attempts.last());
         let approach = ending.approach.as_deref().or_else(|| begun?.approach.as_deref());
         let current = Tried {
             tree: &self.prepared.capture.tree,

@@ -15,7 +15,7 @@ use crate::model::decision::Decision;
 use crate::model::event::Payload;
 use crate::model::failure::{EvidenceSource, Failure, FailureEvidence, LoopKind};
 use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
-use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey, RunStatus};
+use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
 use crate::policy::occasion::{Occasion, occasion};
 use crate::policy::redact::redact;
@@ -242,11 +242,8 @@ fn forget_failure(context: &Context, key: &RunKey) -> Result<()> {
 
 /// Whether what counts against the run's budgets are turns: nobody's process ended and no feedback loop spoke.
 fn only_turns_failed(run: &Run) -> bool {
-    let attempts = run.iterations.values().flat_map(|iteration| &iteration.attempts);
-    let counts = |attempt: &&Attempt| {
-        attempt.outcome == Some(AttemptOutcome::Failed) && attempt.ended_seq.is_some_and(|seq| seq > run.reset_seq)
-    };
-    attempts.filter(counts).all(|attempt| {
+    let attempts = run.iterations.ended_after(run.reset_seq).map(|(_, attempt)| attempt);
+    attempts.filter(|attempt| attempt.outcome == Some(AttemptOutcome::Failed)).all(|attempt| {
         attempt.exit_code.is_none()
             && attempt.signal.is_none()
             && attempt.log_path.is_none()

@@ -21,11 +21,11 @@ fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) 
     if let Some(from) = request.from_iteration {
         return from;
     }
-    let skipped = run.iterations.values().find(|iteration| iteration.status == IterationStatus::Skipped);
+    let skipped = run.iterations.statuses().find(|(_, status)| *status == IterationStatus::Skipped);
     let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
     let at = match run.status {
         // All iterations are through: what was given up is what is left to do.
-        RunStatus::Escalated => failed.or(skipped.map(|iteration| iteration.number)),
+        RunStatus::Escalated => failed.or(skipped.map(|(number, _)| number)),
         _ => None,
     };
     let at = at.unwrap_or(run.current_iteration);

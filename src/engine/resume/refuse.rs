@@ -57,7 +57,7 @@ fn reachable(context: &Context, state: &State, run: &Run, strategy: Option<Strat
     let (last, why) = if let Some(total) = run.spec.iterations_total {
         (total, format!("run {} has {total}", run.key))
     } else {
-        let known = run.iterations.keys().next_back().copied().unwrap_or(0).max(run.current_iteration);
+        let known = run.iterations.last_number().unwrap_or(0).max(run.current_iteration);
         let checkpoints = state.checkpoints_of(&run.key).map(|checkpoint| checkpoint.after_iteration).max();
         let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
         (next, format!("run {} can go on from {next} at most", run.key))

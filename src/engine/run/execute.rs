@@ -135,7 +135,7 @@ struct Command {
 impl Command {
     fn of(started: &Started) -> Self {
         let spec = &started.run.spec;
-        let begun = started.run.iterations.get(&started.iteration).and_then(|iteration| iteration.attempts.last());
+        let begun = started.run.iterations.get(started.iteration).and_then(|iteration| iteration.attempts.last());
         if begun.is_some_and(|attempt| attempt.fallback) {
             return Self { argv: spec.fallback.clone(), agent: None, is_fallback: true };
         }
@@ -225,8 +225,9 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
 /// What the child can read about earlier attempts; absent at a first one.
 fn failure_context(before: &Run, subtask: &str, entries: &[String]) -> Option<serde_json::Value> {
     let earlier: Vec<_> = before
-        .attempts()
-        .filter(|(_, attempt)| attempt.subtask == subtask && attempt.failure.is_some())
+        .iterations
+        .attempts_on(subtask)
+        .filter(|(_, attempt)| attempt.failure.is_some())
         .map(|(iteration, attempt)| {
             serde_json::json!({
                 "iteration": iteration.number,

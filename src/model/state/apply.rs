@@ -293,12 +293,7 @@ fn checkpoint_created(run: &mut Run, checkpoint: &Checkpoint, seq: u64) {
 }
 
 fn iteration_entry(run: &mut Run, number: u32) -> &mut Iteration {
-    run.iterations.entry(number).or_insert_with(|| Iteration {
-        number,
-        status: IterationStatus::Pending,
-        attempts: Vec::new(),
-        reason: None,
-    })
+    run.iterations.get_or_pending(number)
 }
 
 /// The run goes on after an iteration that was given up: its failure is no failure of what comes next.
@@ -311,7 +306,8 @@ fn leave_failure_of(run: &mut Run, iteration: u32) {
 
 /// Nothing is left to do but what was given up: the run stands at the last of it.
 fn stand_at_given_up(run: &mut Run) {
-    let given_up = run.iterations.values().rfind(|iteration| iteration.status == IterationStatus::Skipped);
+    let given_up = run.iterations.statuses().rfind(|(_, status)| *status == IterationStatus::Skipped);
+    let given_up = given_up.and_then(|(number, _)| run.iterations.get(number));
     let Some(last) = given_up.and_then(|iteration| iteration.attempts.last()) else { return };
     (run.failure, run.decision) = (last.failure.clone(), last.decision.clone());
 }
@@ -328,7 +324,7 @@ fn forgive(run: &mut Run, seq: u64) {
 }
 
 fn supersede_from(run: &mut Run, first: u32) {
-    for iteration in run.iterations.range_mut(first..).map(|(_, iteration)| iteration) {
+    for iteration in run.iterations.from_mut(first) {
         iteration.status = IterationStatus::Superseded;
     }
 }
@@ -337,7 +333,7 @@ fn position_of(run: &Run) -> RunPosition {
     RunPosition {
         status: run.status,
         current_iteration: run.current_iteration,
-        iterations: run.iterations.iter().map(|(number, iteration)| (*number, iteration.status)).collect(),
+        iterations: run.iterations.statuses().collect(),
         failure: run.failure.clone(),
         decision: run.decision.clone(),
         rolled_back: run.rolled_back.clone(),
@@ -351,7 +347,7 @@ fn put_back(run: &mut Run, position: &RunPosition) {
     run.decision.clone_from(&position.decision);
     run.rolled_back.clone_from(&position.rolled_back);
     for (number, status) in &position.iterations {
-        if let Some(iteration) = run.iterations.get_mut(number) {
+        if let Some(iteration) = run.iterations.get_mut(*number) {
             iteration.status = *status;
         }
     }

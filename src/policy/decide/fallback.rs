@@ -27,7 +27,7 @@ pub enum Fallback<'a> {
 
 /// How it stands for the failure of attempt `number`, which has not ended in the ledger yet.
 pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
-    let Some(known) = run.iterations.get(&iteration) else {
+    let Some(known) = run.iterations.get(iteration) else {
         return if run.spec.fallback.is_empty() { Fallback::None } else { Fallback::Ready };
     };
     if known.attempts.iter().any(|attempt| attempt.number == number && attempt.fallback) {

@@ -46,7 +46,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
             return Err(iteration.problem("iterations are counted from 1"));
         }
         let status = iteration.field("status").map(|field| iteration_status(&field)).transpose()?;
-        let known = run.and_then(|run| run.iterations.get(&number));
+        let known = run.and_then(|run| run.iterations.get(number));
         let before = known.map_or(0, |known| known.attempts.len());
         let own = failure.as_ref().filter(|failure| failure.iteration == Some(number));
         let subtask = format!("{}/iteration-{number}", task.unwrap_or(&key.run_id));

@@ -17,7 +17,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
     if run.is_none() {
         part.events.push((at.now, created(at, &key, None, None)));
     }
-    let mut next = run.and_then(|run| run.iterations.keys().last().copied()).unwrap_or(0).saturating_add(1);
+    let mut next = run.and_then(|run| run.iterations.last_number()).unwrap_or(0).saturating_add(1);
     let subtasks = root.required("subtasks")?;
     let stuck = root.list("stuck_subtasks")?;
     for id in subtasks.object()?.keys() {
@@ -42,7 +42,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
             part.events.extend(PastAttempt { number, ..attempt }.events());
         }
         let status = status(&subtask)?;
-        let stands = run.and_then(|run| run.iterations.get(&iteration)).map(|iteration| iteration.status);
+        let stands = run.and_then(|run| run.iterations.get(iteration)).map(|iteration| iteration.status);
         if let Some(status) = status.filter(|status| fresh || stands != Some(*status)) {
             let reason = stuck.iter().find(|entry| names(entry, id)).and_then(|entry| entry.value["reason"].as_str());
             let reason = reason.map(str::to_owned).filter(|_| status == IterationStatus::Skipped);

@@ -49,7 +49,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
         Some(_) => {}
     }
     let iteration = run.map_or(1, |run| run.current_iteration);
-    let attempts = run.and_then(|run| run.iterations.get(&iteration)).map_or(0, |one| one.attempts.len());
+    let attempts = run.and_then(|run| run.iterations.get(iteration)).map_or(0, |one| one.attempts.len());
     let mut number = u32::try_from(attempts).unwrap_or(u32::MAX);
     for error in counted..errors {
         number = number.saturating_add(1);

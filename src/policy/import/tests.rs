@@ -66,7 +66,7 @@ fn a_history_is_taken_over_once() {
     take(&mut state, ImportKind::AttemptHistory, &history(3));
     assert_eq!((attempts(&state), state.runs.len()), (3, 1));
     let run = &state.runs[0];
-    assert_eq!(run.iterations[&1].attempts[2].number, 3);
+    assert_eq!(run.iterations.get(1).unwrap().attempts[2].number, 3);
     assert_eq!(run.error_count, 3);
 }
 
@@ -107,7 +107,7 @@ fn a_battle_is_taken_over() {
     assert_eq!((run.status, run.current_iteration), (RunStatus::Failed, 2));
     let failure = run.failure.as_ref().unwrap();
     assert_eq!((failure.kind.as_str(), failure.iteration), ("agent_error", Some(2)));
-    assert_eq!(run.iterations[&2].attempts.len(), 2);
+    assert_eq!(run.iterations.get(2).unwrap().attempts.len(), 2);
     assert_eq!(run.untouched_import(ImportKind::Battle), Some(&document));
     assert_eq!(run.imported[0].checkpoints(&run.key)[0].id, "cp1");
     assert_eq!(take(&mut state, ImportKind::Battle, &document), 0);

@@ -143,7 +143,7 @@ impl Steps<'_, '_> {
 
     fn ways_on(&mut self) {
         let run = self.source.run;
-        let iteration = run.failure.as_ref().and_then(|failure| run.iterations.get(&failure.iteration?));
+        let iteration = run.failure.as_ref().and_then(|failure| run.iterations.get(failure.iteration?));
         let given_up = iteration.is_some_and(|iteration| iteration.status == IterationStatus::Skipped);
         let good = self.source.state.last_good(&run.key).is_some();
         let mut options = resume_options(run, good);
@@ -204,7 +204,7 @@ impl Steps<'_, '_> {
 
     /// The run ended, but not everything in it was done.
     fn look_at_given_up(&mut self) {
-        if self.source.run.iterations.values().any(|it| it.status == IterationStatus::Skipped) {
+        if self.source.run.iterations.statuses().any(|(_, status)| status == IterationStatus::Skipped) {
             self.look();
             self.push("Look at what was given up; the run itself is complete", None);
         }

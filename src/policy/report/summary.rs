@@ -161,7 +161,7 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
 }
 
 fn iteration_counts(run: &Run) -> IterationCounts {
-    let of = |status| run.iterations.values().filter(|iteration| iteration.status == status).count();
+    let of = |status| run.iterations.statuses().filter(|(_, stands)| *stands == status).count();
     IterationCounts {
         begun: run.iterations.len(),
         completed: of(IterationStatus::Completed),

@@ -9,9 +9,12 @@ use serde_json::Value;
 
 use crate::model::decision::Action;
 use crate::model::import::{IMPORTED_SESSION, ImportKind};
-use crate::model::run::{AttemptOutcome, IterationStatus, Run};
+use crate::model::iterations::checksum;
+use crate::model::run::{AttemptOutcome, IterationStatus, Run, run_of_subtask};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+
+use super::ITERATIONS_IN_VIEW;
 
 /// The history of all subtasks.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -64,7 +67,7 @@ const ENDED_IN_VIEW: usize = 5;
 /// How many older ones may be for the sake of a subtask that they share with those.
 const RELATED_IN_VIEW: usize = 50;
 
-/// What the view holds: the runs that go on and the latest of those that are over, with all that is known of their
+/// What the view holds: the runs that go on and the latest of those that are over, with what they last did for their
 /// subtasks, and what was imported. It is written at every attempt, and must not grow for ever.
 fn recent_history(state: &State) -> AttemptHistory<'_> {
     let mut ended: Vec<(usize, &Run)> =
@@ -75,17 +78,22 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
         state.runs.iter().enumerate().filter(|(_, run)| !run.status.has_ended() || is_import(run)).collect();
     let older = ended.split_off(ended.len().min(ENDED_IN_VIEW));
     shown.extend(ended.into_iter().filter(|(_, run)| !is_import(run)));
-    let names: BTreeSet<u32> = shown.iter().flat_map(|(_, run)| &run.subtasks).copied().collect();
-    let related =
-        older.into_iter().filter(|(_, run)| !is_import(run) && run.subtasks.iter().any(|name| names.contains(name)));
+    let most = |run: &Run| if is_import(run) { usize::MAX } else { ITERATIONS_IN_VIEW };
+    let iterations = shown.iter().flat_map(|(_, run)| run.iterations.recent(most(run)));
+    let subtasks: BTreeSet<&str> = iterations.flat_map(|one| &one.attempts).map(|one| one.subtask.as_str()).collect();
+    let names: BTreeSet<u32> = subtasks.iter().map(|subtask| checksum(subtask)).collect();
+    let owners: BTreeSet<&str> = subtasks.into_iter().filter_map(run_of_subtask).collect();
+    let shares =
+        |run: &Run| owners.contains(run.key.run_id.as_str()) || run.subtasks.iter().any(|name| names.contains(name));
+    let related = older.into_iter().filter(|(_, run)| !is_import(run) && shares(run));
     shown.extend(related.take(RELATED_IN_VIEW));
     shown.sort_by_key(|(place, _)| *place);
-    history(shown.into_iter().map(|(_, run)| run))
+    history(shown.into_iter().map(|(_, run)| (run, most(run))))
 }
 
 /// Folds all runs into the history. What was imported stands as it was told there, until there is an attempt more.
 pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
-    let mut history = history(state.runs.iter());
+    let mut history = history(state.runs.iter().map(|run| (run, usize::MAX)));
     for (id, imported) in untouched(state, &history) {
         history.stuck_subtasks.retain(|own| own.subtask_id != id);
         let own = history.subtasks.remove(id);
@@ -136,14 +144,17 @@ fn stuck<'a>(
     }
 }
 
-fn history<'a>(runs: impl Iterator<Item = &'a Run>) -> AttemptHistory<'a> {
+/// The history of these runs, each with as many of its [recent](crate::model::iterations::Iterations::recent) iterations.
+fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'a> {
     let mut history = AttemptHistory::default();
     let mut sessions: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     let mut given_up: BTreeMap<&str, &str> = BTreeMap::new();
 
     // What another of their files tells is not in this one, until its run goes on.
-    let told_here = |run: &&Run| run.last_import_untouched().is_none_or(|kind| kind == ImportKind::AttemptHistory);
-    let mut attempts: Vec<_> = runs.filter(told_here).flat_map(Run::attempts).collect();
+    let told_here = |run: &Run| run.last_import_untouched().is_none_or(|kind| kind == ImportKind::AttemptHistory);
+    let iterations = runs.filter(|(run, _)| told_here(run)).flat_map(|(run, most)| run.iterations.recent(most));
+    let attempts = iterations.flat_map(|iteration| iteration.attempts.iter().map(move |attempt| (iteration, attempt)));
+    let mut attempts: Vec<_> = attempts.collect();
     attempts.sort_by_key(|(_, attempt)| attempt.started_at);
 
     for (iteration, attempt) in attempts {

@@ -1,13 +1,21 @@
 //! The battle view (B13, B2): a run in the battle specification's own format.
 
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::model::checkpoint::{Checkpoint, StorageType};
-use crate::model::failure::{Failure, FailureType};
+use crate::model::failure::{Failure, FailureType, SuggestedAction};
+use crate::model::feedback::FeedbackResults;
 use crate::model::import::ImportKind;
 use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
+use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
+use crate::model::time::Timestamp;
+
+use super::ITERATIONS_IN_VIEW;
 
 /// The seed's word for a run's status.
 pub fn battle_status(status: RunStatus) -> &'static str {
@@ -20,83 +28,154 @@ pub fn battle_status(status: RunStatus) -> &'static str {
     }
 }
 
-/// A run as `battles/<task>/<run>.json`.
-///
-/// One that was imported says what it said there, until the run moves on; its checkpoints of then stay listed.
-pub fn battle(state: &State, run: &Run) -> Value {
-    if let Some(untouched) = run.untouched_import(ImportKind::Battle) {
-        return untouched.clone();
-    }
-    let imported = run.imported.iter().filter(|one| one.imported.kind == ImportKind::Battle);
-    let before = imported.filter_map(|one| one.imported.document["checkpoints"].as_array()).flatten().cloned();
-    let own = state.checkpoints_of(&run.key).filter(|c| !c.is_safety()).map(checkpoint);
-    let checkpoints: Vec<Value> = before.chain(own).collect();
-    json!({
-        "id": run.key.run_id,
-        "taskId": run.task_id,
-        "workingDir": run.worktree,
-        "status": battle_status(run.status),
-        "basePrompt": run.spec.prompt,
-        "currentIteration": run.current_iteration,
-        "iterations": run.iterations.values().map(iteration).collect::<Vec<_>>(),
-        "checkpoints": checkpoints,
-        "failure": run.failure.as_ref().map(failure),
-    })
+/// A run as `battles/<task>/<run>.json`: what was imported says what it said there, until the run moves on.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum BattleView<'a> {
+    /// As another system wrote it.
+    Imported(&'a Value),
+    /// As the ledger tells it.
+    Own(Box<Battle<'a>>),
 }
 
-fn iteration(iteration: &Iteration) -> Value {
+/// The specification's keys.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Battle<'a> {
+    id: &'a str,
+    task_id: Option<&'a str>,
+    working_dir: &'a str,
+    status: &'a str,
+    base_prompt: Option<&'a str>,
+    current_iteration: u32,
+    iterations: Vec<BattleIteration<'a>>,
+    checkpoints: Vec<BattleCheckpoint<'a>>,
+    failure: Option<BattleFailure<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iterations_left_out: Option<usize>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BattleIteration<'a> {
+    number: u32,
+    status: &'a str,
+    started_at: Option<Timestamp>,
+    completed_at: Option<Timestamp>,
+    retry_count: usize,
+    feedback_results: Option<&'a FeedbackResults>,
+    success: bool,
+}
+
+/// A checkpoint of the run, or one that its imported document lists.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum BattleCheckpoint<'a> {
+    Imported(&'a Value),
+    Own(Box<OwnCheckpoint<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnCheckpoint<'a> {
+    id: &'a str,
+    battle_id: &'a str,
+    after_iteration: u32,
+    storage_type: StorageType,
+    /// A commit of the branch where the checkpoint is kept as one, else the hidden commit.
+    commit_hash: &'a ObjectId,
+    base_commit_hash: Option<&'a ObjectId>,
+    timestamp: Timestamp,
+    description: &'a str,
+    /// The paths that it changed, as far as its record lists them.
+    files: Vec<Cow<'a, str>>,
+    feedback_results: &'a FeedbackResults,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BattleFailure<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    timestamp: Option<Timestamp>,
+    iteration: Option<u32>,
+    message: &'a str,
+    details: Option<&'a str>,
+    recoverable: bool,
+    suggested_action: SuggestedAction,
+}
+
+/// A run's view. One that was imported keeps its checkpoints of then listed.
+pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
+    if let Some(untouched) = run.untouched_import(ImportKind::Battle) {
+        return BattleView::Imported(untouched);
+    }
+    let imported = run.imported.iter().filter(|one| one.imported.kind == ImportKind::Battle);
+    let before = imported.filter_map(|one| one.imported.document["checkpoints"].as_array()).flatten();
+    let own = state.checkpoints_of(&run.key).filter(|checkpoint| !checkpoint.is_safety());
+    let iterations: Vec<_> = run.iterations.recent(ITERATIONS_IN_VIEW).into_iter().map(iteration).collect();
+    BattleView::Own(Box::new(Battle {
+        id: &run.key.run_id,
+        task_id: run.task_id.as_deref(),
+        working_dir: &run.worktree,
+        status: battle_status(run.status),
+        base_prompt: run.spec.prompt.as_deref(),
+        current_iteration: run.current_iteration,
+        iterations_left_out: Some(run.iterations.len() - iterations.len()).filter(|left_out| *left_out > 0),
+        iterations,
+        checkpoints: before.map(BattleCheckpoint::Imported).chain(own.map(checkpoint)).collect(),
+        failure: run.failure.as_ref().map(failure),
+    }))
+}
+
+fn iteration(iteration: &Iteration) -> BattleIteration<'_> {
     let last = iteration.attempts.last();
     let ended = last.and_then(|attempt| {
         let millis = attempt.duration_ms?;
         Some(attempt.started_at.plus(std::time::Duration::from_millis(millis)))
     });
-    json!({
-        "number": iteration.number,
-        "status": iteration.status.as_str(),
-        "startedAt": iteration.attempts.first().map(|attempt| attempt.started_at),
-        "completedAt": ended.filter(|_| iteration.status == IterationStatus::Completed),
-        "retryCount": iteration.attempts.len().saturating_sub(1),
-        "feedbackResults": last.map(|attempt| &attempt.feedback_results),
-        "success": last.is_some_and(|attempt| attempt.outcome == Some(AttemptOutcome::Passed)),
-    })
+    BattleIteration {
+        number: iteration.number,
+        status: iteration.status.as_str(),
+        started_at: iteration.attempts.first().map(|attempt| attempt.started_at),
+        completed_at: ended.filter(|_| iteration.status == IterationStatus::Completed),
+        retry_count: iteration.attempts.len().saturating_sub(1),
+        feedback_results: last.map(|attempt| &attempt.feedback_results),
+        success: last.is_some_and(|attempt| attempt.outcome == Some(AttemptOutcome::Passed)),
+    }
 }
 
-/// `commitHash` is a commit of the branch where the checkpoint is kept as one, else the hidden commit. `files` are the
-/// paths that it changed, as far as its record lists them.
-fn checkpoint(checkpoint: &Checkpoint) -> Value {
+fn checkpoint(checkpoint: &Checkpoint) -> BattleCheckpoint<'_> {
     let on_branch = checkpoint.branch_commit.as_ref().or(checkpoint.base_commit.as_ref());
     let on_branch = on_branch.filter(|_| checkpoint.storage_type == StorageType::Commit);
-    let files = checkpoint.changed_paths.iter().map(RepoPath::to_lossy);
-    let mut view = json!({
-        "id": checkpoint.id,
-        "battleId": checkpoint.run.run_id,
-        "afterIteration": checkpoint.after_iteration,
-        "storageType": checkpoint.storage_type,
-        "commitHash": on_branch.unwrap_or(&checkpoint.commit),
-        "baseCommitHash": checkpoint.base_commit,
-        "timestamp": checkpoint.created_at,
-        "description": checkpoint.description,
-        "files": files.collect::<Vec<_>>(),
-        "feedbackResults": checkpoint.feedback_results,
-    });
-    if let Some(patch) = &checkpoint.patch_path {
-        view["patch"] = json!(patch);
-    }
-    view
+    BattleCheckpoint::Own(Box::new(OwnCheckpoint {
+        id: &checkpoint.id,
+        battle_id: &checkpoint.run.run_id,
+        after_iteration: checkpoint.after_iteration,
+        storage_type: checkpoint.storage_type,
+        commit_hash: on_branch.unwrap_or(&checkpoint.commit),
+        base_commit_hash: checkpoint.base_commit.as_ref(),
+        timestamp: checkpoint.created_at,
+        description: &checkpoint.description,
+        files: checkpoint.changed_paths.iter().map(RepoPath::to_lossy).collect(),
+        feedback_results: &checkpoint.feedback_results,
+        patch: checkpoint.patch_path.as_deref(),
+    }))
 }
 
-fn failure(failure: &Failure) -> Value {
-    let kind = match failure.kind {
-        FailureType::AgentError => "claude_error",
-        other => other.as_str(),
-    };
-    json!({
-        "type": kind,
-        "timestamp": failure.at,
-        "iteration": failure.iteration,
-        "message": failure.message,
-        "details": failure.details,
-        "recoverable": failure.recoverable,
-        "suggestedAction": failure.suggested_action,
-    })
+fn failure(failure: &Failure) -> BattleFailure<'_> {
+    BattleFailure {
+        kind: match failure.kind {
+            FailureType::AgentError => "claude_error",
+            other => other.as_str(),
+        },
+        timestamp: failure.at,
+        iteration: failure.iteration,
+        message: &failure.message,
+        details: failure.details.as_deref(),
+        recoverable: failure.recoverable,
+        suggested_action: failure.suggested_action,
+    }
 }

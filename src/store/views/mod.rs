@@ -22,6 +22,10 @@ pub use battle::{battle, battle_status};
 pub use lanes::{has_lane_records, lane_records, resume_hint, rollback_hint};
 pub use recovery::{RecoveryState, recovery_state};
 
+/// How many of a run's iterations the views hold, beside those before them that are not completed: they are written at
+/// every event, and must not grow for ever. `report` and `attempt list` have all.
+const ITERATIONS_IN_VIEW: usize = 100;
+
 /// Writes every view that events about `run` may have changed.
 pub fn write_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<(), StoreError> {
     rewrite_views(ledger, run).map(drop)

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use crate::model::decision::Action;
 use crate::model::event::{AttemptEnd, Event, Payload};
 use crate::model::failure::{Cause, CauseDetail};
-use crate::model::run::{Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus};
+use crate::model::iterations::checksum;
+use crate::model::run::{
+    Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, run_of_subtask,
+};
 use crate::model::time::Timestamp;
 
 use super::{forgive, iteration_entry, leave_failure_of};
@@ -50,7 +53,9 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         cost_micros: None,
     };
     begin_elsewhere(run, *iteration, subtask);
-    run.subtasks.insert(crc32fast::hash(subtask.as_bytes()));
+    if run_of_subtask(subtask) != Some(&run.key.run_id) {
+        run.subtasks.insert(checksum(subtask));
+    }
     let entry = iteration_entry(run, *iteration);
     entry.status = IterationStatus::InProgress;
     entry.reason = None;
@@ -162,10 +167,8 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
 /// An attempt of another iteration or subtask begins. One that was started before and never ended was given up by its
 /// loop, and a decision to skip what was worked on until now is carried out by that.
 fn begin_elsewhere(run: &mut Run, iteration: u32, subtask: &str) {
-    for attempt in run.iterations.values_mut().flat_map(|entry| &mut entry.attempts) {
-        if attempt.outcome.is_none() {
-            attempt.outcome = Some(AttemptOutcome::Cancelled);
-        }
+    for attempt in run.iterations.unended_mut() {
+        attempt.outcome = Some(AttemptOutcome::Cancelled);
     }
     let skips = run.decision.as_ref().is_some_and(|decision| decision.has(Action::Skip));
     let failed = run.failure.as_ref().and_then(|failure| failure.iteration);

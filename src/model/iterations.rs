@@ -1,0 +1,339 @@
+//! The iterations of a run.
+//!
+//! A run that goes on for months has thousands. They are kept in pages by their number; a page that nobody looks at
+//! stays packed, and what is asked of every page is known without a look: what a command pays for hardly grows with the
+//! run.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::attempt::{Attempt, Iteration, IterationStatus};
+use super::packed::{Packed, Part};
+
+/// How many numbers a page spans.
+const PAGE: u32 = 16;
+
+/// Iterations by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Iterations {
+    /// Pages that are not empty, by the first number divided by [`PAGE`].
+    pages: BTreeMap<u32, Page>,
+}
+
+/// Iterations with neighbouring numbers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Page {
+    /// What was known of them when they were packed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<About>,
+    /// Themselves.
+    content: Packed<BTreeMap<u32, Iteration>>,
+}
+
+/// What is known of the iterations of a page without a look.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct About {
+    /// Where each stands.
+    statuses: BTreeMap<u32, IterationStatus>,
+    /// How many attempts they have.
+    attempts: usize,
+    /// Checksums of what these are booked on.
+    subtasks: BTreeSet<u32>,
+    /// Sequence of the last end of one.
+    last_ended: u64,
+    /// Whether one has not ended.
+    unended: bool,
+    /// What they cost, in millionths of a US dollar.
+    cost_micros: u64,
+}
+
+impl About {
+    fn of(content: &BTreeMap<u32, Iteration>) -> Self {
+        let attempts = || content.values().flat_map(|iteration| &iteration.attempts);
+        Self {
+            statuses: content.iter().map(|(number, iteration)| (*number, iteration.status)).collect(),
+            attempts: attempts().count(),
+            subtasks: attempts().map(|attempt| checksum(&attempt.subtask)).collect(),
+            last_ended: attempts().filter_map(|attempt| attempt.ended_seq).max().unwrap_or(0),
+            unended: attempts().any(|attempt| attempt.outcome.is_none()),
+            cost_micros: attempts().filter_map(|attempt| attempt.cost_micros).fold(0, u64::saturating_add),
+        }
+    }
+}
+
+/// Of a subtask's name: which pages speak of it is known by these.
+pub fn checksum(subtask: &str) -> u32 {
+    crc32fast::hash(subtask.as_bytes())
+}
+
+impl PartialEq for Page {
+    fn eq(&self, other: &Self) -> bool {
+        self.content == other.content
+    }
+}
+
+impl Eq for Page {}
+
+impl Page {
+    fn about(&self) -> Cow<'_, About> {
+        match &self.about {
+            Some(about) if self.content.is_packed() => Cow::Borrowed(about),
+            _ => Cow::Owned(About::of(&self.content)),
+        }
+    }
+
+    fn statuses(&self) -> BTreeMap<u32, IterationStatus> {
+        self.about().into_owned().statuses
+    }
+}
+
+impl Iterations {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.pages.values().map(|page| page.about().statuses.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The one with this number.
+    pub fn get(&self, number: u32) -> Option<&Iteration> {
+        self.pages.get(&(number / PAGE))?.content.get(&number)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut Iteration> {
+        self.get(number)?;
+        self.pages.get_mut(&(number / PAGE))?.content.get_mut(&number)
+    }
+
+    /// The one with this number; a pending one where there is none.
+    pub fn get_or_pending(&mut self, number: u32) -> &mut Iteration {
+        let pending = || Iteration { number, status: IterationStatus::Pending, attempts: Vec::new(), reason: None };
+        self.pages.entry(number / PAGE).or_default().content.entry(number).or_insert_with(pending)
+    }
+
+    /// All, lowest number first.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Iteration> {
+        self.pages.values().flat_map(|page| page.content.values())
+    }
+
+    /// The latest `most` and, of those before them, all that are not completed, lowest number first.
+    pub fn recent(&self, most: usize) -> Vec<&Iteration> {
+        let before = self.len().saturating_sub(most);
+        let shown = self
+            .statuses()
+            .enumerate()
+            .filter(|(at, (_, status))| *at >= before || *status != IterationStatus::Completed);
+        shown.filter_map(|(_, (number, _))| self.get(number)).collect()
+    }
+
+    /// Those from this number on, to be changed.
+    pub fn from_mut(&mut self, first: u32) -> impl Iterator<Item = &mut Iteration> {
+        let pages = self.pages.range_mut(first / PAGE..);
+        pages.flat_map(move |(_, page)| page.content.range_mut(first..)).map(|(_, iteration)| iteration)
+    }
+
+    /// The attempts that have not ended, to be changed.
+    pub fn unended_mut(&mut self) -> impl Iterator<Item = &mut Attempt> {
+        let pages = self.pages.values_mut().filter(|page| page.about().unended);
+        let attempts = pages.flat_map(|page| page.content.values_mut()).flat_map(|iteration| &mut iteration.attempts);
+        attempts.filter(|attempt| attempt.outcome.is_none())
+    }
+
+    /// Where each stands, lowest number first.
+    pub fn statuses(&self) -> impl DoubleEndedIterator<Item = (u32, IterationStatus)> {
+        self.pages.values().flat_map(Page::statuses)
+    }
+
+    /// The highest number.
+    pub fn last_number(&self) -> Option<u32> {
+        self.statuses().next_back().map(|(number, _)| number)
+    }
+
+    /// All attempts, each with its iteration, oldest iteration first.
+    pub fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        self.attempts_where(|_| true)
+    }
+
+    /// How many attempts there are.
+    pub fn count_attempts(&self) -> usize {
+        self.pages.values().map(|page| page.about().attempts).sum()
+    }
+
+    /// The attempts that are booked on `subtask`.
+    pub fn attempts_on(&self, subtask: &str) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        let checksum = checksum(subtask);
+        let attempts = self.attempts_where(move |about| about.subtasks.contains(&checksum));
+        attempts.filter(move |(_, attempt)| attempt.subtask == subtask)
+    }
+
+    /// The attempts that ended after the event with this sequence.
+    pub fn ended_after(&self, seq: u64) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        let attempts = self.attempts_where(move |about| about.last_ended > seq);
+        attempts.filter(move |(_, attempt)| attempt.ended_seq > Some(seq))
+    }
+
+    /// The attempt that ended last.
+    pub fn last_ended(&self) -> Option<&Attempt> {
+        let last = self.pages.values().map(|page| page.about().last_ended).max()?;
+        self.ended_after(last.saturating_sub(1)).map(|(_, attempt)| attempt).next()
+    }
+
+    /// What all attempts cost, in millionths of a US dollar.
+    pub fn cost_micros(&self) -> u64 {
+        self.pages.values().map(|page| page.about().cost_micros).fold(0, u64::saturating_add)
+    }
+
+    fn attempts_where(&self, may: impl Fn(&About) -> bool) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        let pages = self.pages.values().filter(move |page| may(&page.about()));
+        let iterations = pages.flat_map(|page| page.content.values());
+        iterations.flat_map(|iteration| iteration.attempts.iter().map(move |attempt| (iteration, attempt)))
+    }
+
+    /// All that may be packed, always in the same order.
+    pub fn parts(&mut self) -> impl Iterator<Item = &mut dyn Part> {
+        self.pages.values_mut().map(|page| &mut page.content as &mut dyn Part)
+    }
+
+    /// Packs what is hardly looked at any more: all pages but the latest and that of the number `current`.
+    pub fn pack(&mut self, current: u32) {
+        let open = [self.pages.keys().next_back().copied(), Some(current / PAGE)];
+        for (number, page) in &mut self.pages {
+            page.about = (!open.contains(&Some(*number))).then(|| page.about().into_owned());
+            if page.about.is_some() {
+                page.content.pack();
+            }
+        }
+    }
+
+    /// Takes all out of their packing, so that the whole can be packed as one.
+    pub fn unpack(&mut self) {
+        for page in self.pages.values_mut() {
+            page.about = None;
+            page.content.unpack();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::packed::Bytes;
+    use crate::model::run::AttemptOutcome;
+
+    fn attempt(number: u32, subtask: u32, ended: Option<u64>) -> Attempt {
+        let made = json!({
+            "number": number, "started_at": "2026-01-01T00:00:00Z", "subtask": format!("s{subtask}"), "session": "one",
+            "outcome": ended.map(|_| "failed"), "duration_ms": null, "exit_code": null, "signal": null,
+            "timed_out": false, "log_path": null, "checkpoint_id": null, "failure": null, "feedback_results": {},
+            "charged": false, "decision": null, "ended_seq": ended, "cost_micros": ended,
+        });
+        serde_json::from_value(made).expect("an attempt")
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Attempt(u32, u32, bool),
+        Complete(u32),
+        Supersede(u32),
+        EndAll,
+        Pack(u32),
+        Unpack,
+        Store,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            8 => (1..70_u32, 0..4_u32, any::<bool>()).prop_map(|(n, subtask, ended)| Step::Attempt(n, subtask, ended)),
+            3 => (1..70_u32).prop_map(Step::Complete),
+            1 => (1..90_u32).prop_map(Step::Supersede),
+            1 => Just(Step::EndAll),
+            2 => (0..70_u32).prop_map(Step::Pack),
+            1 => Just(Step::Unpack),
+            2 => Just(Step::Store),
+        ];
+        prop::collection::vec(step, 0..60)
+    }
+
+    fn stored(pages: &mut Iterations) -> Iterations {
+        let text = serde_json::to_string(pages).expect("plain data");
+        let mut read: Iterations = serde_json::from_str(&text).expect("what was written");
+        for (part, stored) in read.parts().zip(pages.parts()) {
+            if let Some(bytes) = stored.bytes() {
+                part.fill(Bytes { length: bytes.len(), source: Arc::new(bytes), at: 0 });
+            }
+        }
+        read
+    }
+
+    proptest! {
+        // Pages, packed or not, are the same as one map.
+        #[test]
+        fn pages_are_a_map(steps in steps()) {
+            let (mut pages, mut map) = (Iterations::default(), BTreeMap::<u32, Iteration>::new());
+            for (seq, step) in (1..).zip(steps) {
+                match step {
+                    Step::Attempt(number, subtask, ended) => {
+                        let entry = pages.get_or_pending(number);
+                        let count = u32::try_from(entry.attempts.len()).expect("few");
+                        entry.attempts.push(attempt(count + 1, subtask, ended.then_some(seq)));
+                        map.insert(number, entry.clone());
+                    }
+                    Step::Complete(number) => {
+                        for one in pages.get_mut(number).into_iter().chain(map.get_mut(&number)) {
+                            one.status = IterationStatus::Completed;
+                        }
+                    }
+                    Step::Supersede(first) => {
+                        pages.from_mut(first).for_each(|one| one.status = IterationStatus::Superseded);
+                        map.range_mut(first..).for_each(|(_, one)| one.status = IterationStatus::Superseded);
+                    }
+                    Step::EndAll => {
+                        let mut open: Vec<&mut Attempt> = pages.unended_mut().collect();
+                        let all = map.values_mut().flat_map(|one| &mut one.attempts);
+                        open.extend(all.filter(|attempt| attempt.outcome.is_none()));
+                        open.into_iter().for_each(|attempt| attempt.outcome = Some(AttemptOutcome::Cancelled));
+                    }
+                    Step::Pack(current) => pages.pack(current),
+                    Step::Unpack => pages.unpack(),
+                    Step::Store => pages = stored(&mut pages),
+                }
+                prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
+                prop_assert!(pages.statuses().eq(map.values().map(|one| (one.number, one.status))));
+                prop_assert_eq!(pages.last_number(), map.keys().next_back().copied());
+            }
+            let attempts = || map.values().flat_map(|one| one.attempts.iter().map(move |attempt| (one, attempt)));
+            prop_assert_eq!(pages.count_attempts(), attempts().count());
+            prop_assert_eq!(pages.cost_micros(), attempts().filter_map(|(_, attempt)| attempt.cost_micros).sum::<u64>());
+            let last = attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.ended_seq.is_some());
+            prop_assert_eq!(pages.last_ended(), last.max_by_key(|attempt| attempt.ended_seq));
+            for seq in 0..60 {
+                prop_assert!(pages.ended_after(seq).eq(attempts().filter(|(_, one)| one.ended_seq > Some(seq))));
+            }
+            for subtask in ["s0", "s1", "s2", "s3", "s4"] {
+                prop_assert!(pages.attempts_on(subtask).eq(attempts().filter(|(_, one)| one.subtask == subtask)));
+            }
+            for most in [0, 1, 20, 100] {
+                let before = map.len().saturating_sub(most);
+                let recent = map.values().enumerate();
+                let recent = recent.filter(|(at, one)| *at >= before || one.status != IterationStatus::Completed);
+                prop_assert!(pages.recent(most).into_iter().eq(recent.map(|(_, one)| one)));
+            }
+            for number in 0..80 {
+                prop_assert_eq!(pages.get(number), map.get(&number));
+            }
+            prop_assert!(pages.attempts().rev().eq(attempts().collect::<Vec<_>>().into_iter().rev()));
+            prop_assert!(pages.values().eq(map.values()));
+        }
+    }
+}
