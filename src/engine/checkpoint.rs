@@ -1,21 +1,19 @@
 //! Taking a checkpoint: capture under the work tree's lock, then commit, reference and event under the ledger's.
 
+mod changes;
+mod due;
+mod message;
+
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use crate::git::WorktreeLock;
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{CheckpointParts, MemoryFile, name_checkpoint, write_linked};
-use crate::git::diff::Objects;
 use crate::git::journal::read_journal;
 use crate::git::refs::{ref_exists, ref_name};
-use crate::git::sides::differing;
-use crate::git::stored::{StoredCheckpoint, load_checkpoint};
-use crate::git::tree_lookup::TreeLookup;
-use crate::git::{self, WorktreeLock, trailers};
-use crate::model::checkpoint::{
-    CapturedTotals, ChangeTotals, Checkpoint, CheckpointType, LaneFields, MAX_CHANGED_PATHS, StorageType, Verdict,
-    trigger,
-};
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::{CapturedTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::feedback::FeedbackResults;
 use crate::model::path::RepoPath;
@@ -31,6 +29,12 @@ use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
 use super::{lane, memory, seed_json, select, settle, step, storage};
+
+use changes::changes_since;
+pub use due::{due, is_due_by_operations, latest, not_due, record_operation};
+use message::message;
+pub use message::record_of;
+pub(super) use message::{RECORD, record_in};
 
 /// What a checkpoint says beside what it captures.
 #[derive(Clone, Debug, Default)]
@@ -239,43 +243,6 @@ fn headline(checkpoint: &Checkpoint) -> String {
     }
 }
 
-/// The trailer that holds the whole record, for those who rebuild the ledger from the references.
-pub(super) const RECORD: &str = "Record";
-
-fn message(checkpoint: &Checkpoint) -> Result<String> {
-    let record = serde_json::to_string(checkpoint)
-        .map_err(|error| Error::failed("cannot encode the checkpoint's record", error))?;
-    let (seq, iteration) = (checkpoint.seq.to_string(), checkpoint.after_iteration.to_string());
-    Ok(trailers::format(
-        &checkpoint.description,
-        &[
-            ("Id", &checkpoint.id),
-            ("Seq", &seq),
-            ("Run", &checkpoint.run.run_id),
-            ("Phase", &checkpoint.run.phase),
-            ("Lane", &checkpoint.run.lane),
-            ("Iteration", &iteration),
-            ("Trigger", &checkpoint.trigger),
-            ("Verdict", checkpoint.verdict.as_str()),
-            (RECORD, &record),
-        ],
-    ))
-}
-
-/// The record that a checkpoint's commit carries; `None` for a commit that no `recover` wrote.
-pub fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
-    record_in(&stored.message, &stored.commit)
-}
-
-/// The same from the message of the commit.
-pub(super) fn record_in(message: &str, commit: &ObjectId) -> Option<Checkpoint> {
-    let all = trailers::parse(message);
-    let record = &all.iter().rfind(|(key, _)| key == RECORD)?.1;
-    let mut checkpoint: Checkpoint = serde_json::from_str(record).ok()?;
-    checkpoint.commit = commit.clone();
-    Some(checkpoint)
-}
-
 /// The run's raw events after `since`, one a line.
 fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
     let mut text = Vec::new();
@@ -286,54 +253,6 @@ fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
         }
     }
     Ok(text)
-}
-
-/// What changed since the run's previous checkpoint. For the first, and after one that cannot be read, everything is created.
-fn changes_since(
-    context: &Context,
-    previous: Option<&Checkpoint>,
-    capture: &Capture,
-) -> Result<(ChangeTotals, Vec<RepoPath>)> {
-    let created = (ChangeTotals { created: capture.entry_count(), ..ChangeTotals::default() }, Vec::new());
-    let Some(previous) = previous else { return Ok(created) };
-    let repo = context.repo()?;
-    match load_checkpoint(repo, &previous.commit).and_then(|before| changes_from(&before, capture)) {
-        Ok(changes) => Ok(changes),
-        Err(error) if cannot_be_read(&error) => {
-            tracing::warn!(%error, "{} cannot be read: what changed since is not known", previous.id);
-            Ok(created)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What no later try will read either: no reason not to take the next checkpoint.
-fn cannot_be_read(error: &git::Error) -> bool {
-    match error {
-        git::Error::Corrupt { .. } => true,
-        git::Error::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
-        _ => false,
-    }
-}
-
-fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<(ChangeTotals, Vec<RepoPath>)> {
-    let (mut totals, mut paths) = (ChangeTotals::default(), Vec::new());
-    if capture.is_same_tree(before) {
-        return Ok((totals, paths));
-    }
-    let opened = Objects::Captured(capture).open()?;
-    let (before, now) = differing(&TreeLookup::new(&opened)?, before.side(), capture.side())?;
-    for (path, before, now) in before.unlike(&now) {
-        if paths.len() < MAX_CHANGED_PATHS {
-            paths.push(path.clone());
-        }
-        match (before, now) {
-            (None, _) => totals.created += 1,
-            (_, None) => totals.deleted += 1,
-            _ => totals.modified += 1,
-        }
-    }
-    Ok((totals, paths))
 }
 
 /// When a checkpoint on request is not taken: the run's latest one is the answer then.
@@ -380,60 +299,11 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     Ok((true, checkpoint))
 }
 
-/// The run's latest checkpoint, if no other is due yet. With `operation` as trigger this is an operation itself.
-pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
-    let counts = why == trigger::OPERATION;
-    if context.settings().checkpoint.interval.is_none() && !counts {
-        return Ok(None);
-    }
-    let state = settle::load_settled(context)?;
-    let run = match select::find(context, &state) {
-        Ok(run) => run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
-        Err(error) if error.kind == ErrorKind::RunNotFound => None,
-        Err(error) => return Err(error),
-    };
-    let Some(run) = run.filter(|run| due(context, &state, &run.key, u32::from(counts)).is_none()) else {
-        return Ok(None);
-    };
-    Ok(latest(&state, &run.key).cloned())
-}
-
-/// Why a checkpoint of a run is due (S10): its latest one is as old as the interval, or with `more` of them so many
-/// operations were recorded since. One dated in the future says nothing.
-pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<&'static str> {
-    let (settings, now) = (&context.settings().checkpoint, context.clock.now());
-    let Some(latest) = latest(state, key) else { return Some(trigger::INTERVAL) };
-    let is_old = |interval| latest.created_at > now || now.since(latest.created_at) >= interval;
-    if settings.interval.is_some_and(is_old) {
-        return Some(trigger::INTERVAL);
-    }
-    is_due_by_operations(context, state, key, more).then_some(trigger::OPERATION)
-}
-
-/// Whether, with `more` of them, as many operations as are configured were recorded since the latest one.
-pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more: u32) -> bool {
-    let operations = state.run(key).map_or(0, |run| run.operations).saturating_add(more);
-    context.settings().checkpoint.every_operations.is_some_and(|every| operations >= every)
-}
-
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
 pub fn on_the_way(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
     let request = Request { trigger: why.to_owned(), kind: trigger::kind_of(why), ..Request::default() };
     let (changed, checkpoint) = create(context, request, Unless { unchanged: true, recent: false })?;
     Ok(changed.then_some(checkpoint))
-}
-
-/// The run's latest checkpoint, what was taken before a restore aside.
-pub fn latest<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
-    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety())
-}
-
-/// Records that something was done in a run.
-pub fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
-    let mut ledger = context.store().lock()?;
-    let payload = Payload::OperationRecorded { name: name.to_owned() };
-    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    Ok(write_views(&ledger, Some(key))?)
 }
 
 /// What `create` would take: the plan of a dry run.

@@ -139,18 +139,16 @@ pub struct Run {
     /// Its identity.
     pub key: RunKey,
     /// What it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The session whose budget it shares.
-    pub session: String,
     /// Absolute path of its work tree.
     pub worktree: String,
-    /// When it began.
-    pub created_at: Timestamp,
     /// Sequence of the last event about it.
     pub last_seq: u64,
     /// Where it stands.
     pub status: RunStatus,
     /// Consecutive charged failures since the last success or reset (L1).
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub error_count: u32,
     /// The attempt under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,6 +173,10 @@ pub struct Run {
 /// What is asked of one run at a time. A [`Run`] is read as if it stood there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDetails {
+    /// The session whose budget it shares.
+    pub session: String,
+    /// When it began.
+    pub created_at: Timestamp,
     /// What it executes.
     pub spec: RunSpec,
     /// The iteration that is under way or comes next.
@@ -228,6 +230,12 @@ pub struct RunDetails {
     pub operations: u32,
     /// Checkpoints of a lane's stages that a rollback went back past, by sequence (C5).
     pub rolled_back: BTreeSet<u64>,
+}
+
+/// What is zero as a rule is not written for every run.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Deref for Run {

@@ -150,14 +150,18 @@ fn new_run(
     spec: &RunSpec,
     created_at: Timestamp,
 ) -> Run {
-    let details =
-        RunDetails { spec: spec.clone(), current_iteration: 1, next_error_context: true, ..RunDetails::default() };
+    let details = RunDetails {
+        session: session.to_owned(),
+        created_at,
+        spec: spec.clone(),
+        current_iteration: 1,
+        next_error_context: true,
+        ..RunDetails::default()
+    };
     Run {
         key: key.clone(),
         task_id,
-        session: session.to_owned(),
         worktree: worktree.to_owned(),
-        created_at,
         last_seq: 0,
         status: RunStatus::Pending,
         error_count: 0,

@@ -1,0 +1,61 @@
+//! When a checkpoint is due, and the operations that count towards it (S10).
+
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::event::Payload;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::super::context::Context;
+use super::super::error::{ErrorKind, Result};
+use super::super::{select, settle};
+
+/// The run's latest checkpoint, if no other is due yet. With `operation` as trigger this is an operation itself.
+pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
+    let counts = why == trigger::OPERATION;
+    if context.settings().checkpoint.interval.is_none() && !counts {
+        return Ok(None);
+    }
+    let state = settle::load_settled(context)?;
+    let run = match select::find(context, &state) {
+        Ok(run) => run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
+        Err(error) if error.kind == ErrorKind::RunNotFound => None,
+        Err(error) => return Err(error),
+    };
+    let Some(run) = run.filter(|run| due(context, &state, &run.key, u32::from(counts)).is_none()) else {
+        return Ok(None);
+    };
+    Ok(latest(&state, &run.key).cloned())
+}
+
+/// Why a checkpoint of a run is due (S10): its latest one is as old as the interval, or with `more` of them so many
+/// operations were recorded since. One dated in the future says nothing.
+pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<&'static str> {
+    let (settings, now) = (&context.settings().checkpoint, context.clock.now());
+    let Some(latest) = latest(state, key) else { return Some(trigger::INTERVAL) };
+    let is_old = |interval| latest.created_at > now || now.since(latest.created_at) >= interval;
+    if settings.interval.is_some_and(is_old) {
+        return Some(trigger::INTERVAL);
+    }
+    is_due_by_operations(context, state, key, more).then_some(trigger::OPERATION)
+}
+
+/// Whether, with `more` of them, as many operations as are configured were recorded since the latest one.
+pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more: u32) -> bool {
+    let operations = state.run(key).map_or(0, |run| run.operations).saturating_add(more);
+    context.settings().checkpoint.every_operations.is_some_and(|every| operations >= every)
+}
+
+/// The run's latest checkpoint, what was taken before a restore aside.
+pub fn latest<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
+    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety())
+}
+
+/// Records that something was done in a run.
+pub fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    let payload = Payload::OperationRecorded { name: name.to_owned() };
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    Ok(write_views(&ledger, Some(key))?)
+}
