@@ -302,7 +302,9 @@ mod tests {
                         let mut open: Vec<&mut Attempt> = pages.unended_mut().collect();
                         let all = map.values_mut().flat_map(|one| &mut one.attempts);
                         open.extend(all.filter(|attempt| attempt.outcome.is_none()));
-                        open.into_iter().for_each(|attempt| attempt.outcome = Some(AttemptOutcome::Cancelled));
+                        for attempt in open {
+                            attempt.outcome = Some(AttemptOutcome::Cancelled);
+                        }
                     }
                     Step::Pack(current) => pages.pack(current),
                     Step::Unpack => pages.unpack(),
