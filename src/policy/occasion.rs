@@ -166,10 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_compiles() {
+    fn every_pattern_compiles_and_is_asked_where_it_matches() {
         for pattern in [RISKY, EXTERNAL, EDITS].concat() {
             assert!(regex::bytes::RegexBuilder::new(pattern).unicode(false).build().is_ok(), "{pattern}");
         }
+        crate::policy::patterns::oracle::nothing_is_missed(&[RISKY, EXTERNAL, EDITS].concat());
     }
 
     #[test]

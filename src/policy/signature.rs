@@ -1,11 +1,11 @@
 //! How a failure is recognised again.
 
-use super::patterns::{Found, Replaced};
+use super::patterns::{Found, Single};
 use crate::model::failure::Cause;
 
 /// What varies from run to run, and what it becomes.
 struct Varying {
-    pattern: Replaced,
+    pattern: Single,
     /// What takes its place; `None`: its group.
     to: Option<&'static str>,
     /// Whether a text may hold it at all.
@@ -13,11 +13,11 @@ struct Varying {
 }
 
 const fn varying(pattern: &'static str, to: &'static str, possible: fn(&str) -> bool) -> Varying {
-    Varying { pattern: Replaced::new(pattern), to: Some(to), possible }
+    Varying { pattern: Single::new(pattern), to: Some(to), possible }
 }
 
 /// In this order: longer forms first.
-static VARYING: [Varying; 11] = [
+static VARYING: [Varying; 10] = [
     varying(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", "<id>", |text| {
         text.bytes().filter(|byte| *byte == b'-').count() >= 4
     }),
@@ -30,7 +30,7 @@ static VARYING: [Varying; 11] = [
     varying(r"\b0x[0-9a-fA-F]+\b", "<address>", |text| text.contains("0x")),
     varying(r"\b[a-z]+://\S+", "<url>", |text| text.contains("://")),
     Varying {
-        pattern: Replaced::new(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"),
+        pattern: Single::new(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+([\w.@+-]*)"),
         to: None,
         possible: |text| text.contains(['/', '\\']),
     },
@@ -42,7 +42,6 @@ static VARYING: [Varying; 11] = [
         has_digit,
     ),
     varying(r"\d+", "#", has_digit),
-    varying(r"\s+", " ", |_| true),
 ];
 
 /// Other scripts have digits of their own.
@@ -60,14 +59,27 @@ pub fn normalize(message: &str) -> String {
     let mut text = message.trim().to_owned();
     for Varying { pattern, to, possible } in &VARYING {
         let replacement = |found: &Found| {
-            let group = found.groups[0].clone().map_or("", |range| &text[range]);
+            let group = found.group(1).map_or("", |range| &text[range]);
             to.unwrap_or(group).to_owned()
         };
         if let Some(replaced) = possible(&text).then(|| pattern.replace(&text, replacement)).flatten() {
             text = replaced;
         }
     }
-    text.to_lowercase()
+    one_space(&text).to_lowercase()
+}
+
+/// One space for each run of space.
+fn one_space(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !c.is_whitespace() {
+            spaced.push(c);
+        } else if !spaced.ends_with(' ') {
+            spaced.push(' ');
+        }
+    }
+    spaced
 }
 
 /// Sixteen hexadecimal digits of the cause and the normalised message; the same on every platform and version.
@@ -97,6 +109,14 @@ mod tests {
         assert_eq!(signature(Cause::BrokenBuild, a), signature(Cause::BrokenBuild, b));
         assert_ne!(signature(Cause::BrokenBuild, a), signature(Cause::Crashed, a));
         assert_ne!(signature(Cause::BrokenBuild, "cannot find a"), signature(Cause::BrokenBuild, "cannot find b"));
+    }
+
+    #[test]
+    fn space_counts_once() {
+        let space = regex::Regex::new(r"\s+").unwrap();
+        for text in ["", " ", "a", " a \t\u{a0}b\n", "a\u{2003}b  c", "a\u{b}\u{c}\r\u{85}b\u{1c}c"] {
+            assert_eq!(one_space(text), space.replace_all(text, " "), "{text:?}");
+        }
     }
 
     #[test]

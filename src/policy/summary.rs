@@ -209,6 +209,14 @@ fn words(line: &[u8]) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::patterns::oracle;
+
+    #[test]
+    fn every_pattern_is_asked_where_it_matches() {
+        let formats: Vec<&str> = FORMATS.iter().map(|format| format.pattern).collect();
+        oracle::nothing_is_missed(&formats);
+        oracle::nothing_is_missed(COUNTED);
+    }
 
     #[test]
     fn counts_are_read_from_many_runners() {

@@ -1,9 +1,5 @@
 //! Step 4: what the agent's program or API reported.
 
-use std::sync::LazyLock;
-
-use regex::bytes::Regex;
-
 use super::reset_time::reset_time;
 use super::rules::{ANY, FAMILIES, Family, Rule};
 use super::verdict::{
@@ -13,6 +9,7 @@ use super::verdict::{
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource};
 use crate::model::time::Timestamp;
+use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text};
 
 /// How many of the last lines of stderr are read.
@@ -107,12 +104,11 @@ fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
 
 /// The HTTP status that a line of text names as the error's.
 fn status_in(line: Line<'_>) -> Option<u16> {
-    static STATUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let words = r"API Error:?|[Ss]tatus(?: [Cc]ode)?:?|HTTP(?:/[\d.]+)?|\x22code\x22:|[Ee]rror:?";
-        Regex::new(&format!(r"(?-u)(?:{words}) \(?([45]\d\d)\b")).ok()
-    });
-    let digits = STATUS.as_ref()?.captures(line.bytes)?.get(1)?;
-    std::str::from_utf8(digits.as_bytes()).ok()?.parse().ok()
+    static STATUS: Single = Single::new(
+        r"(?:API Error:?|[Ss]tatus(?: [Cc]ode)?:?|HTTP(?:/[\d.]+)?|\x22code\x22:|[Ee]rror:?) \(?([45]\d\d)\b",
+    );
+    let digits = STATUS.first_in(line.bytes)?.group(1)?;
+    std::str::from_utf8(&line.bytes[digits]).ok()?.parse().ok()
 }
 
 /// A line that is nothing but a status, such as `status: 400,` or `"code": 429`.

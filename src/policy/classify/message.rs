@@ -1,31 +1,23 @@
 //! The one line for people.
 
-use std::sync::LazyLock;
-
-use regex::bytes::Regex;
-
 use super::decide::Inputs;
 use crate::model::failure::Evidence;
+use crate::policy::patterns::Single;
 
 /// How many failed tests make up a signature.
 const MAX_NAMES: usize = 20;
 
 /// Where runners name a test that failed.
-static FAILED_NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?-u)^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\s+\d+\) (\S.*)|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
-    )
-    .ok()
-});
+static FAILED_NAME: Single = Single::new(
+    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\s+\d+\) (\S.*)|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
+);
 
 /// The failed tests' names, in the order of the output.
 pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let Some(regex) = FAILED_NAME.as_ref() else { return names };
     for line in inputs.stdout.lines().chain(inputs.stderr.lines()) {
-        let Some(captures) = regex.captures(line.bytes) else { continue };
-        let Some(name) = captures.iter().skip(1).flatten().next() else { continue };
-        let name = String::from_utf8_lossy(name.as_bytes()).trim().to_owned();
+        let Some(name) = FAILED_NAME.first_in(line.bytes).and_then(|found| found.first_group()) else { continue };
+        let name = String::from_utf8_lossy(&line.bytes[name]).trim().to_owned();
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }

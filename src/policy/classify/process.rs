@@ -1,13 +1,11 @@
 //! What the process itself shows: deadline, cancellation, signal, status.
 
-use std::sync::LazyLock;
 use std::time::Duration;
-
-use regex::Regex;
 
 use super::verdict::{CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict};
 use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::time::format_duration;
+use crate::policy::patterns::Single;
 
 /// A conclusion from the process alone.
 pub(super) struct Fact {
@@ -86,15 +84,15 @@ pub(super) fn bare_124(evidence: &FailureEvidence) -> Option<Fact> {
 
 /// The limit that `timeout(1)`, `ulimit -t` or `prlimit --cpu` in a command line sets.
 fn limit_in_command(command: &str) -> Option<Duration> {
-    static TIMEOUT1: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let option = r"(?:-[ks](?:\s+|=)?\S+|--(?:signal|kill-after)(?:=|\s+)\S+|-\S+)";
-        let timeout = format!(r"g?timeout(?:\s+{option})*\s+");
-        let others = r"ulimit\s+-[HS]*t\s+|prlimit\s.*--cpu=";
-        Regex::new(&format!(r"(?:^|[\s;&|(/])(?:{timeout}|{others})(\d+(?:\.\d+)?)([smhd]?)(?:[\s;:&]|$)")).ok()
-    });
-    let found = TIMEOUT1.as_ref()?.captures(command)?;
-    let number: f64 = found.get(1)?.as_str().parse().ok()?;
-    let unit = match found.get(2).map_or("", |unit| unit.as_str()) {
+    static TIMEOUT1: Single = Single::new(concat!(
+        r"(?:^|[\s;&|(/])(?:",
+        r"g?timeout(?:\s+(?:-[ks](?:\s+|=)?\S+|--(?:signal|kill-after)(?:=|\s+)\S+|-\S+))*\s+",
+        r"|ulimit\s+-[HS]*t\s+|prlimit\s.*--cpu=",
+        r")(\d+(?:\.\d+)?)([smhd]?)(?:[\s;:&]|$)",
+    ));
+    let found = TIMEOUT1.first(command)?;
+    let number: f64 = command[found.group(1)?].parse().ok()?;
+    let unit = match found.group(2).map_or("", |unit| &command[unit]) {
         "m" => 60.0,
         "h" => 3600.0,
         "d" => 86400.0,

@@ -225,10 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_compiles() {
+    fn every_pattern_compiles_and_is_asked_where_it_matches() {
         for patterns in [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE, REFUSED, LEVELS, WRAPPERS] {
             let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build();
             assert!(set.is_ok(), "{:?}", set.err());
+            crate::policy::patterns::oracle::nothing_is_missed(patterns);
         }
     }
 

@@ -159,9 +159,16 @@ fn is_sentence(line: Line<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::patterns::oracle;
 
     fn text(output: &str) -> Text {
         Text::new(output.as_bytes())
+    }
+
+    #[test]
+    fn every_pattern_is_asked_where_it_matches() {
+        oracle::nothing_is_missed(SHAPES);
+        oracle::nothing_is_missed(RAN);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexSet};
+use regex::RegexSet;
 
 use crate::model::failure::LoopKind;
+use crate::policy::patterns::{Matches, Patterns, Single};
 
 /// What a command that contains such words does. Asked in this order: `cargo test && cargo clippy` is a test.
 const WORDS: &[(LoopKind, &str)] = &[
@@ -30,11 +31,15 @@ const WORDS: &[(LoopKind, &str)] = &[
     ),
 ];
 
-static SET: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(WORDS.iter().map(|(_, words)| *words)).ok());
-static PREFIX: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let wrappers = r"^(?:\s*(?:\w+=\S*|env|exec|time|nice|nohup|sudo|command|npx|bunx|(?:g?timeout)(?:\s+-\S+)*\s+\S+|-y|-[\w-]+)\s+)*";
-    Regex::new(wrappers).ok()
-});
+/// In ASCII text.
+static ASCII: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(WORDS.iter().map(|(_, words)| *words)));
+/// Where other letters are about, too: what ends a word then costs tables that take longer than all the rest.
+static UNICODE: LazyLock<Option<RegexSet>> =
+    LazyLock::new(|| RegexSet::new(WORDS.iter().map(|(_, words)| *words)).ok());
+/// What stands before the program.
+static PREFIX: Single = Single::new(
+    r"^(?:\s*(?:\w+=\S*|env|exec|time|nice|nohup|sudo|command|npx|bunx|(?:g?timeout)(?:\s+-\S+)*\s+\S+|-y|-[\w-]+)\s+)+",
+);
 
 /// The stage that a command line is, or `None` where its words do not tell.
 pub fn guess_stage(command: &str) -> Option<LoopKind> {
@@ -58,20 +63,31 @@ pub fn guess_loop(name: &str, command: &str) -> LoopKind {
 
 fn part(part: &str) -> Option<LoopKind> {
     let part = part.trim();
-    let start = PREFIX.as_ref().and_then(|prefix| prefix.find(part)).map_or(0, |found| found.end());
+    let start = PREFIX.first(part).map_or(0, |found| found.whole.end);
     let words = part[start..].trim_start();
     let program = words.split_whitespace().next().unwrap_or_default();
     // Names of programs count without their folder; names of files do not count at all.
     let base = program.rsplit('/').next().unwrap_or(program);
     let line = format!("{base}{}", &words[program.len()..]);
-    let matched = SET.as_ref()?.matches(&line);
     // `npm test`, `make lint`: what is asked for beats who is asked, which is why builds come last.
-    WORDS.iter().enumerate().find(|(index, _)| matched.matched(*index)).map(|(_, (stage, _))| *stage)
+    let first = if line.is_ascii() {
+        ASCII.matches(line.as_bytes(), &mut Matches::default()).first().map(|number| usize::from(*number))
+    } else {
+        UNICODE.as_ref()?.matches(&line).iter().next()
+    };
+    first.map(|index| WORDS[index].0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::patterns::oracle;
+
+    #[test]
+    fn every_pattern_compiles_and_is_asked_where_it_matches() {
+        oracle::nothing_is_missed(&WORDS.iter().map(|(_, words)| *words).collect::<Vec<_>>());
+        assert!(PREFIX.compiles() && UNICODE.is_some());
+    }
 
     #[test]
     fn loops_are_told_by_their_name_then_by_their_command() {

@@ -3,9 +3,11 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Captures, Regex, RegexBuilder};
 use regex_automata::meta;
-use regex_automata::util::syntax;
+use regex_automata::util::{captures, syntax};
+
+use super::single::Found;
 
 /// After how many bytes of text a pattern is made fast. Making it fast costs about as much as searching so many slowly.
 pub(super) const FEW_BYTES: usize = 4 << 10;
@@ -16,47 +18,107 @@ pub(super) const FEW_BYTES: usize = 4 << 10;
 pub(super) struct Gradual {
     flags: String,
     pattern: &'static str,
+    /// Made when it is first asked: most patterns never are.
+    compiled: OnceLock<Box<Compiled>>,
+}
+
+#[derive(Debug, Default)]
+struct Compiled {
     searched: AtomicUsize,
     slow: OnceLock<Option<meta::Regex>>,
     fast: OnceLock<Option<Regex>>,
 }
 
+/// The way that costs least.
+enum Way<'a> {
+    Slow(&'a meta::Regex),
+    Fast(&'a Regex),
+}
+
 impl Gradual {
     /// The pattern with flags before it.
-    pub(super) fn new(flags: String, pattern: &'static str) -> Self {
-        Self { flags, pattern, searched: AtomicUsize::new(0), slow: OnceLock::new(), fast: OnceLock::new() }
+    pub(super) const fn new(flags: String, pattern: &'static str) -> Self {
+        Self { flags, pattern, compiled: OnceLock::new() }
     }
 
     /// A pattern that does not compile is silent; tests compile them all.
     pub(super) fn is_match(&self, text: &[u8]) -> bool {
-        // A count that is a little off does no harm.
-        let searched = self.searched.load(Ordering::Relaxed);
-        if searched < FEW_BYTES {
-            self.searched.store(searched + text.len(), Ordering::Relaxed);
-            self.slow().is_some_and(|regex| regex.is_match(text))
-        } else {
-            self.fast().is_some_and(|regex| regex.is_match(text))
+        self.way(text).is_some_and(|way| match way {
+            Way::Slow(regex) => regex.is_match(text),
+            Way::Fast(regex) => regex.is_match(text),
+        })
+    }
+
+    /// The first match.
+    pub(super) fn first(&self, text: &[u8]) -> Option<Found> {
+        match self.way(text)? {
+            Way::Slow(regex) => {
+                let mut captures = regex.create_captures();
+                regex.captures(text, &mut captures);
+                of_slow(&captures)
+            }
+            Way::Fast(regex) => of_fast(&regex.captures(text)?),
         }
     }
 
-    fn slow(&self) -> Option<&meta::Regex> {
-        self.slow.get_or_init(|| slow(&self.text())).as_ref()
+    /// Every match.
+    pub(super) fn all(&self, text: &[u8]) -> Vec<Found> {
+        match self.way(text) {
+            Some(Way::Slow(regex)) => regex.captures_iter(text).filter_map(|captures| of_slow(&captures)).collect(),
+            Some(Way::Fast(regex)) => regex.captures_iter(text).filter_map(|captures| of_fast(&captures)).collect(),
+            None => Vec::new(),
+        }
     }
 
-    fn fast(&self) -> Option<&Regex> {
-        self.fast.get_or_init(|| RegexBuilder::new(&self.text()).unicode(false).build().ok()).as_ref()
+    /// Whether it was asked before.
+    pub(super) fn is_compiled(&self) -> bool {
+        self.compiled.get().is_some()
+    }
+
+    fn way(&self, text: &[u8]) -> Option<Way<'_>> {
+        let compiled = self.compiled.get_or_init(Box::default);
+        // A count that is a little off does no harm.
+        let before = compiled.searched.load(Ordering::Relaxed);
+        let searched = before.saturating_add(text.len());
+        if before <= FEW_BYTES {
+            compiled.searched.store(searched, Ordering::Relaxed);
+        }
+        if searched <= FEW_BYTES {
+            compiled.slow.get_or_init(|| slow(&self.text())).as_ref().map(Way::Slow)
+        } else {
+            compiled.fast.get_or_init(|| fast(&self.text())).as_ref().map(Way::Fast)
+        }
     }
 
     fn text(&self) -> String {
         format!("{}{}", self.flags, self.pattern)
     }
+
+    /// Whether the pattern compiles.
+    #[cfg(test)]
+    pub(super) fn compiles(&self) -> bool {
+        slow(&self.text()).is_some() && fast(&self.text()).is_some()
+    }
+}
+
+fn of_slow(captures: &captures::Captures) -> Option<Found> {
+    Found::of(captures.group_len(), |group| captures.get_group(group).map(|span| span.range()))
+}
+
+fn of_fast(captures: &Captures<'_>) -> Option<Found> {
+    Found::of(captures.len(), |group| captures.get(group).map(|part| part.range()))
 }
 
 /// Compiles a pattern for few bytes: at once, and without what makes it fast.
-pub(super) fn slow(pattern: &str) -> Option<meta::Regex> {
+fn slow(pattern: &str) -> Option<meta::Regex> {
     let config = meta::Config::new().auto_prefilter(false).hybrid(false).dfa(false).onepass(false).utf8_empty(false);
     let syntax = syntax::Config::new().unicode(false).utf8(false);
     meta::Builder::new().configure(config).syntax(syntax).build(pattern).ok()
+}
+
+/// Compiles a pattern for many.
+fn fast(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).unicode(false).build().ok()
 }
 
 #[cfg(test)]
@@ -74,6 +136,6 @@ mod tests {
             assert!(!pattern.is_match(b"\xff\xfe"));
             assert!(!pattern.is_match(&long));
         }
-        assert!(pattern.fast.get().is_some(), "it was made fast");
+        assert!(matches!(pattern.way(b""), Some(Way::Fast(_))), "it was made fast");
     }
 }

@@ -1,18 +1,23 @@
 //! Many patterns against many lines.
 //!
-//! Every alternative of a pattern knows strings without which it cannot match, or that it cannot without a digit
-//! (`needs`). One search finds the strings of all patterns at once, and only alternatives whose strings are there are
-//! compiled, when they are first asked, and made fast when they are asked much: most of the time that a short log takes
-//! would go into patterns that nothing needs.
+//! Every alternative of a pattern knows strings and bytes without which it cannot match (`needs`). One search finds the
+//! strings of all patterns at once, and only alternatives whose strings and bytes are there are compiled, when they are
+//! first asked, and made fast when they are asked much: most of the time that a short log takes would go into patterns
+//! that nothing needs.
 
+mod bytes;
 mod finder;
 mod gradual;
 mod needs;
-mod replaced;
+#[cfg(test)]
+pub(crate) mod oracle;
+mod single;
 
+use bytes::{Bytes, Required};
 use finder::Finder;
 use gradual::Gradual;
-pub(crate) use replaced::{Found, Replaced};
+use needs::Pieces;
+pub(crate) use single::{Found, Single};
 
 /// Patterns that are asked together.
 #[derive(Debug)]
@@ -20,16 +25,16 @@ pub(crate) struct Patterns {
     alternatives: Vec<Alternative>,
     /// The strings that they need.
     finder: Option<Finder>,
-    /// The alternatives that need no more than a digit.
-    with_digit: Vec<u16>,
-    /// The alternatives that need nothing.
-    always: Vec<u16>,
+    /// The alternatives that need no strings.
+    unsought: Vec<u16>,
 }
 
 #[derive(Debug)]
 struct Alternative {
     /// The pattern it belongs to.
     owner: u16,
+    /// The bytes that it needs.
+    bytes: Required,
     regex: Gradual,
 }
 
@@ -39,6 +44,8 @@ pub(crate) struct Matches {
     /// By alternative: the last line it was asked about.
     asked: Vec<u32>,
     line: u32,
+    /// The line's bytes, once they are asked for.
+    seen: Option<Bytes>,
     /// The patterns that match, in order.
     found: Vec<u16>,
 }
@@ -46,32 +53,28 @@ pub(crate) struct Matches {
 impl Patterns {
     /// Reads the patterns; their order gives them their numbers.
     pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
-        let (mut alternatives, mut with_digit, mut always) = (Vec::new(), Vec::new(), Vec::new());
-        let mut needed = Vec::new();
+        let mut pieces = Pieces::default();
         for (owner, pattern) in (0..).zip(patterns) {
-            for piece in needs::pieces(pattern) {
-                let number = u16::try_from(alternatives.len()).unwrap_or(u16::MAX);
-                match (piece.needs.is_empty(), piece.needs_digit) {
-                    (true, true) => with_digit.push(number),
-                    (true, false) => always.push(number),
-                    (false, _) => {}
-                }
-                needed.extend(piece.needs.into_iter().map(|need| (need, number)));
-                alternatives.push(Alternative { owner, regex: Gradual::new(piece.flags, piece.pattern) });
-            }
+            pieces.read(owner, pattern);
         }
-        let finder = Finder::new(needed.iter().map(|(need, number)| (&**need, *number)));
-        if finder.is_none() {
-            with_digit.clear();
-            always = (0..).take(alternatives.len()).collect();
-        }
-        Self { alternatives, finder, with_digit, always }
+        let numbered = || (0..u16::MAX).zip(pieces.iter());
+        let finder = Finder::new(
+            numbered().flat_map(|(number, piece)| pieces.strings(piece).iter().map(move |string| (&**string, number))),
+        );
+        let unsought = numbered().filter(|(_, piece)| finder.is_none() || pieces.strings(piece).is_empty());
+        let unsought = unsought.map(|(number, _)| number).collect();
+        let alternatives = pieces.into_pieces().into_iter().map(|piece| Alternative {
+            owner: piece.owner,
+            bytes: piece.bytes,
+            regex: Gradual::new(piece.flags, piece.pattern),
+        });
+        Self { alternatives: alternatives.collect(), finder, unsought }
     }
 
     /// The patterns that match `line`, by number, in order.
     pub(crate) fn matches<'m>(&self, line: &[u8], matches: &'m mut Matches) -> &'m [u16] {
         matches.next(self.alternatives.len());
-        for number in self.unsought(line) {
+        for number in &self.unsought {
             self.ask(*number, line, matches);
         }
         if let Some(finder) = &self.finder {
@@ -85,22 +88,22 @@ impl Patterns {
         &matches.found
     }
 
-    /// The patterns that `text` may match, by number, in order: what they need is there.
+    /// The patterns that `text` may match, by number, in order: what they need is there. So it is for patterns that are
+    /// compiled with Unicode.
     pub(crate) fn possible(&self, text: &[u8]) -> Vec<u16> {
-        let owner = |number: &u16| self.alternatives[usize::from(*number)].owner;
-        let mut possible: Vec<u16> = self.unsought(text).map(owner).collect();
+        // Beyond ASCII there is more that is a space or a digit.
+        let seen = text.is_ascii().then(|| Bytes::in_text(text));
+        let owner = |number: &u16| {
+            let Alternative { owner, bytes, .. } = &self.alternatives[usize::from(*number)];
+            seen.is_none_or(|seen| bytes.are_in(seen)).then_some(*owner)
+        };
+        let mut possible: Vec<u16> = self.unsought.iter().filter_map(owner).collect();
         if let Some(finder) = &self.finder {
-            finder.find(text, |owners| possible.extend(owners.iter().map(owner)));
+            finder.find(text, |owners| possible.extend(owners.iter().filter_map(owner)));
         }
         possible.sort_unstable();
         possible.dedup();
         possible
-    }
-
-    /// The alternatives without strings to look for that `text` may match.
-    fn unsought(&self, text: &[u8]) -> impl Iterator<Item = &u16> {
-        let digits = (!self.with_digit.is_empty() && text.iter().any(u8::is_ascii_digit)).then_some(&self.with_digit);
-        self.always.iter().chain(digits.into_iter().flatten())
     }
 
     /// Whether any pattern matches `line`.
@@ -111,7 +114,11 @@ impl Patterns {
     fn ask(&self, number: u16, line: &[u8], matches: &mut Matches) {
         let alternative = &self.alternatives[usize::from(number)];
         let known = matches.found.contains(&alternative.owner);
-        if !known && matches.first_time(number) && alternative.regex.is_match(line) {
+        if !known
+            && matches.first_time(number)
+            && matches.have(&alternative.bytes, line)
+            && alternative.regex.is_match(line)
+        {
             matches.found.push(alternative.owner);
         }
     }
@@ -120,12 +127,18 @@ impl Patterns {
 impl Matches {
     fn next(&mut self, alternatives: usize) {
         self.found.clear();
+        self.seen = None;
         if self.asked.len() != alternatives || self.line == u32::MAX {
             self.asked.clear();
             self.asked.resize(alternatives, 0);
             self.line = 0;
         }
         self.line += 1;
+    }
+
+    /// Whether the line has the bytes.
+    fn have(&mut self, required: &Required, line: &[u8]) -> bool {
+        required.are_in(*self.seen.get_or_insert_with(|| Bytes::in_text(line)))
     }
 
     fn first_time(&mut self, number: u16) -> bool {

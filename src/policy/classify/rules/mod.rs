@@ -198,6 +198,14 @@ mod tests {
     use regex::bytes::RegexSetBuilder;
 
     use super::*;
+    use crate::policy::patterns::oracle;
+
+    #[test]
+    fn no_rule_goes_unasked_where_it_matches() {
+        for family in FAMILIES.iter() {
+            oracle::nothing_is_missed(&family.rules.iter().map(|rule| rule.pattern).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn every_rule_compiles_and_has_a_name_of_its_own() {
