@@ -5,7 +5,9 @@
 
 RECOVER is the program (default target/release/recover). The checkpoints and one short run are made by it; the run's
 events are then repeated under other names until the ledger has EVENTS of them, as after months of use: most of them in
-runs that are complete, the rest in one run that goes on. Ends with 1 when the median of a command is over its target.
+runs that are complete, the rest in one run that goes on. The reference in the same rounds is one file changed and
+committed by git, which is the least that a command does that takes a checkpoint. Ends with 1 when the median of a
+command is over its target.
 """
 
 import json
@@ -30,6 +32,7 @@ TARGETS = {
 # Iterations of a run, and how many of a hundred runs' worth of events one run that has not ended holds.
 ITERATIONS = 20
 OPEN_SHARE = 0.02
+COMMIT = (["git", "add", "-A"], ["git", "commit", "-qm", "text"])
 
 
 def encode(event):
@@ -103,22 +106,35 @@ def measure(command, folder, env, codes):
     return wall * 1000, spent * 1000
 
 
+def repository(work, count=50):
+    """The commands that make a repository of as many files in `work`."""
+    work.mkdir()
+    for number in range(count):
+        Path(work, f"file{number}.txt").write_text(f"{number}\n")
+    return (["git", "init", "-q"], *COMMIT)
+
+
+def reference(work, env, number):
+    """Wall and process time of a change that git commits."""
+    Path(work, "file0.txt").write_text(f"{number} of the rounds\n")
+    return tuple(map(sum, zip(*(measure(line, work, env, (0,)) for line in COMMIT))))
+
+
 def main():
     recover = program()
     runs, events, checkpoints = (int(sys.argv[at]) if len(sys.argv) > at else default
                                  for at, default in ((2, 20), (3, 100_000), (4, 1_000)))
     with tempfile.TemporaryDirectory() as home:
         env = environment(home)
-        work = Path(home, "work")
-        work.mkdir()
+        work, beside = Path(home, "work"), Path(home, "beside")
 
         def call(*command, codes=(0,)):
             measure(list(command), work, env, codes)
 
-        for number in range(50):
-            Path(work, f"file{number}.txt").write_text(f"{number}\n")
-        for line in (["git", "init", "-q"], ["git", "add", "."], ["git", "commit", "-qm", "first"]):
+        for line in repository(work):
             call(*line)
+        for line in repository(beside):
+            measure(line, beside, env, (0,))
         Path(work, ".ultraplan").mkdir()
         Path(work, ".ultraplan/recover.toml").write_text("[cooldown]\nduration = '0s'\n")
         command = 'test "$RECOVER_ATTEMPT" = 2 || { echo "error: it does not work" >&2; exit 1; }'
@@ -140,8 +156,9 @@ def main():
             "log --limit 5": ["log", "--limit", "5", "--json"],
             "report": ["report", "--run", "goes-on", "--format", "json"],
         }
-        taken = {name: [] for name in commands}
-        for _ in range(runs):
+        taken = {name: [] for name in (*commands, "git add, git commit")}
+        for number in range(runs):
+            taken["git add, git commit"].append(reference(beside, env, number))
             for name, words in commands.items():
                 taken[name].append(measure([recover, *words], work, env, (0,)))
     print(f"{'median of ' + str(runs):20} {'wall':>9} {'process':>9} {'target':>9}")

@@ -63,7 +63,7 @@ pub struct StuckSubtask<'a> {
 }
 
 /// How many runs that are over are in the view for themselves; `attempt list` has them all.
-const ENDED_IN_VIEW: usize = 5;
+const ENDED_IN_VIEW: usize = 8;
 /// How many older ones may be for the sake of a subtask that they share with those.
 const RELATED_IN_VIEW: usize = 50;
 
