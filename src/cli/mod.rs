@@ -210,6 +210,7 @@ fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup 
         lock_timeout: global.lock_timeout,
         dry_run: global.dry_run,
         yes: global.yes,
+        begins_run: matches!(command, Some(Command::Run(_))),
         settings_only: command.is_some_and(commands::needs_settings_only),
         asked: asked(),
         ignore_config: matches!(command, Some(Command::Init(_))),

@@ -16,6 +16,7 @@ mod template;
 mod tests;
 mod value;
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,8 @@ pub struct Config {
     pub settings: Settings,
     /// The file that was asked for; it need not exist.
     pub file: PathBuf,
+    /// The tasks that the file has overrides for.
+    pub tasks: BTreeSet<String>,
     /// What the layers say, the strongest on top.
     said: Values,
 }
@@ -88,7 +91,8 @@ impl Config {
         env: Environment<'_>,
         task: Option<&str>,
     ) -> Result<Self, ConfigError> {
-        let mut config = Self { settings: Settings::default(), file: file.to_owned(), said: Values::new() };
+        let tasks = document.tasks.keys().cloned().collect();
+        let mut config = Self { settings: Settings::default(), file: file.to_owned(), tasks, said: Values::new() };
         config.said = layers::defaults().map_err(|error| config.internal(&error))?;
         if let Some(name) = document.file.get("preset").and_then(|stored| stored.value.as_str()) {
             let name = name.to_owned();

@@ -20,6 +20,7 @@ use crate::store::{Loaded, Store};
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
 use super::live::Live;
+use super::select;
 
 /// Files of editors beside an open one: swap files, backups, locks, what they try out a folder with.
 const EDITORS: [&str; 7] =
@@ -47,6 +48,8 @@ pub struct Setup {
     pub ignore_config: bool,
     /// The words of the command line without the program's name, to give it again; `None` where they are no text.
     pub asked: Option<Vec<String>>,
+    /// A run that is not named is a new one, whatever else is open here.
+    pub begins_run: bool,
     /// Only the settings are wanted: any folder will do, also one that is no place for a run.
     pub settings_only: bool,
     /// The environment.
@@ -123,23 +126,26 @@ impl Context {
         };
         let own = worktree.join(".ultraplan").join("recover.toml");
         let file = if own.exists() { own } else { project.join(".ultraplan").join("recover.toml") };
-        let task = setup.naming.task.as_deref();
-        let config = match Config::load(&file, &setup.env, task) {
+        let mut config = match Config::load(&file, &setup.env, setup.naming.task.as_deref()) {
             // The command that writes a new file must not stumble over the old one.
             Err(_) if setup.ignore_config => Config::parse(&file, "", &|_| None, None)?,
             loaded => loaded?,
         };
-        let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
-        // The default is the state directory's, wherever that is.
-        let lane_file = match config.settings.checkpoint.lane_file.as_str() {
-            DEFAULT_LANE_FILE => state_dir.join("checkpoints.json"),
-            file => project.join(file),
-        };
-        let store = Store::new(state_dir, setup.lock_timeout).with_lane_file(lane_file);
+        let store = Store::new(state_dir, setup.lock_timeout);
         let store = match &found {
             Some(repo) => store.with_twin(&repo.common_dir().join("recover")),
             None => store,
         };
+        if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
+            config = Config::load(&file, &setup.env, Some(&task))?;
+        }
+        let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
+        // The default is the state directory's, wherever that is.
+        let lane_file = match config.settings.checkpoint.lane_file.as_str() {
+            DEFAULT_LANE_FILE => store.dir().join("checkpoints.json"),
+            file => project.join(file),
+        };
+        let store = store.with_lane_file(lane_file);
         let repo = OnceCell::new();
         if let Some(found) = found {
             // The cell is new: there is nothing in it to give back.
@@ -361,6 +367,19 @@ impl Context {
         let message = format!("no git repository and no state in {}", self.worktree.display());
         Err(Error::new(ErrorKind::NoRepository, message).hint("recover checkpoint create"))
     }
+}
+
+/// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
+fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktree: &Path) -> Option<String> {
+    let is_new = setup.begins_run && setup.naming.run_id.is_none();
+    if setup.naming.task.is_some() || config.tasks.is_empty() || is_new {
+        return None;
+    }
+    // What is wrong with the state or the name, the command itself will say.
+    let loaded = store.load().ok()?;
+    let run = select::find_as(&setup.naming, &worktree.to_string_lossy(), &loaded.state).ok()??;
+    let works_on_it = setup.naming.run_id.is_some() || !run.status.has_ended();
+    run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
 }
 
 /// Without git: the nearest folder with `.ultraplan` that may be one, else the current one.

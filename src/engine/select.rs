@@ -46,7 +46,8 @@ fn is_open(run: &Run) -> bool {
     !run.status.has_ended() && !run.is_history()
 }
 
-fn find_as<'a>(naming: &Naming, worktree: &str, state: &'a State) -> Result<Option<&'a Run>> {
+/// The same for a work tree of this name.
+pub(super) fn find_as<'a>(naming: &Naming, worktree: &str, state: &'a State) -> Result<Option<&'a Run>> {
     if let Some(id) = &naming.run_id {
         return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
     }

@@ -73,6 +73,25 @@ fn origins_tell_where_a_value_comes_from() {
     assert!(env.json(2, &["config"])["error"]["message"].as_str().unwrap().contains("RECOVER_SAFE_MODE"));
 }
 
+// B16: the options of a task hold for its run also where a command does not name it, and for no other run.
+#[test]
+fn a_tasks_options_hold_for_its_run() {
+    let env = TestEnv::repo();
+    env.write(FILE, "[cooldown]\nduration = '0s'\n[task.\"T1\".retry]\nmax_attempts = 7\ntask_max_attempts = 8\n");
+    let of_task = |env: &TestEnv, args: &[&str]| {
+        let document = env.json(0, &[&["retry-status"], args].concat());
+        let budgets = document["budgets"].as_array().unwrap().clone();
+        budgets.iter().find(|budget| budget["scope"] == "task").unwrap()["limit"].clone()
+    };
+    env.json(0, &["attempt", "fail", "--run", "one", "--task", "T1", "--message", "error: it does not work"]);
+    assert_eq!(of_task(&env, &["--task", "T1"]), 8);
+    assert_eq!(of_task(&env, &[]), 8, "the only open run is the task's");
+    assert_eq!(of_task(&env, &["--run", "one"]), 8);
+    env.json(0, &["attempt", "fail", "--run", "two", "--message", "error: it does not work"]);
+    assert_ne!(of_task(&env, &["--run", "two"]), 8);
+    assert_eq!(of_task(&env, &["--run", "one"]), 8);
+}
+
 // S17: each preset is taken.
 #[test]
 fn every_preset_is_taken() {

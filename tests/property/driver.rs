@@ -107,6 +107,7 @@ impl Driver {
             yes: false,
             asked: None,
             ignore_config: false,
+            begins_run: false,
             settings_only: false,
             env: |_| None,
         };
