@@ -260,7 +260,7 @@ fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
 pub struct Unless {
     /// Nothing has changed since the latest one.
     pub unchanged: bool,
-    /// None is due: see [`due`] (S10). A request of the trigger `operation` counts as an operation then.
+    /// None is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
     pub recent: bool,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{OperationKind, Reposition, Scope};
-use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::run::{Iteration, Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
@@ -121,12 +121,21 @@ fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
         Target::Iteration(number) => {
             Reposition { current_iteration: *number, status: RunStatus::Paused, clear_failure: false }
         }
-        Target::Checkpoint(_) | Target::Safest => Reposition {
-            current_iteration: after_iteration.saturating_add(1).min(run.current_iteration.max(1)).max(1),
-            status: RunStatus::Paused,
-            clear_failure: false,
-        },
+        Target::Checkpoint(_) | Target::Safest => {
+            let current_iteration = next_after(run, after_iteration);
+            Reposition { current_iteration, status: RunStatus::Paused, clear_failure: false }
+        }
     }
+}
+
+/// The iteration that comes next with the files as they were after `iteration`: after that one, as far as the run has come,
+/// also where a rollback took it back since.
+fn next_after(run: &Run, iteration: u32) -> u32 {
+    let mut next = iteration.saturating_add(1).min(run.current_iteration.max(1));
+    while next <= iteration && run.iterations.get(next).is_some_and(Iteration::has_passed) {
+        next += 1;
+    }
+    next
 }
 
 /// The safest prior stage of a lane; any other run has to say where to.

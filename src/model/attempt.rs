@@ -41,6 +41,13 @@ pub enum IterationStatus {
     Superseded,
 }
 
+impl Iteration {
+    /// Whether an attempt of it passed, whatever came after.
+    pub fn has_passed(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.outcome == Some(AttemptOutcome::Passed))
+    }
+}
+
 impl IterationStatus {
     /// The contract's name of it.
     pub fn as_str(self) -> &'static str {

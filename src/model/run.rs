@@ -271,6 +271,20 @@ impl Run {
         self.iterations.attempts()
     }
 
+    /// All iterations, or where there are more than `most`: of those that no rollback took back the highest numbers, and
+    /// always the one that is current and the one that the failure is about. Lowest number first.
+    pub fn latest_iterations(&self, most: usize) -> Vec<&Iteration> {
+        if self.iterations.len() <= most {
+            return self.iterations.values().collect();
+        }
+        let failed = self.failure.as_ref().and_then(|failure| failure.iteration);
+        let always = [Some(self.current_iteration), failed];
+        let stands = self.iterations.statuses().filter(|(_, status)| *status != IterationStatus::Superseded);
+        let mut shown: BTreeSet<u32> = stands.map(|(number, _)| number).rev().take(most).collect();
+        shown.extend(always.into_iter().flatten());
+        shown.into_iter().filter_map(|number| self.iterations.get(number)).collect()
+    }
+
     /// Failed attempts that were charged and ended after `seq`.
     pub fn charged_since(&self, seq: u64) -> impl Iterator<Item = (&Attempt, &Failure)> {
         charged(self.iterations.ended_after(seq))

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod between;
+mod bookkeeping;
 mod cargo_project;
 mod checkpoint;
 mod classify;

@@ -128,3 +128,27 @@ fn undo_brings_back_an_index_that_was_replaced() {
         assert_ne!(env.git(&["ls-files", "-s"]), staged, "{how:?}");
     }
 }
+
+// An undo whose files are there already moves on to what was before, and takes the run along.
+#[test]
+fn an_undo_that_has_nothing_to_write_is_no_end() {
+    let env = TestEnv::repo();
+    for version in ["1", "2", "3"] {
+        env.write("f", version);
+        env.json(0, &["checkpoint", "create", "--run", "r"]);
+    }
+    for to in ["@2", "@1"] {
+        env.json(0, &["rollback", "--run", "r", "--to", to]);
+    }
+    env.write("f", "2");
+    assert_eq!(env.json(0, &["undo"])["changed"], true);
+    assert_eq!(env.read("f"), "2");
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("f"), "3");
+    env.json(4, &["undo"]);
+    for _ in 0..2 {
+        env.json(0, &["redo"]);
+        assert_eq!(env.read("f"), "2");
+    }
+    env.json(4, &["redo"]);
+}

@@ -273,7 +273,7 @@ fn a_subtask_in_the_view_has_all_its_attempts() {
         .expect(code);
     };
     run("first", "T9", 0, "true");
-    for number in 0..7 {
+    for number in 0..10 {
         run(&format!("between-{number}"), &format!("other-{number}"), 0, "true");
     }
     run("again", "T9", 0, "true");

@@ -24,8 +24,12 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     // The same one of several attempts in a row is told once.
     let mut reasons: Vec<(String, String)> = Vec::new();
     let mut rows: Vec<[String; 6]> = Vec::new();
-    let mut latest: Vec<_> = run.attempts().rev().take(most).collect();
-    latest.reverse();
+    let iterations = run.latest_iterations(most).into_iter();
+    let mut latest: Vec<_> =
+        iterations.flat_map(|one| one.attempts.iter().map(move |attempt| (one, attempt))).collect();
+    latest.sort_by_key(|(_, attempt)| attempt.started_at);
+    let mut latest = latest.split_off(latest.len().saturating_sub(most));
+    latest.sort_by_key(|(iteration, attempt)| (iteration.number, attempt.number));
     for (iteration, attempt) in latest {
         let which = format!("{}.{}", iteration.number, attempt.number);
         for note in &attempt.notes {

@@ -27,9 +27,7 @@ const LATEST: usize = 20;
 
 /// `iterations` of a document that is asked for again and again: the latest of them.
 pub fn latest_iterations(run: &Run) -> Value {
-    let mut latest: Vec<Value> = run.iterations.values().rev().take(LATEST).map(iteration).collect();
-    latest.reverse();
-    latest.into()
+    run.latest_iterations(LATEST).into_iter().map(iteration).collect()
 }
 
 /// `iterations`.

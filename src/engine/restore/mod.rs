@@ -193,7 +193,8 @@ fn restore_chosen(
     let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)))
         || goes_past_stages(&state, &request)
         || gives_steps_back(&state, &crossing.refs());
-    let changes = !planned.is_empty() || moves || crossing.compensates();
+    // An undo whose files are there already moves on to what was before.
+    let changes = !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
         result.tell(&crossing, crossing.planned());

@@ -2,7 +2,7 @@
 
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
-use crate::model::run::{IterationStatus, Run, RunStatus};
+use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
 use crate::store::NewEvent;
@@ -29,7 +29,14 @@ fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) 
         _ => None,
     };
     let at = at.unwrap_or(run.current_iteration);
-    if strategy == Some(Strategy::ContinueNext) { run.iteration_after(at) } else { at }
+    // What has not failed is not skipped.
+    let is_failed = || failed == Some(at) || run.iterations.get(at).is_some_and(was_tried);
+    if strategy == Some(Strategy::ContinueNext) && is_failed() { run.iteration_after(at) } else { at }
+}
+
+/// Whether there is something to give up: an iteration that is yet to come, or to come again, is not.
+fn was_tried(iteration: &Iteration) -> bool {
+    !matches!(iteration.status, IterationStatus::Pending | IterationStatus::Superseded)
 }
 
 /// The run as it would stand after [`prepare`], for a dry run.

@@ -10,6 +10,7 @@ use crate::store::views::resume_hint;
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
+use super::super::salvage::refuse_for_gone;
 use super::{ResumeRequest, is_lane};
 
 /// How many iterations a resume may leave behind undone: each is an event.
@@ -28,6 +29,9 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
         return Err(only_imported(context, state, run));
     }
     if run.worktree != context.worktree_name() {
+        if let Some(refused) = refuse_for_gone(context, state, run)? {
+            return Err(refused);
+        }
         let there = Path::new(&run.worktree);
         let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
         let message = if there.exists() { message } else { format!("{message}, which is gone") };

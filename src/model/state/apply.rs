@@ -358,9 +358,21 @@ fn put_back(run: &mut Run, position: &RunPosition) {
 }
 
 fn reposition(run: &mut Run, to: &Reposition) {
+    // Forward again: what a rollback before had taken back is there once more.
+    for number in run.current_iteration..to.current_iteration {
+        if let Some(iteration) = run.iterations.get_mut(number).filter(|iteration| iteration.has_passed()) {
+            iteration.status = IterationStatus::Completed;
+        }
+    }
     supersede_from(run, to.current_iteration);
     run.current_iteration = to.current_iteration;
     run.status = to.status;
+    if let Some(failed) = run.failure.as_ref().and_then(|failure| failure.iteration)
+        && failed != to.current_iteration
+    {
+        // What comes next has not failed. What the iteration has used up it finds used up when it comes again.
+        leave_failure_of(run, failed);
+    }
     if to.clear_failure {
         // The decision stays: a rollback gives neither attempts nor the rest of a cooldown back.
         run.failure = None;

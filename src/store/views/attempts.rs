@@ -179,13 +179,13 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
         // An iteration that several subtasks share speaks for the last of them only.
         let speaks = iteration.attempts.last().is_some_and(|last| last.subtask == attempt.subtask);
         subtask.status = match (attempt.outcome, iteration.status) {
+            // Taken back by a rollback: to be done again.
+            (_, IterationStatus::Superseded) if speaks => "pending",
             (Some(AttemptOutcome::Passed), _) => "completed",
             (_, IterationStatus::Completed) if speaks => "completed",
             (_, IterationStatus::Skipped) if speaks => "stuck",
             (_, IterationStatus::InProgress) if speaks => "in_progress",
-            (_, IterationStatus::Superseded | IterationStatus::Cancelled | IterationStatus::Pending) if speaks => {
-                "pending"
-            }
+            (_, IterationStatus::Cancelled | IterationStatus::Pending) if speaks => "pending",
             // An interrupted attempt tells nothing new.
             (Some(AttemptOutcome::Cancelled), _) if subtask.attempts.len() > 1 => continue,
             (Some(AttemptOutcome::Cancelled), _) => "pending",
