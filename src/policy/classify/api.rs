@@ -2,6 +2,7 @@
 
 use super::reset_time::reset_time;
 use super::rules::{ANY, FAMILIES, Family, Rule};
+use super::summary;
 use super::verdict::{
     AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CANCELLED, CONTEXT, DENIED, MAX_TURNS, NO_MODEL, OVERLOADED,
     SERVICE, THROTTLED, Verdict,
@@ -92,6 +93,26 @@ pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Reported> {
     })
 }
 
+/// Reads text whose one line is, or begins with, a code that a record would carry.
+pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
+    static CODE: Single = Single::new(
+        r"^\W*(?:(?i:error|failed|code|type|reason|cause)(?: (?i:code|type))?\W+)?([A-Za-z]+(?:_[a-z]+)*)\W*(?:$|[:(,]\s)",
+    );
+    let streams = [(EvidenceSource::Stderr, stderr), (EvidenceSource::Stdout, stdout)];
+    let (source, line) = streams.into_iter().find_map(|(source, text)| Some((source, text.lines().next()?)))?;
+    let text = line.to_text();
+    let code = &text[CODE.first(&text)?.group(1)?];
+    // A record has a status beside these, which says more.
+    let kind = || match code {
+        "invalid_request_error" => Some(BAD_REQUEST),
+        "authentication_error" | "permission_error" => Some(AUTH),
+        _ => None,
+    };
+    let verdict = verdict_of_code(code).or_else(kind)?;
+    let number = Some(line.number).filter(|number| *number > 0);
+    Some(Reported { rule: "message.code", verdict, source, line: number, text, lost: Vec::new() })
+}
+
 /// What one line of text reports.
 fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
     let status = status_in(line);
@@ -139,7 +160,8 @@ fn is_record(line: Line<'_>) -> bool {
 }
 
 fn speaks(line: Line<'_>) -> bool {
-    !FAMILIES[Family::AgentLine as usize].matches(line.bytes).is_empty()
+    // The numbers of a comparison are no statuses.
+    !summary::compares(line.bytes) && !FAMILIES[Family::AgentLine as usize].matches(line.bytes).is_empty()
 }
 
 fn matches(text: &[u8]) -> impl Iterator<Item = &'static Rule> {

@@ -6,6 +6,7 @@ use super::foreign;
 use super::process::{self, Fact};
 use super::rules::{AGENT, Family};
 use super::scan::{Hit, Scan};
+use super::summary;
 use super::verdict::{AGENT_UNKNOWN, Verdict};
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::failure::{Cause, Evidence, EvidenceSource, FailureEvidence, LoopKind};
@@ -87,7 +88,9 @@ pub(super) fn evidence_of(hit: Hit<'_>) -> Evidence {
 
 /// Asks the questions.
 pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
-    if inputs.stage == Some(LoopKind::Agent) { decide_agent(inputs) } else { feedback::decide(inputs) }
+    let decided =
+        || if inputs.stage == Some(LoopKind::Agent) { decide_agent(inputs) } else { feedback::decide(inputs) };
+    summary::named(inputs).unwrap_or_else(decided)
 }
 
 fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
@@ -135,6 +138,10 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         stderr.or_else(stdout).map(Conclusion::of_hit)
     };
     let said = said_scan.best(Family::Cancelled, AGENT).map(Conclusion::of_hit);
+    if let Some(headed) = summary::headed(inputs) {
+        let why = [Family::Memory, Family::Machine].into_iter().find_map(|family| said_scan.best(family, AGENT));
+        return said.or_else(|| why.map(Conclusion::of_hit)).or_else(memory_or_machine).unwrap_or(headed);
+    }
     if let Some(reported) = api::from_text(inputs.stderr, stdout) {
         // An errno says that the machine refused the program itself, whatever the words resemble.
         let errno = ["EACCES", "EPERM", "EROFS", "ENOSPC", "os error "].iter().any(|name| reported.text.contains(name));

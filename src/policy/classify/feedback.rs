@@ -195,10 +195,18 @@ impl<'a> Feedback<'a> {
         if let Some(conclusion) = self.own_configuration() {
             return conclusion;
         }
-        match [Family::LikelyBuild, Family::Findings].into_iter().find_map(|family| self.best(family)) {
+        match self.best(Family::LikelyBuild).or_else(|| self.findings()) {
             Some(hit) => self.of_hit(hit),
             None => self.weak(),
         }
+    }
+
+    /// A check's findings. What a compiler counts of its own errors is none, where nobody says that a linter ran.
+    fn findings(&self) -> Option<Hit<'a>> {
+        let found = self.best(Family::Findings)?;
+        let built = self.best(Family::WeakBuild).filter(|hit| hit.rule.id == "build.could-not-compile");
+        let counted = found.rule.id == "lint.count" && self.inputs.stage.is_none();
+        built.filter(|_| counted).or(Some(found))
     }
 
     /// The strongest match of a family that is not about a place in a file that the command line names: that is no matter

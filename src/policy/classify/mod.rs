@@ -19,6 +19,7 @@ mod rules;
 mod scan;
 mod shape;
 mod stage;
+mod summary;
 mod user_rule;
 mod verdict;
 

@@ -104,7 +104,7 @@ const SUCCESS: &[&str] = &[
     // Words that say that it failed, and not at all why.
     r"(?i)^\W*(?:(?:error|fatal|failed|oops|sorry)\W+)?(?:an? )?(?:(?:unknown|unexpected|unspecified|internal|fatal|generic|undefined) )?(?:error|problem|exception)(?: has)? (?:occurr?ed|happened)\W*$|^\W*(?:(?:error|fatal|failed|oops|sorry)\W+)?(?:something (?:went|is) wrong|unknown (?:error|reason|failure)|unspecified error|for an? unknown reason|no (?:further )?details?(?: (?:is|are))?(?: available| given)?)\W*$|^\W*(?:oops|error|fatal(?: error)?|giving up|aborting|exiting|stopped|bye)\W*$",
     r"(?i)\b(?:no|0|zero|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|problems?|issues?|warnings?|offenses?|violations?|differences)\b",
-    r"(?i)\b(?:errors?|failures?|failed|warnings?): ?0\b",
+    r"(?i)\b(?:errors?|failures?|failed|warnings?): ?0\b|\b(?:errors?|failures?|failed|failing|broken)\? *(?:no|none|false)\b",
     r"(?i)\b(?:succe(?:ss|ss?ful(?:ly)?|eded)|all (?:\w+ )?(?:checks|tests|good|ok|passed|done)|completed ok)\b",
 ];
 

@@ -7,7 +7,7 @@ use crate::policy::classify::decide::{Conclusion, last_words};
 use crate::policy::classify::lack::{self, Kind, Said};
 use crate::policy::classify::rules::{BUILD, FAMILIES, Family, LINT, TEST, TYPECHECK};
 use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
-use crate::policy::classify::{api, command_line, process, shape};
+use crate::policy::classify::{api, command_line, process, shape, summary};
 use crate::policy::summary::Counts;
 use crate::policy::text::{Line, Text};
 
@@ -123,6 +123,9 @@ impl<'a> Feedback<'a> {
         let silent = evidence.stdout.trim_ascii().is_empty() && evidence.stderr.trim_ascii().is_empty();
         let told = evidence.message.as_ref().is_some_and(|message| !message.trim().is_empty());
         if self.inputs.stage.is_none() {
+            if let Some(conclusion) = summary::headed(self.inputs) {
+                return conclusion;
+            }
             // A bare message may well be an agent's.
             if let Some(reported) = api::from_text(self.inputs.stderr, self.inputs.stdout) {
                 return Conclusion::of_report(reported, self.inputs.record, self.inputs.now);

@@ -38,6 +38,13 @@ pub(super) const COMPILE: &[Rule] = &[
         r"\sparse ━|\bSC10(?:09|3[0-9]|4[0-9]|5[0-9]|6[0-4]|7[0-39]|8[89])\b.*\(error\)|^(?:\S+: )?Unexpected (?:token|character|end of|EOF|indent|keyword)\b|^\s*(?:x|×|✖) (?:Unexpected token|Unterminated|Invalid (?:Character|Unicode)|Expected (?:`|an? |.* but))|^\s*expecting ['\x22#\w].*\S$|: expected '\S+' (?:near|\(to close)|\bunparsable section\b|\bCssSyntaxError\b",
         BROKEN,
     ),
+    // What a source includes is the source's matter; what the command line names is not.
+    rule(
+        "build.header",
+        FEEDBACK,
+        r"^(?:\W*|\S+:\d+(?::\d+)?: )fatal error: (?:[\w./+-]+\.(?:h|hh|hpp|hxx|inc|inl|tcc|cuh)|[a-z_][\w/]*): No such file or directory\W*$|^(?:\W*|\S+:\d+(?::\d+)?: )(?:fatal )?error: (?:'[^']+'|\x22[^\x22]+\x22) file not found\b",
+        BROKEN,
+    ),
     rule(
         "missing.compiler-input",
         FEEDBACK,
@@ -260,7 +267,7 @@ pub(super) const WEAK: &[Rule] = &[
     rule(
         "build.could-not-compile",
         BUILD | TEST | TYPECHECK,
-        r"^error: could not compile|^error: build failed|^error: aborting due to",
+        r"^(?:error: )?could not compile [`'\x22]|^error: could not compile|^error: build failed|^error: aborting due to",
         BROKEN,
     ),
     rule(

@@ -10,7 +10,7 @@ pub(super) const MEMORY: &[Rule] = &[
     rule(
         "memory.kernel",
         ANY,
-        r"(?i)\bout of memory: killed process|\boom[- ]kill(?:er|ed|s)?\b|\boom_kill(?:er|ed|[ :=]+[1-9]\d*)\b|\bOOMKilled\b|memory cgroup out of memory|invoked oom-killer|killed by (?:the )?oom",
+        r"(?i)\bout of memory: killed process|\bkilled process \d+ \([^)]*\),? .{0,24}total-vm|\boom[- ]kill(?:er|ed|s)?\b|\boom_kill(?:er|ed|[ :=]+[1-9]\d*)\b|\bOOMKilled\b|memory cgroup out of memory|invoked oom-killer|killed by (?:the )?oom",
         OUT_OF_MEMORY,
     ),
     rule(
@@ -178,7 +178,7 @@ pub(super) const DIED: &[Rule] = &[
     rule(
         "crash.stack",
         ANY,
-        r"has overflowed its stack|^fatal error: stack overflow|goroutine stack exceeds \d+-byte limit|^(?:fatal runtime error: )?stack overflow, aborting|^Stack overflow\.$|stack overflow \(native\)|\bSTORAGE_ERROR\b.*(?:stack overflow|erroneous memory)|^Fatal error: exception (?:Stdlib\.)?Stack_overflow|(?i)^(?:\S+: )?(?:internal |fatal )?(?:error: )?stack (?:space )?overflow(?: detected)?\b(?: \(e\.g|[.!:,]|$)|Process is terminated due to StackOverflow|\bEStackOverflow\b|^Runtime error 202\b",
+        r"has overflowed its stack|^fatal error: stack overflow|goroutine stack exceeds \d+-byte limit|^(?:fatal runtime error: )?stack overflow, aborting|^Stack overflow\.$|stack overflow \(native\)|\bSTORAGE_ERROR\b.*(?:stack overflow|erroneous memory)|^Fatal error: exception (?:Stdlib\.)?Stack_overflow|(?i)^(?:\S+: )?(?:internal |fatal )?(?:runtime )?(?:error: )?stack (?:space )?overflow(?: detected)?\b(?: \(e\.g|[.!:,]|$)|Process is terminated due to StackOverflow|\bEStackOverflow\b|^Runtime error 202\b",
         CRASHED,
     ),
     // Access to memory that is not there, in words of runtimes that catch the signal.

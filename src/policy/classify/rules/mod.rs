@@ -13,7 +13,10 @@ mod machine;
 mod missing;
 mod network;
 mod runners;
+mod summary;
 mod time_limits;
+
+pub(super) use summary::COMPARED;
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -97,6 +100,12 @@ pub(super) enum Family {
     Agent,
     /// What a line of an agent's program looks like when it is an error.
     AgentLine,
+    /// A check's comparison, in a message of one line.
+    SummaryAssertion,
+    /// What happened, as a message of one line names it.
+    SummaryWhole,
+    /// What a short message begins with.
+    SummaryHead,
 }
 
 /// A table and how it is read.
@@ -137,7 +146,7 @@ impl FamilyTable {
 }
 
 /// Every family's table.
-pub(super) static FAMILIES: LazyLock<[FamilyTable; 21]> = LazyLock::new(|| {
+pub(super) static FAMILIES: LazyLock<[FamilyTable; 24]> = LazyLock::new(|| {
     let first = FamilyTable::first_line;
     let last = FamilyTable::last_line;
     [
@@ -162,6 +171,9 @@ pub(super) static FAMILIES: LazyLock<[FamilyTable; 21]> = LazyLock::new(|| {
         first(runners::FLAKY, ALL),
         last(agent::RULES, TOOLS),
         last(agent::LINES, TOOLS),
+        first(summary::ASSERTED, ALL),
+        first(summary::WHOLE, ALL),
+        first(summary::HEAD, ALL),
     ]
 });
 

@@ -4,6 +4,7 @@ mod agents;
 mod checks;
 mod kinds;
 mod machine;
+mod messages;
 mod projects;
 mod properties;
 
