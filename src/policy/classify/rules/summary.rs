@@ -28,7 +28,7 @@ pub(super) const ASSERTED: &[Rule] = &[
     rule(
         "summary.assertion",
         NOT_BUILD,
-        r"(?i)^\W*(?:(?:error|fail(?:ed|ure)?|tests? failed|uncaught|panicked|thread '[^']*' panicked)\b(?: at)?\W*)?(?:(?:\w+\.)*assert(?:ion)?(?:failed)?(?:error|exception|failure)\b\W*(?:\[\w+\]\W*)?(?:$|[:(\w])|assert(?:ion)?s?\b.{0,160}\bfail(?:ed|ure)\b|assertion fail(?:ed|ure)\b)",
+        r"(?i)^\W*(?:(?:error|fail(?:ed|ure)?|tests? failed|uncaught|panicked|thread '[^']*' panicked)\b(?: at)?\W*)?(?:(?:\w+\.)*assert(?:ion)?(?:failed)?(?:error|exception|failure)\b\W*(?:\[\w+\]\W*)?(?:$|[:(\w])|assert(?:ion)?s?\b.{0,160}\bfail(?:ed|ure)\b|assertion fail(?:ed|ure)\b|assert \S+ (?:[=!]==?|is|in) \S+\W*$)",
         FAILED,
     ),
 ];
@@ -38,7 +38,7 @@ pub(super) const WHOLE: &[Rule] = &[
     rule(
         "summary.timeout",
         ANY,
-        r"(?i)^\W*(?:(?:error|fatal|failed|failure|reason|cause|\w*timeout\w*(?:error|exception|expired))\W+)?(?:(?:[\w./`'\x22-]+ ){0,4}timed[- ]?out|(?:(?:the|command|agent|tool|tests?|task|build|operation|job|step|process|script|session|run|execution|loop|hook|attempt|iteration|suite|lint|ci) ){0,3}(?:hard |overall |global )?(?:timeout(?: error)?|(?:context )?deadline|time[- ]?limit)(?: of [\d.]+ ?\w+)?(?: (?:was |has been )?(?:exceeded|reached|expired|hit|passed|elapsed))?|(?:(?:the|command|agent|tool|tests?|task|build|operation|job|step|process|script|session|run|execution|loop|hook|attempt|iteration|suite) ){0,2}(?:exceeded|reached|hit) (?:its |the )?(?:timeout|time[- ]?limit|deadline))(?: (?:after|of|in|at) [\d.:]+ ?\w*)?\W*(?:\(.{0,40}\)\W*|\. For async tests.*)?$",
+        r"(?i)^\W*(?:(?:error|fatal|failed|failure|reason|cause|\w*timeout\w*(?:error|exception|expired))\W+)?(?:(?:[\w./`'\x22-]+ ){0,4}timed[- ]?out|(?:(?:the|command|agent|tool|tests?|task|build|operation|job|step|process|script|session|run|execution|loop|hook|attempt|iteration|suite|lint|ci) ){0,3}(?:hard |overall |global )?(?:timeout(?: ?error|expired)?|(?:context )?deadline|time[- ]?limit)(?: of [\d.]+ ?\w+)?(?: (?:was |has been )?(?:exceeded|reached|expired|hit|passed|elapsed))?|(?:(?:the|command|agent|tool|tests?|task|build|operation|job|step|process|script|session|run|execution|loop|hook|attempt|iteration|suite) ){0,2}(?:exceeded|reached|hit) (?:its |the )?(?:timeout|time[- ]?limit|deadline))(?: (?:after|of|in|at) [\d.:]+ ?\w*)?\W*(?:\(.{0,40}\)\W*|\. For async tests.*)?$",
         TIMEOUT,
     ),
     rule(
@@ -80,7 +80,7 @@ pub(super) const WHOLE: &[Rule] = &[
     rule(
         "summary.build-failed",
         NOT_LINT,
-        r"(?i)^\W*(?:error\W+|failed\W+)?(?:[\w./:@-]+ ){0,4}(?:(?:build|compil(?:e|ation|ing)|linking|bundling|transpilation|tsc|webpack) (?:(?:step|stage|phase|job|command|has|is) ){0,2}(?:fail(?:ed|ures?|s|ing)?|broken)|build(?: is)? broken|broken build|(?:compile|compiler|compilation|build|linker|syntax|type) errors?|(?:failed|fails|unable) to (?:compile|build|link)|(?:could not|couldn't|cannot|does not|doesn't) (?:compile|build|link)(?: [`'\x22]?\S+)?)(?: (?:in|at|on) \S+)?(?: \([^()]*\))?(?: due to [1-9]\d* previous errors?.*)?\W*$|^\W*(?:error\W+)?TS(?:[1-9]\d{3,4})\W+\S.*$",
+        r"(?i)^\W*(?:error\W+|failed\W+)?(?:[\w./:@-]+ ){0,4}(?:(?:build|compil(?:e|ation|ing)|linking|bundling|transpilation|tsc|webpack) (?:(?:step|stage|phase|job|command|has|is) ){0,2}(?:fail(?:ed|ures?|s|ing)?|broken)|build(?: is)? broken|broken build|(?:compile|compiler|compilation|build|linker|syntax|type) errors?|(?:failed|fails|unable) to (?:compile|build|link)|(?:could not|couldn't|cannot|does not|doesn't) (?:compile|build|link)(?: [`'\x22]?\S+)?)(?: (?:in|at|on) \S+)?(?: \([^()]*\))?(?: due to [1-9]\d* previous errors?.*)?\W*$|^\W*(?:error\W+)?TS(?:[1-9]\d{3,4})\W+\S.*$|^\W*fatal error: [\w./'+-]+\.(?:h|hh|hpp|hxx)\b'?(?::| file)? (?:no such file|not found)",
         BROKEN,
     ),
     rule(
