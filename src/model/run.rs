@@ -258,6 +258,11 @@ impl Run {
         self.spec.iterations_total.map_or(self.current_iteration, |total| self.current_iteration.min(total.max(1)))
     }
 
+    /// Whether nothing goes on by itself: another attempt is a person's to grant.
+    pub fn stands_still(&self) -> bool {
+        self.decision.as_ref().is_some_and(|decision| !decision.leads_to_attempt())
+    }
+
     /// The last attempt of the current iteration, else the last one of the run.
     pub fn last_attempt(&self) -> Option<(&Iteration, &Attempt)> {
         let current = self.iterations.get(self.current_iteration);

@@ -176,9 +176,8 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     if driven.outcome != Outcome::Complete {
         let key = Some(&driven.run.key);
         // Who reads this is a person, whose word is another attempt.
-        let stands_still = driven.decision.as_ref().is_some_and(|decision| !decision.leads_to_attempt());
         let resume = ["resume", "--strategy", "retry_with_context"];
-        let resume = if stands_still { &resume[..] } else { &resume[..1] };
+        let resume = if driven.run.stands_still() { &resume[..] } else { &resume[..1] };
         text.push_str(&format!("Go on:     {}\n", context.hint_command(key, resume)));
         text.push_str(&format!("Look:      {}\n", context.hint_command(key, &["status"])));
         let back: &[&str] =

@@ -79,9 +79,8 @@ fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store,
 /// How a lane is taken up, from any folder (C7); also where its work tree is gone.
 pub fn resume_hint(run: &Run, store: &Store) -> String {
     // A person who pastes it grants another attempt.
-    let stands_still = run.decision.as_ref().is_some_and(|decision| !decision.leads_to_attempt());
     let grants: &[&str] = &["--resume", "--strategy", Strategy::RetryWithContext.as_str()];
-    hint(run, store, if stands_still { grants } else { &grants[..1] })
+    hint(run, store, if run.stands_still() { grants } else { &grants[..1] })
 }
 
 /// How a lane goes back: to a stage, else to the safest prior one. What was edited since its last checkpoint goes too,
