@@ -13,7 +13,7 @@ use crate::model::state::State;
 use crate::policy::report::{AttemptChanges, MARK, Report, Source, Span, Stuck, markdown, report, spans};
 use crate::policy::retry_status::retry_status;
 use crate::policy::selection::Selection;
-use crate::store::views::attempt_history;
+use crate::store::views::attempt_history_of;
 
 use super::attempt::Ended;
 use super::context::Context;
@@ -50,7 +50,7 @@ fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> R
     let events = context.store().events_of(&run.key)?;
     let settings = retry::settings_of(context, run);
     let now = context.clock.now();
-    let stuck = attempt_history(state).stuck_subtasks.into_iter().map(|stuck| Stuck {
+    let stuck = attempt_history_of(state, run).stuck_subtasks.into_iter().map(|stuck| Stuck {
         subtask_id: stuck.subtask_id.to_owned(),
         reason: stuck.reason.to_owned(),
         escalated_at: stuck.escalated_at,

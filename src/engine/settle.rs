@@ -1,6 +1,6 @@
 //! What comes before everything else: what a kill left half-done is finished, what it left unsaid is recorded.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,15 +91,15 @@ fn settle_lost(context: &Context) -> Result<Vec<String>> {
 /// was pruned is a leftover and goes.
 fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     let repo = context.repo()?;
-    let names = ref_names(repo)?;
-    let known: BTreeSet<&str> = state.checkpoints.ids().collect();
+    let known: HashSet<&str> = state.checkpoints.ids().collect();
+    let is_settled = |id: &str| known.contains(id) && !state.pruned.contains(id);
     let mut done = Vec::new();
     if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
         tracing::warn!(
             "the ledger is gone: checkpoints are taken in, `recover doctor --rebuild` brings their history back"
         );
     }
-    for name in names {
+    for name in ref_names(repo, is_settled)? {
         let id = name.rsplit('/').next().unwrap_or_default();
         if state.pruned.contains(id) {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
@@ -109,7 +109,7 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
             }
             delete_refs(repo, &lock, std::slice::from_ref(&name))?;
             done.push(format!("removed the leftover reference of {id}"));
-        } else if !known.contains(id) {
+        } else {
             let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
             let Some(stored) = stored else { continue };
             if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {

@@ -121,15 +121,17 @@ pub(super) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     folders.into_iter().try_for_each(sync_folder)
 }
 
-/// The names of all references of checkpoints, sorted. None of them is read, as libgit2's own listing does.
-pub fn ref_names(repo: &Repo) -> Result<Vec<String>> {
+/// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
+/// None of them is read, as libgit2's own listing does.
+pub fn ref_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let mut names = BTreeSet::new();
     let packed = repo.common_dir().join("packed-refs");
     let text = present(fs::read(&packed)).map_err(Error::at(&packed))?.unwrap_or_default();
     for line in text.split(|byte| *byte == b'\n') {
         // `commit SP name`; other lines say more about the one before.
         let name = line.split(|byte| *byte == b' ').nth(1).filter(|name| name.starts_with(PREFIX.as_bytes()));
-        names.extend(name.and_then(|name| std::str::from_utf8(name).ok()).map(str::to_owned));
+        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        names.extend(name.filter(|name| !is_known(name.rsplit('/').next().unwrap_or_default())).map(str::to_owned));
     }
     let mut open = vec![PREFIX.trim_end_matches('/').to_owned()];
     while let Some(name) = open.pop() {
@@ -138,15 +140,18 @@ pub fn ref_names(repo: &Repo) -> Result<Vec<String>> {
         let Some(entries) = present(fs::read_dir(&folder)).map_err(Error::at(&folder))? else { continue };
         for entry in entries {
             let entry = entry.map_err(Error::at(&folder))?;
-            let Some(below) = entry.file_name().to_str().map(|below| format!("{name}/{below}")) else { continue };
-            // Locks and what other programs leave (`.x`) are no references.
-            if !Reference::is_valid_name(&below) {
+            let (last, kind) = (entry.file_name(), entry.file_type());
+            let Some(last) = last.to_str() else { continue };
+            let is_folder = kind.as_ref().is_ok_and(fs::FileType::is_dir);
+            if kind.is_err() || !is_folder && is_known(last) {
                 continue;
             }
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => open.push(below),
-                Ok(_) => drop(names.insert(below)),
-                Err(_) => {}
+            let below = format!("{name}/{last}");
+            // Locks and what other programs leave (`.x`) are no references.
+            match Reference::is_valid_name(&below) {
+                true if is_folder => open.push(below),
+                true => drop(names.insert(below)),
+                false => {}
             }
         }
     }
@@ -169,7 +174,7 @@ pub fn resolve_ref(repo: &Repo, name: &str) -> Option<ObjectId> {
 /// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
 pub fn list_refs(repo: &Repo) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
     let (mut found, mut broken) = (Vec::new(), Vec::new());
-    for name in ref_names(repo)? {
+    for name in ref_names(repo, |_| false)? {
         match resolve_ref(repo, &name) {
             Some(commit) => found.push(CheckpointRef { name, commit }),
             None => broken.push(name),

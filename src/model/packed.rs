@@ -155,10 +155,10 @@ fn deflate(open: &impl Serialize) -> Vec<u8> {
 }
 
 fn inflate<T: Content>(packed: &[u8]) -> T {
-    let mut json = Vec::new();
-    let read = DeflateDecoder::new(packed).read_to_end(&mut json);
+    let mut json = String::new();
+    let read = DeflateDecoder::new(packed).read_to_string(&mut json);
     // What this version packed is whole: the file that it was in has a checksum. Only who forges that comes here.
-    read.ok().and_then(|_| serde_json::from_slice(&json).ok()).unwrap_or_else(|| {
+    read.ok().and_then(|_| serde_json::from_str(&json).ok()).unwrap_or_else(|| {
         tracing::error!("the cache recover/fold.cache is forged: remove it");
         T::default()
     })

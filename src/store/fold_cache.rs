@@ -62,7 +62,7 @@ impl FoldCache {
         if found.finalize() != checksum {
             return None;
         }
-        let mut cache = serde_json::from_slice::<Self>(&json).ok()?;
+        let mut cache = serde_json::from_str::<Self>(std::str::from_utf8(&json).ok()?).ok()?;
         if cache.version != FORMAT {
             return None;
         }

@@ -8,6 +8,7 @@ mod of_run;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,7 +25,7 @@ use super::packed_lines::Flaw;
 use super::twin::Twin;
 
 /// How many events are folded anew at each start before the cache is renewed.
-const CACHE_EVERY: u64 = 256;
+const CACHE_EVERY: u64 = 128;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
 
@@ -35,17 +36,8 @@ pub struct Store {
     lock_timeout: Duration,
     lane_file: PathBuf,
     twin: Option<Twin>,
-    recent: Arc<Mutex<Option<Recent>>>,
-}
-
-/// What this process read last: nothing of it is folded twice while it is there unchanged.
-#[derive(Debug)]
-struct Recent {
-    /// Where `bytes` begin: what is before was taken from the cache.
-    begin: u64,
-    /// The lines that were folded, and the end of what is before them.
-    bytes: Vec<u8>,
-    loaded: Loaded,
+    /// What this process read last: nothing of it is folded twice while the ledger only grows.
+    recent: Arc<Mutex<Option<Loaded>>>,
 }
 
 /// The state as it was read.
@@ -57,6 +49,12 @@ pub struct Loaded {
     pub newer: Option<u32>,
     /// Bytes of whole lines.
     offset: u64,
+    /// The last of them: another ledger under the same name does not end alike there.
+    ends_with: String,
+    /// Where those begin that were not taken from the cache, and the end of what is before them.
+    begin: u64,
+    /// Checksum of all from there to `offset`.
+    checksum: u32,
     /// Events in them.
     lines: u64,
     /// Bytes of the packed lines that they begin with.
@@ -82,6 +80,45 @@ impl NewEvent {
     /// An event about a run.
     pub fn about(run: &RunKey, payload: Payload) -> Self {
         Self { run: Some(run.clone()), source: EventSource::Recover, payload }
+    }
+}
+
+impl Loaded {
+    /// What the cache says of so many bytes.
+    fn cached(state: State, offset: u64, ends_with: String, lines: u64, packed: u64) -> Self {
+        let mut loaded = Self { state: Arc::new(state), offset, ends_with, lines, packed, ..Self::default() };
+        loaded.begin_at_end();
+        loaded
+    }
+
+    /// From now on only the end of what was folded so far is looked at again.
+    fn begin_at_end(&mut self) {
+        self.begin = self.offset.saturating_sub(self.ends_with.len() as u64);
+        self.checksum = crc32fast::hash(self.ends_with.as_bytes());
+    }
+
+    /// Whole lines come after those that there are.
+    fn extend(&mut self, lines: &[u8]) {
+        let mut checksum = crc32fast::Hasher::new_with_initial(self.checksum);
+        checksum.update(lines);
+        self.checksum = checksum.finalize();
+        self.offset += lines.len() as u64;
+        self.ends_with = String::from_utf8_lossy(&lines[lines.len().saturating_sub(END_LENGTH)..]).into_owned();
+    }
+
+    /// Whether a file of this length has the bytes still that were folded. What cannot be read is not there.
+    fn is_in(&self, file: &File, length: u64) -> bool {
+        let mut found = crc32fast::Hasher::new();
+        let (mut at, mut buffer) = (self.begin, [0; 1 << 14]);
+        while at < self.offset && self.offset <= length {
+            let wanted = usize::try_from(self.offset - at).map_or(buffer.len(), |rest| rest.min(buffer.len()));
+            if file.read_exact_at(&mut buffer[..wanted], at).is_err() {
+                return false;
+            }
+            found.update(&buffer[..wanted]);
+            at += wanted as u64;
+        }
+        at == self.offset && found.finalize() == self.checksum
     }
 }
 
@@ -225,27 +262,21 @@ impl Store {
         if length == 0 {
             return Err(self.corrupt(1, "the file is empty"));
         }
-        let begun = match self.recent(&mut file)? {
-            Some(recent) => recent,
-            None => self.cached(&mut file, length)?,
-        };
-        let Recent { begin, mut bytes, mut loaded } = begun;
-        let folded = usize::try_from(loaded.offset - begin).unwrap_or(usize::MAX);
-        self.fold(&mut loaded, bytes.get(folded..).unwrap_or_default())?;
+        let known = self.recent(&file, length).or_else(|| self.cached(&file, length));
+        let mut loaded = known.unwrap_or_default();
+        let mut bytes = Vec::new();
+        let read = file.seek(SeekFrom::Start(loaded.offset)).and_then(|_| file.read_to_end(&mut bytes));
+        read.map_err(self.io("read"))?;
+        self.fold(&mut loaded, &bytes)?;
         if loaded.lines < at_least.max(1) {
             let reason = format!("it ends here, and there were {} events at least", at_least.max(1));
             return Err(self.corrupt(loaded.lines + 1, reason));
         }
-        let whole = usize::try_from(loaded.offset - begin).unwrap_or(usize::MAX);
-        bytes.truncate(whole);
-        // Shorter only if it was cut in this very moment.
-        if bytes.len() == whole {
-            *self.last() = Some(Recent { begin, bytes, loaded: loaded.clone() });
-        }
+        *self.last() = Some(loaded.clone());
         Ok(loaded)
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Recent>> {
+    fn last(&self) -> MutexGuard<'_, Option<Loaded>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -254,37 +285,17 @@ impl Store {
         std::mem::forget(self.last().take());
     }
 
-    /// What was read before, with all that the file holds from there on now, if it only grew.
-    fn recent(&self, file: &mut File) -> Result<Option<Recent>, StoreError> {
-        let recent = self.last().take().filter(|recent| recent.loaded.beyond_cache < CACHE_EVERY);
-        let Some(recent) = recent else { return Ok(None) };
-        let bytes = self.read_from(file, recent.begin)?;
-        Ok(bytes.starts_with(&recent.bytes).then_some(Recent { bytes, ..recent }))
+    /// What was read before, where the file still has it.
+    fn recent(&self, file: &File, length: u64) -> Option<Loaded> {
+        let recent = self.last().take().filter(|recent| recent.beyond_cache < CACHE_EVERY)?;
+        recent.is_in(file, length).then_some(recent)
     }
 
-    /// What the cache says, with all that the file holds from there on.
-    fn cached(&self, file: &mut File, length: u64) -> Result<Recent, StoreError> {
-        let loaded = self.load_cache(file, length).unwrap_or_default();
-        let begin = loaded.offset.saturating_sub(END_LENGTH as u64);
-        Ok(Recent { begin, bytes: self.read_from(file, begin)?, loaded })
-    }
-
-    fn read_from(&self, file: &mut File, begin: u64) -> Result<Vec<u8>, StoreError> {
-        let mut bytes = Vec::new();
-        let read = file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_to_end(&mut bytes));
-        read.map(|_| bytes).map_err(self.io("read"))
-    }
-
-    fn load_cache(&self, file: &mut File, length: u64) -> Option<Loaded> {
-        let cache = FoldCache::read(&self.cache_path())?;
-        if cache.offset > length || cache.offset < END_LENGTH as u64 {
-            return None;
-        }
-        if read_end(file, cache.offset).ok()? != cache.ends_with {
-            return None;
-        }
-        let FoldCache { offset, lines, packed, state, .. } = cache;
-        Some(Loaded { state: state.into(), offset, lines, packed, ..Loaded::default() })
+    /// What the cache says, where it is about this file.
+    fn cached(&self, file: &File, length: u64) -> Option<Loaded> {
+        let FoldCache { offset, ends_with, lines, packed, state, .. } = FoldCache::read(&self.cache_path())?;
+        let cached = Loaded::cached(state, offset, ends_with, lines, packed);
+        cached.is_in(file, length).then_some(cached)
     }
 
     /// [`Self::load`] for commands that write: what a newer version wrote is refused before anything is touched.
@@ -355,13 +366,6 @@ pub(super) fn file_name_of(key: &RunKey) -> String {
 
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
-}
-
-fn read_end(file: &mut File, offset: u64) -> io::Result<String> {
-    let mut end = [0; END_LENGTH];
-    file.seek(SeekFrom::Start(offset.saturating_sub(END_LENGTH as u64)))?;
-    file.read_exact(&mut end)?;
-    Ok(String::from_utf8_lossy(&end).into_owned())
 }
 
 #[cfg(test)]

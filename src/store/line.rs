@@ -30,7 +30,7 @@ pub fn with_checksum(object: &impl Serialize) -> serde_json::Result<String> {
 }
 
 /// The object that a line (without its newline) says with its checksum; an error where that does not fit.
-pub fn checked(line: &[u8]) -> Result<Vec<u8>, String> {
+pub fn checked(line: &[u8]) -> Result<String, String> {
     let body_length = line.len().checked_sub(SUFFIX).ok_or("too short for an event")?;
     let (body, suffix) = line.split_at(body_length);
     let mut json = body.to_vec();
@@ -38,13 +38,13 @@ pub fn checked(line: &[u8]) -> Result<Vec<u8>, String> {
     if suffix != format!("{LABEL}{:08x}\"}}", crc32fast::hash(&json)).as_bytes() {
         return Err("the checksum does not fit".to_owned());
     }
-    Ok(json)
+    String::from_utf8(json).map_err(|error| error.to_string())
 }
 
 /// Reads a line without its newline; the error says what is wrong with it.
 pub fn decode(line: &[u8]) -> Result<Line, String> {
     let json = checked(line)?;
-    match serde_json::from_slice::<Event>(&json) {
+    match serde_json::from_str::<Event>(&json) {
         Ok(event) => Ok(Line::Event(Box::new(event))),
         Err(error) => match schema_of(&json) {
             Some(schema) if schema > EVENT_SCHEMA => Ok(Line::Newer(schema)),
@@ -54,12 +54,12 @@ pub fn decode(line: &[u8]) -> Result<Line, String> {
 }
 
 /// The sequence number and schema, for lines whose payload is not understood.
-pub fn schema_of(json: &[u8]) -> Option<u32> {
+pub fn schema_of(json: &str) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct Head {
         schema: u32,
     }
-    serde_json::from_slice::<Head>(json).ok().map(|head| head.schema)
+    serde_json::from_str::<Head>(json).ok().map(|head| head.schema)
 }
 
 #[cfg(test)]

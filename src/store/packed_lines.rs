@@ -61,7 +61,7 @@ pub fn packed(text: &[u8]) -> Option<Result<PackedLine, Flaw>> {
         let json = line::checked(text).map_err(|error| damaged(&error))?;
         match line::schema_of(&json) {
             Some(schema) if schema > SCHEMA => Err(Flaw::Newer(schema)),
-            _ => serde_json::from_slice(&json).map_err(|error| damaged(&error)),
+            _ => serde_json::from_str(&json).map_err(|error| damaged(&error)),
         }
     })
 }

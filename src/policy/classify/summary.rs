@@ -66,13 +66,13 @@ fn stages(inputs: &Inputs<'_>) -> u8 {
 }
 
 fn by_rules(inputs: &Inputs<'_>, family: Family, source: EvidenceSource, line: Line<'_>) -> Option<Conclusion> {
+    let stages = stages(inputs);
+    let rules = FAMILIES[family as usize].matches(line.bytes).into_iter();
+    let rule = rules.filter(|rule| rule.stages & stages != 0).find(|rule| !is_of_connection(rule, line.bytes))?;
     let asserted = family == Family::SummaryAssertion;
     if asserted && is_of_api(line.bytes) || !asserted && is_denied(line.bytes) {
         return None;
     }
-    let stages = stages(inputs);
-    let rules = FAMILIES[family as usize].matches(line.bytes).into_iter();
-    let rule = rules.filter(|rule| rule.stages & stages != 0).find(|rule| !is_of_connection(rule, line.bytes))?;
     let mut conclusion = Conclusion::of_line(rule.id, rule.verdict, source, line);
     conclusion.rejected = lost(stages, &conclusion.evidence, line);
     Some(conclusion)

@@ -8,14 +8,19 @@ pub(super) const MAX_LENGTH: usize = 8;
 /// The shortest one.
 pub(super) const MIN_LENGTH: usize = 3;
 
-/// Places in the table of beginnings, as a power of two.
-const SLOT_BITS: u32 = 14;
+/// The most places in the table of beginnings, as a power of two, and the fewest.
+const MOST_SLOT_BITS: u32 = 14;
+const LEAST_SLOT_BITS: u32 = 6;
+/// Places for each string, as a power of two: most of them stay empty, and few strings share one.
+const SLOT_BITS_FOR_ONE: u32 = 3;
 
 /// Strings and who looks for them.
 #[derive(Debug)]
 pub(super) struct Finder {
     /// By hash of the last three bytes: the first string, counted from 1; 0: none.
     heads: Vec<u16>,
+    /// How far the hash is shifted to be a place in it.
+    shift: u32,
     strings: Vec<Entry>,
     owners: Vec<u16>,
 }
@@ -46,13 +51,15 @@ impl Finder {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        let mut finder = Self { heads: vec![0; 1 << SLOT_BITS], strings: Vec::new(), owners: Vec::new() };
+        let bits = (keys.len().max(1).ilog2() + SLOT_BITS_FOR_ONE).clamp(LEAST_SLOT_BITS, MOST_SLOT_BITS);
+        let (heads, shift) = (vec![0; 1 << bits], u32::BITS - bits);
+        let mut finder = Self { heads, shift, strings: Vec::new(), owners: Vec::new() };
         for group in keys.chunk_by(|one, other| one.0 == other.0 && one.1 == other.1) {
             let (key, mask, _) = group[0];
             let start = u32::try_from(finder.owners.len()).ok()?;
             finder.owners.extend(group.iter().map(|(_, _, owner)| *owner));
             let end = u32::try_from(finder.owners.len()).ok()?;
-            let head = &mut finder.heads[slot(key)];
+            let head = &mut finder.heads[slot(key, shift)];
             finder.strings.push(Entry { key, mask, owners: (start, end), next: *head });
             *head = u16::try_from(finder.strings.len()).ok()?;
         }
@@ -64,7 +71,7 @@ impl Finder {
         let mut window = 0;
         for byte in text {
             window = window << 8 | u64::from(byte.to_ascii_lowercase());
-            let mut next = self.heads[slot(window)];
+            let mut next = self.heads[slot(window, self.shift)];
             while let Some(entry) = usize::from(next).checked_sub(1).map(|index| &self.strings[index]) {
                 if window & entry.mask == entry.key {
                     found(&self.owners[entry.owners.0 as usize..entry.owners.1 as usize]);
@@ -76,10 +83,10 @@ impl Finder {
 }
 
 /// The place in the table for what ends with these bytes.
-fn slot(window: u64) -> usize {
+fn slot(window: u64, shift: u32) -> usize {
     let last_three = window & 0x00ff_ffff;
     let hash = last_three.wrapping_mul(0x9e37_79b1) & u64::from(u32::MAX);
-    (hash >> (32 - SLOT_BITS)) as usize
+    (hash >> shift) as usize
 }
 
 #[cfg(test)]

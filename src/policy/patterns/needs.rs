@@ -26,7 +26,7 @@ pub(super) struct Piece {
     /// The number of the pattern.
     pub owner: u16,
     /// Flags that were set before it.
-    pub flags: String,
+    pub flags: &'static str,
     /// The alternative, a pattern of its own.
     pub pattern: &'static str,
     /// Bytes that a text that matches has.
@@ -68,16 +68,16 @@ impl Deref for Literal {
 /// Strings that are shorter are found everywhere.
 const MIN_NEED: usize = finder::MIN_LENGTH;
 /// More strings than this are no help.
-const MAX_NEEDS: usize = 48;
+const MAX_NEEDS: usize = 128;
 
 impl Pieces {
     /// Reads the alternatives of the pattern with the number `owner`.
     pub(super) fn read(&mut self, owner: u16, pattern: &'static str) {
         let (first, first_string) = (self.pieces.len(), self.strings.len());
-        let mut reader = Reader { bytes: pattern.as_bytes(), at: 0, lost: false, strings: &mut self.strings };
-        let mut flags = String::new();
+        let mut reader = Reader { pattern, at: 0, lost: false, strings: &mut self.strings };
+        let mut flags = "";
         loop {
-            let (start, before, first_string) = (reader.at, flags.clone(), reader.strings.len());
+            let (start, before, first_string) = (reader.at, flags, reader.strings.len());
             let Need { bytes, .. } = reader.concatenation(&mut flags);
             if !is_usable(&reader.strings[first_string..]) {
                 reader.strings.truncate(first_string);
@@ -91,8 +91,7 @@ impl Pieces {
         if reader.lost || reader.at < pattern.len() {
             self.strings.truncate(first_string);
             self.pieces.truncate(first);
-            let (flags, bytes) = (String::new(), Required::default());
-            self.pieces.push(Piece { owner, flags, pattern, bytes, strings: 0..0 });
+            self.pieces.push(Piece { owner, flags: "", pattern, bytes: Required::default(), strings: 0..0 });
         }
     }
 

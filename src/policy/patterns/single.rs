@@ -28,7 +28,7 @@ pub(crate) struct Found {
 
 impl Single {
     pub(crate) const fn new(pattern: &'static str) -> Self {
-        let ascii = Gradual::new(String::new(), pattern);
+        let ascii = Gradual::new("", pattern);
         Self { pattern, needs: OnceLock::new(), ascii, unicode: OnceLock::new() }
     }
 

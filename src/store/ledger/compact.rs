@@ -55,7 +55,6 @@ impl Exclusive {
         // Whose it was, where that is somebody else's and may be said.
         let _ = chown(&path, Some(present.uid()), Some(present.gid()));
         (self.loaded.offset, self.loaded.packed) = (all.len() as u64, end_of_packed);
-        *self.store.last() = None;
         self.store.written_anew(self.loaded.lines).map_err(io::Error::other)
     }
 }

@@ -14,7 +14,7 @@ use super::super::error::StoreError;
 use super::super::fold_cache::FoldCache;
 use super::super::line;
 use super::super::written::Written;
-use super::{CACHE_EVERY, END_LENGTH, Exclusive, Loaded, NewEvent, Recent, Store};
+use super::{CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
 
 impl Exclusive {
     /// The state as of the last append.
@@ -59,20 +59,16 @@ impl Exclusive {
         }
         self.write(text.as_bytes())?;
         // Given up while the state changes, so that it is not copied for it.
-        let recent = self.store.last().take().filter(|recent| recent.loaded.offset == self.loaded.offset);
-        let recent = recent.map(|Recent { begin, bytes, .. }| (begin, bytes));
+        *self.store.last() = None;
         let state = Arc::make_mut(&mut self.loaded.state);
         for event in &made {
             state.apply(event);
         }
         self.loaded.lines += made.len() as u64;
-        self.loaded.offset += text.len() as u64;
+        self.loaded.extend(text.as_bytes());
         self.loaded.beyond_cache += made.len() as u64;
-        if let Some((begin, mut bytes)) = recent {
-            bytes.extend_from_slice(text.as_bytes());
-            *self.store.last() = Some(Recent { begin, bytes, loaded: self.loaded.clone() });
-        }
-        self.renew_cache(&text);
+        self.renew_cache();
+        *self.store.last() = Some(self.loaded.clone());
         Ok(())
     }
 
@@ -116,17 +112,16 @@ impl Exclusive {
         })
     }
 
-    fn renew_cache(&mut self, last_append: &str) {
+    fn renew_cache(&mut self) {
         if self.loaded.beyond_cache < CACHE_EVERY {
             return;
         }
         self.compact();
-        let end = last_append.len().saturating_sub(END_LENGTH);
-        let ends_with = last_append[end..].to_owned();
-        let Loaded { offset, lines, packed, ref state, .. } = self.loaded;
-        let state = State::clone(state);
-        FoldCache::new(offset, ends_with, lines, packed, state).write(&self.store.cache_path());
+        let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
+        let cache = FoldCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
+        cache.write(&self.store.cache_path());
         self.loaded.beyond_cache = 0;
+        self.loaded.begin_at_end();
     }
 
     /// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already. What

@@ -26,7 +26,6 @@ impl Store {
         let state = Arc::make_mut(&mut loaded.state);
         let mut progress = Progress { lines: loaded.lines, newer: loaded.newer };
         while let Some(newline) = memchr::memchr(b'\n', rest) {
-            let length = newline as u64 + 1;
             match packed_lines::packed(&rest[..newline]) {
                 None => self.fold_line(state, &mut progress, &rest[..newline])?,
                 Some(packed) => {
@@ -36,12 +35,12 @@ impl Store {
                     for text in packed_lines::lines_of(&lines) {
                         self.fold_line(state, &mut progress, text)?;
                     }
-                    loaded.packed = loaded.offset + length;
+                    loaded.packed = loaded.offset + (bytes.len() - rest.len() + newline + 1) as u64;
                 }
             }
-            loaded.offset += length;
             rest = &rest[newline + 1..];
         }
+        loaded.extend(&bytes[..bytes.len() - rest.len()]);
         loaded.beyond_cache += progress.lines - loaded.lines;
         (loaded.lines, loaded.newer) = (progress.lines, progress.newer);
         loaded.torn = rest.len() as u64;

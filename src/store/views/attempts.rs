@@ -73,27 +73,44 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
     let mut ended: Vec<(usize, &Run)> =
         state.runs.iter().enumerate().filter(|(_, run)| run.status.has_ended()).collect();
     ended.sort_by_key(|(_, run)| Reverse(run.last_seq));
-    let is_import = |run: &Run| run.imported.iter().any(|one| one.imported.kind == ImportKind::AttemptHistory);
     let mut shown: Vec<(usize, &Run)> =
         state.runs.iter().enumerate().filter(|(_, run)| !run.status.has_ended() || is_import(run)).collect();
     let older = ended.split_off(ended.len().min(ENDED_IN_VIEW));
     shown.extend(ended.into_iter().filter(|(_, run)| !is_import(run)));
     let most = |run: &Run| if is_import(run) { usize::MAX } else { ITERATIONS_IN_VIEW };
     let iterations = shown.iter().flat_map(|(_, run)| run.iterations.recent(most(run)));
-    let subtasks: BTreeSet<&str> = iterations.flat_map(|one| &one.attempts).map(|one| one.subtask.as_str()).collect();
-    let names: BTreeSet<u32> = subtasks.iter().map(|subtask| checksum(subtask)).collect();
-    let owners: BTreeSet<&str> = subtasks.into_iter().filter_map(run_of_subtask).collect();
-    let shares =
-        |run: &Run| owners.contains(run.key.run_id.as_str()) || run.subtasks.iter().any(|name| names.contains(name));
+    let shares = sharing(iterations.flat_map(|one| &one.attempts).map(|one| one.subtask.as_str()).collect());
     let related = older.into_iter().filter(|(_, run)| !is_import(run) && shares(run));
     shown.extend(related.take(RELATED_IN_VIEW));
     shown.sort_by_key(|(place, _)| *place);
     history(shown.into_iter().map(|(_, run)| (run, most(run))))
 }
 
+/// Whether another system's history was taken over into the run.
+fn is_import(run: &Run) -> bool {
+    run.imported.iter().any(|one| one.imported.kind == ImportKind::AttemptHistory)
+}
+
+/// Which runs may have attempts that are booked on any of these.
+fn sharing(subtasks: BTreeSet<&str>) -> impl Fn(&Run) -> bool {
+    let names: BTreeSet<u32> = subtasks.iter().map(|subtask| checksum(subtask)).collect();
+    let owners: BTreeSet<&str> = subtasks.into_iter().filter_map(run_of_subtask).collect();
+    move |run| owners.contains(run.key.run_id.as_str()) || run.subtasks.iter().any(|name| names.contains(name))
+}
+
 /// Folds all runs into the history. What was imported stands as it was told there, until there is an attempt more.
 pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
-    let mut history = history(state.runs.iter().map(|run| (run, usize::MAX)));
+    history_with_imports(state, state.runs.iter())
+}
+
+/// The same as far as it is about what `run` worked on.
+pub fn attempt_history_of<'a>(state: &'a State, run: &Run) -> AttemptHistory<'a> {
+    let shares = sharing(run.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect());
+    history_with_imports(state, state.runs.iter().filter(|other| is_import(other) || shares(other)))
+}
+
+fn history_with_imports<'a>(state: &'a State, runs: impl Iterator<Item = &'a Run>) -> AttemptHistory<'a> {
+    let mut history = history(runs.map(|run| (run, usize::MAX)));
     for (id, imported) in untouched(state, &history) {
         history.stuck_subtasks.retain(|own| own.subtask_id != id);
         let own = history.subtasks.remove(id);

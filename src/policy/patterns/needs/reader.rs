@@ -21,7 +21,7 @@ pub(super) struct Need {
 
 /// A pattern, and how far it was read.
 pub(super) struct Reader<'a> {
-    pub bytes: &'a [u8],
+    pub pattern: &'static str,
     pub at: usize,
     /// Whether there was something that changes how all is read.
     pub lost: bool,
@@ -30,8 +30,12 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn bytes(&self) -> &'static [u8] {
+        self.pattern.as_bytes()
+    }
+
     pub fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.bytes().get(self.at).copied()
     }
 
     pub fn eat(&mut self, byte: u8) -> bool {
@@ -47,12 +51,20 @@ impl Reader<'_> {
     }
 
     /// Reads up to `|`, `)` or the end. Flags that are set on the way hold for the alternatives that follow.
-    pub fn concatenation(&mut self, flags: &mut String) -> Need {
+    pub fn concatenation(&mut self, flags: &mut &'static str) -> Need {
         let (mut run, mut all) = (Literal::default(), true);
         let mut bytes = Required::default();
         // The best strings so far are those from here on.
         let first = self.strings.len();
         while let Some(byte) = self.peek().filter(|byte| !matches!(byte, b'|' | b')')) {
+            if self.is_plain(byte) {
+                // What most of a pattern is, by a shorter way.
+                self.at += 1;
+                let letter = byte.to_ascii_lowercase();
+                bytes.add(letter);
+                run.push(letter);
+                continue;
+            }
             let next = self.strings.len();
             let atom = self.atom(byte, flags);
             let (at_least_once, once) = self.quantifier();
@@ -113,7 +125,14 @@ impl Reader<'_> {
         }
     }
 
-    fn atom(&mut self, byte: u8, flags: &mut String) -> Atom {
+    /// Whether the byte here stands for itself, once.
+    fn is_plain(&self, byte: u8) -> bool {
+        let follows = self.bytes().get(self.at + 1);
+        (byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-' | b':'))
+            && !follows.is_some_and(|next| matches!(next, b'?' | b'*' | b'+' | b'{'))
+    }
+
+    fn atom(&mut self, byte: u8, flags: &mut &'static str) -> Atom {
         self.at += 1;
         match byte {
             b'^' | b'$' => Atom::Nothing,
@@ -135,8 +154,8 @@ impl Reader<'_> {
             self.at += 1;
         }
         let mut text = Literal::default();
-        text.extend(&self.bytes[start..self.at]);
-        Atom::Part(Need { exact: Some(text), bytes: Required::each_of(&self.bytes[start..self.at]) })
+        text.extend(&self.bytes()[start..self.at]);
+        Atom::Part(Need { exact: Some(text), bytes: Required::each_of(&self.bytes()[start..self.at]) })
     }
 
     fn escape(&mut self) -> Atom {
@@ -179,7 +198,7 @@ impl Reader<'_> {
         if self.braces() {
             return None;
         }
-        let digits = self.bytes.get(self.at..self.at + 2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = self.bytes().get(self.at..self.at + 2).and_then(|digits| std::str::from_utf8(digits).ok());
         self.at += 2;
         u8::from_str_radix(digits?, 16).ok()
     }
@@ -230,13 +249,13 @@ impl Reader<'_> {
             b'b' => return None,
             _ => Bytes::of(control(byte)?),
         };
-        let is_range = self.peek() == Some(b'-') && self.bytes.get(self.at + 1) != Some(&b']');
+        let is_range = self.peek() == Some(b'-') && self.bytes().get(self.at + 1) != Some(&b']');
         (!is_range).then_some(set)
     }
 
     /// The characters from `first` on, in a class: one, or a range of them.
     fn range(&mut self, first: u8) -> Option<Range<u8>> {
-        let last = self.bytes.get(self.at + 1).copied().filter(|last| self.peek() == Some(b'-') && *last != b']');
+        let last = self.bytes().get(self.at + 1).copied().filter(|last| self.peek() == Some(b'-') && *last != b']');
         let Some(last) = last else { return Some(first..first + 1) };
         if !last.is_ascii_alphanumeric() {
             return None;
@@ -245,26 +264,27 @@ impl Reader<'_> {
         Some(first..last + 1)
     }
 
-    fn group(&mut self, flags: &mut String) -> Atom {
+    fn group(&mut self, flags: &mut &'static str) -> Atom {
+        let opens = self.at - 1;
         if self.eat(b'?') {
-            if self.bytes[self.at..].starts_with(b"P<") || self.peek() == Some(b'<') {
+            if self.bytes()[self.at..].starts_with(b"P<") || self.peek() == Some(b'<') {
                 self.skip_to(b">");
             } else {
                 let start = self.at;
                 self.skip_to(b":)");
-                let set = String::from_utf8_lossy(&self.bytes[start..self.at]);
                 // Spaces that do not count, and tables of Unicode.
-                self.lost |= set.split('-').next().is_some_and(|set| set.contains(['x', 'u']));
+                let set = self.bytes()[start..self.at].split(|byte| *byte == b'-').next().unwrap_or_default();
+                self.lost |= set.iter().any(|flag| matches!(flag, b'x' | b'u'));
                 if self.eat(b')') {
-                    flags.push_str("(?");
-                    flags.push_str(&set);
-                    flags.push(')');
+                    // Flags that are set twice are not followed.
+                    self.lost |= !flags.is_empty();
+                    *flags = &self.pattern[opens..self.at];
                     return Atom::Nothing;
                 }
             }
             self.at += 1;
         }
-        let (first, mut inner) = (self.strings.len(), String::new());
+        let (first, mut inner) = (self.strings.len(), "");
         let mut need = self.concatenation(&mut inner);
         let mut all = self.strings.len() > first;
         while self.eat(b'|') {
