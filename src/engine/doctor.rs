@@ -80,6 +80,10 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         let message = format!("{lost} checkpoints are there and no ledger: recover doctor --rebuild brings it back");
         report.error("lost_ledger", ledger, message, false);
     }
+    if let Some(place) = rebuild::recorded_at(context, &context.load()?.state) {
+        let message = format!("recorded at {}: recover doctor --rebuild takes it over to here", place.display());
+        report.error("moved_project", context.worktree_name(), message, false);
+    }
     if repair {
         report.repaired.extend(settle::settle(context)?);
         if context.store().exists() {

@@ -2,7 +2,8 @@
 //!
 //! Never done unasked. What is left of a ledger is kept aside; what it still says is taken over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,6 +12,7 @@ use crate::git::refs::list_refs;
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{Event, Payload};
+use crate::model::state::State;
 use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
 use crate::store::salvage;
 use crate::store::views::rewrite_views;
@@ -61,8 +63,9 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     if left.newer.is_some() {
         return Err(newer());
     }
-    let mut recorded = recorded(context)?.ok_or_else(newer)?;
-    let places = moved(context, &recorded)?;
+    let known: HashMap<String, Checkpoint> = left.events.iter().filter_map(checkpoint_of).collect();
+    let mut recorded = recorded(context, &known)?.ok_or_else(newer)?;
+    let places = moved(context, known.values().chain(recorded.iter().map(|one| &one.checkpoint)))?;
     let before = left.events.clone();
     left.events.iter_mut().for_each(|event| adapt(context, &places, event));
     for one in &mut recorded {
@@ -115,13 +118,21 @@ pub fn unrecorded(context: &Context) -> Result<usize> {
     let (refs, _) = list_refs(repo)?;
     let ours = refs.iter().filter(|reference| {
         let stored = load_checkpoint(repo, &reference.commit).ok();
-        stored.and_then(|stored| record_of(&stored)).is_some_and(|found| belongs(context, &found))
+        stored.and_then(|stored| record_of(&stored)).is_some_and(|found| belongs(context, &HashMap::new(), &found))
     });
     Ok(ours.count())
 }
 
+/// A checkpoint that an event tells of, by its id.
+fn checkpoint_of(event: &Event) -> Option<(String, Checkpoint)> {
+    match &event.payload {
+        Payload::CheckpointCreated { checkpoint, .. } => Some((checkpoint.id.clone(), Checkpoint::clone(checkpoint))),
+        _ => None,
+    }
+}
+
 /// The checkpoints of this project with what they carry; `None` where a newer version wrote one of them.
-fn recorded(context: &Context) -> Result<Option<Vec<Recorded>>> {
+fn recorded(context: &Context, known: &HashMap<String, Checkpoint>) -> Result<Option<Vec<Recorded>>> {
     let repo = context.repo()?;
     let (refs, _unreadable) = list_refs(repo)?;
     let mut all = Vec::new();
@@ -134,7 +145,7 @@ fn recorded(context: &Context) -> Result<Option<Vec<Recorded>>> {
                 continue;
             }
         };
-        let Some(checkpoint) = record_of(&stored).filter(|found| belongs(context, found)) else { continue };
+        let Some(checkpoint) = record_of(&stored).filter(|found| belongs(context, known, found)) else { continue };
         let carried = salvage(&stored.events_jsonl(repo)?);
         if carried.newer.is_some() {
             return Ok(None);
@@ -144,32 +155,58 @@ fn recorded(context: &Context) -> Result<Option<Vec<Recorded>>> {
     Ok(Some(all))
 }
 
-/// Several state directories may share one repository. Ours are those recorded here, and those of a state directory that
-/// is not there any more: the project was moved, or its state directory is another one now.
-fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
+/// Several state directories may share one repository. Ours are those that its ledger knows, those recorded here, and
+/// those of a state directory that is not there any more: the project was moved, or its state directory is another one
+/// now.
+fn belongs(context: &Context, known: &HashMap<String, Checkpoint>, checkpoint: &Checkpoint) -> bool {
     let recorded = Path::new(&checkpoint.state_dir);
-    recorded == context.store().dir() || !recorded.join("events.jsonl").exists()
+    known.contains_key(&checkpoint.id) || is_here(context, recorded) || !recorded.join("events.jsonl").exists()
 }
 
-/// Work trees by their old and their new place.
-type Places = BTreeMap<String, String>;
+/// Whether that is this state directory.
+fn is_here(context: &Context, state_dir: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let own = context.store().dir();
+    state_dir == own || real(state_dir).is_some_and(|there| Some(there) == real(own))
+}
 
-/// Where the work trees of a project are that was moved: its own root is where it is now. A linked work tree that is gone
-/// may just have been removed, so its runs stay its own.
-fn moved(context: &Context, recorded: &[Recorded]) -> Result<Places> {
-    let mut places = Places::new();
-    for Checkpoint { worktree, state_dir, .. } in recorded.iter().map(|one| &one.checkpoint) {
+/// The state directory that this one was when its latest checkpoint was taken, where that was another place: the project
+/// was moved or copied since. Its runs are those of a work tree elsewhere until [`rebuild`] takes them over.
+pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
+    let latest = state.checkpoints.values().next_back()?;
+    let recorded = Path::new(&latest.state_dir);
+    (!is_here(context, recorded)).then(|| recorded.to_owned())
+}
+
+/// What had another place before.
+#[derive(Default)]
+struct Places {
+    /// Work trees by their old and their new place.
+    worktrees: BTreeMap<String, String>,
+    /// Where this state directory was.
+    state_dirs: BTreeSet<PathBuf>,
+}
+
+/// Where the work trees of a project are that was moved or copied: its own root is where it is now. A linked work tree
+/// that is gone may just have been removed, so its runs stay its own.
+fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) -> Result<Places> {
+    let mut places = Places::default();
+    for Checkpoint { worktree, state_dir, .. } in recorded {
         let (old, state_dir) = (Path::new(worktree), Path::new(state_dir));
+        let is_elsewhere = !is_here(context, state_dir);
+        if is_elsewhere {
+            places.state_dirs.insert(state_dir.to_owned());
+        }
         let there = if context.has_git() { old.join(".git").exists() } else { old.is_dir() };
-        if there {
+        if there && !is_elsewhere {
             continue;
         }
         if state_dir.starts_with(old) {
             let main = context.repo()?.main_worktree().to_string_lossy().into_owned();
-            places.insert(worktree.clone(), main);
-        } else if !state_dir.ends_with(".ultraplan/state") {
+            places.worktrees.insert(worktree.clone(), main);
+        } else if !there && !state_dir.ends_with(".ultraplan/state") {
             // A state directory elsewhere does not say which work tree is the project's own.
-            places.insert(worktree.clone(), context.worktree_name());
+            places.worktrees.insert(worktree.clone(), context.worktree_name());
         }
     }
     Ok(places)
@@ -184,6 +221,8 @@ fn adapt(context: &Context, places: &Places, event: &mut Event) {
         }
         Payload::Restored { operation } => adapt_worktree(places, &mut operation.worktree),
         Payload::StepStarted(start) => adapt_worktree(places, &mut start.worktree),
+        Payload::AttemptStarted { log_path, .. } => adapt_log(context, places, log_path),
+        Payload::AttemptEnded(ended) => adapt_log(context, places, &mut ended.log_path),
         _ => {}
     }
 }
@@ -191,9 +230,9 @@ fn adapt(context: &Context, places: &Places, event: &mut Event) {
 /// Makes a checkpoint that was taken elsewhere one of this project: of its work tree, where that is one of this repository,
 /// else of the one here.
 pub(super) fn take_home(context: &Context, checkpoint: &mut Checkpoint) {
-    let mut places = Places::new();
+    let mut places = Places::default();
     if !is_there(context, &checkpoint.worktree) {
-        places.insert(checkpoint.worktree.clone(), context.worktree_name());
+        places.worktrees.insert(checkpoint.worktree.clone(), context.worktree_name());
     }
     adapt_checkpoint(context, &places, checkpoint);
 }
@@ -208,8 +247,15 @@ fn adapt_checkpoint(context: &Context, places: &Places, checkpoint: &mut Checkpo
 }
 
 fn adapt_worktree(places: &Places, worktree: &mut String) {
-    if let Some(place) = places.get(worktree) {
+    if let Some(place) = places.worktrees.get(worktree) {
         worktree.clone_from(place);
+    }
+}
+
+fn adapt_log(context: &Context, places: &Places, log: &mut Option<String>) {
+    let Some(path) = log.as_deref().map(Path::new) else { return };
+    if let Some(below) = places.state_dirs.iter().find_map(|old| path.strip_prefix(old).ok()) {
+        *log = Some(context.store().dir().join(below).to_string_lossy().into_owned());
     }
 }
 

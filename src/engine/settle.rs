@@ -1,7 +1,7 @@
 //! What comes before everything else: what a kill left half-done is finished, what it left unsaid is recorded.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use crate::git::WorktreeLock;
@@ -31,10 +31,22 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
 pub fn load_settled(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
+    tell_if_moved(context, &state);
     lost::assume_crashed(context, &mut state);
     step::assume_cut_off(context, &mut state);
     session::assume_over(context, &mut state);
     Ok(state)
+}
+
+/// Says once why nothing that was recorded is found here, where the project has another place now.
+fn tell_if_moved(context: &Context, state: &State) {
+    static TOLD: Once = Once::new();
+    if let Some(place) = rebuild::recorded_at(context, state) {
+        TOLD.call_once(|| {
+            let (place, way) = (place.display(), context.hint_command(None, &["doctor", "--rebuild"]));
+            tracing::warn!("what is recorded here was recorded at {place}: `{way}` takes it over");
+        });
+    }
 }
 
 /// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished.
@@ -56,6 +68,7 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
         context.store().load_for_writing()?;
         done.extend(restore::finish_cut_off(context)?);
         let state = context.load()?.state;
+        tell_if_moved(context, &state);
         done.extend(adopt(context, &state)?);
         // What is taken in is no work under way: that there is none is known without another look.
         if is_any_lost(context, &state) {

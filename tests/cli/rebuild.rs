@@ -140,12 +140,40 @@ fn a_project_that_moved_with_its_ledger_is_found_again() {
     let before = standing(&env);
     env.sh("cd .. && mv work moved && mkdir work").expect(0);
     let moved = env.root().join("moved");
-    let at = |code, args: &[&str]| env.json(code, &[&["-C", moved.to_str().unwrap()], args].concat());
+    taken_over(&env, &moved, &before);
+}
+
+// The same for a copy, whose original is there still: both have their own from then on.
+#[test]
+fn a_copy_of_a_project_has_its_own_history() {
+    let env = failed_run();
+    let before = standing(&env);
+    env.sh("cd .. && cp -r work copy").expect(0);
+    taken_over(&env, &env.root().join("copy"), &before);
+    assert_eq!(standing(&env), before);
+    assert_eq!(env.json(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
+    assert_eq!(env.read("state"), "1\n2\n2\n");
+}
+
+/// A project that has another place now says so, and after a rebuild all that was recorded is found there.
+fn taken_over(env: &TestEnv, place: &std::path::Path, before: &[Value]) {
+    let folder = place.to_string_lossy();
+    let at = |code, args: &[&str]| env.json(code, &[&["-C", &*folder], args].concat());
+    let lost = env.recover(&["-C", &*folder, "status"]).expect(4);
+    assert!(lost.stderr.contains("doctor --rebuild` takes it over"), "{}", lost.stderr);
+    assert_eq!(at(12, &["doctor"])["problems"][0]["code"], "moved_project");
     assert_eq!(at(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], true);
     let retry = at(0, &["retry-status"]);
     assert_eq!((&retry["error_count"], &retry["attempts_left"]), (&before[0], &before[1]));
+    let report = at(0, &["report", "--format", "json"]);
+    let attempts = report["report"]["attempts"].as_array().expect("a list");
+    let logs: Vec<&str> = attempts.iter().filter_map(|one| one["log_path"].as_str()).collect();
+    let is_there = |log: &&str| std::path::Path::new(log).starts_with(place) && std::path::Path::new(log).exists();
+    assert!(!logs.is_empty() && logs.iter().all(is_there), "{logs:?}");
     at(0, &["rollback", "--to", "good", "--edits", "discard"]);
+    assert_eq!(std::fs::read_to_string(place.join("state")).expect("it is there"), "1\n");
     assert_eq!(at(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
+    assert_eq!(at(0, &["doctor"])["problems"], serde_json::json!([]));
 }
 
 // B8: a manual fix that was carried on with is over after a rebuild too.
