@@ -951,7 +951,7 @@ never\t'Never'"
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l state-dir -d 'The state directory; default `.ultraplan/state` of the project root' -r -f -a "(__fish_complete_directories)"
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l lock-timeout -d 'How long to wait for another process\'s lock before giving up with exit 11' -r
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l repair -d 'Mend what can be mended'
-complete -c recover -n "__fish_recover_using_subcommand doctor" -l rebuild -d 'Make a lost or damaged ledger again from the checkpoints and what can be read of it; the old one is kept aside'
+complete -c recover -n "__fish_recover_using_subcommand doctor" -l rebuild -d 'Make the ledger again, where it is lost or damaged or the project was moved or copied, from the checkpoints and what can be read of it; the old one is kept aside'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l json -d 'Print one JSON document on stdout and nothing else there'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -s y -l yes -d 'Answer yes to every question'
 complete -c recover -n "__fish_recover_using_subcommand doctor" -l no-input -d 'Never ask; what would need an answer is refused (13)'

@@ -99,7 +99,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub repair: bool,
 
-    /// Make a lost or damaged ledger again from the checkpoints and what can be read of it; the old one is kept aside
+    /// Make the ledger again, where it is lost or damaged or the project was moved or copied, from the checkpoints and what can be read of it; the old one is kept aside
     #[arg(long)]
     pub rebuild: bool,
 }

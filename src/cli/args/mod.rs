@@ -36,7 +36,7 @@ pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
 pub use run::{OnFailureArg, ResumeArgs, RunArgs};
 pub use step::StepArgs;
-pub use values::{Wait, duration, name};
+pub use values::{Wait, duration, name, word_of};
 
 /// The flight recorder and undo button for unattended coding runs.
 ///

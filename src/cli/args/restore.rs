@@ -58,17 +58,6 @@ pub enum ScopeArg {
     State,
 }
 
-impl ScopeArg {
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Files => "files",
-            Self::State => "state",
-        }
-    }
-}
-
 impl From<ScopeArg> for Scope {
     fn from(arg: ScopeArg) -> Self {
         match arg {
@@ -92,18 +81,6 @@ pub enum CommitsArg {
     Revert,
 }
 
-impl CommitsArg {
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Keep => "keep",
-            Self::Drop => "drop",
-            Self::Revert => "revert",
-        }
-    }
-}
-
 /// `--edits`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum EditsArg {
@@ -114,17 +91,6 @@ pub enum EditsArg {
     Keep,
     /// Restore over them; undo brings them back
     Discard,
-}
-
-impl EditsArg {
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Keep => "keep",
-            Self::Discard => "discard",
-        }
-    }
 }
 
 /// Take back the last rollback, restore or undo of this work tree, HEAD and index included; again goes further back.

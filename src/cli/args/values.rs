@@ -3,6 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use crate::model::time::parse_duration;
 
 pub use crate::model::lane::STAGES;
@@ -20,6 +22,11 @@ pub fn size(text: &str) -> Result<u64, String> {
 /// Reads the name of a run, a phase, a lane or a task: anything but nothing.
 pub fn name(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// A value as it is written on the command line.
+pub fn word_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
 }
 
 /// `--wait` alone, or with the longest time to wait.

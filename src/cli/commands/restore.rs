@@ -8,7 +8,7 @@ use crate::engine::undo::{redo as do_again, undo as take_back};
 use crate::engine::{Context, Result, select};
 use crate::policy::restore_plan::Edits;
 
-use super::super::args::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
+use super::super::args::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::screens::{How, choose_rollback};
@@ -85,7 +85,7 @@ fn is_lane(context: &Context) -> Result<bool> {
 fn given(args: &RollbackArgs) -> Vec<String> {
     let mut words = Vec::new();
     if args.scope != ScopeArg::All {
-        words.extend(["--scope".to_owned(), args.scope.as_str().to_owned()]);
+        words.extend(["--scope".to_owned(), word_of(&args.scope)]);
     }
     if !args.path.is_empty() {
         words.push("--path".to_owned());

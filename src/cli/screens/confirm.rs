@@ -6,7 +6,7 @@ use crate::engine::restore::Restore;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::policy::visible::escape;
 
-use super::super::args::{CommitsArg, EditsArg};
+use super::super::args::{CommitsArg, EditsArg, word_of};
 use super::super::render::crossed_text;
 use super::Talk;
 
@@ -27,10 +27,10 @@ impl How {
     pub fn words(self) -> Vec<String> {
         let mut words = Vec::new();
         if let Some(commits) = self.commits {
-            words.extend(["--commits".to_owned(), commits.as_str().to_owned()]);
+            words.extend(["--commits".to_owned(), word_of(&commits)]);
         }
         if self.edits != EditsArg::Refuse {
-            words.extend(["--edits".to_owned(), self.edits.as_str().to_owned()]);
+            words.extend(["--edits".to_owned(), word_of(&self.edits)]);
         }
         words
     }
