@@ -17,7 +17,7 @@ use crate::model::checkpoint::{CapturedTotals, Checkpoint, CheckpointType, LaneF
 use crate::model::event::Payload;
 use crate::model::feedback::FeedbackResults;
 use crate::model::path::RepoPath;
-use crate::model::run::RunKey;
+use crate::model::run::{Run, RunKey};
 use crate::model::selector::Selector;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
@@ -28,6 +28,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
+use super::restore::is_there;
 use super::{lane, memory, seed_json, select, settle, step, storage};
 
 use changes::changes_since;
@@ -135,6 +136,10 @@ pub fn record_with(
     let (seq, id) = free_id(context, state, key, now, &prepared.nested)?;
     let previous = state.checkpoints_of(key).next_back();
     let run = state.run(key);
+    let is_the_runs = request.lane_fields.stage.is_none() && request.trigger != trigger::SAFETY;
+    if let Some(run) = run.filter(|run| is_the_runs && is_elsewhere(context, run)) {
+        tracing::warn!("run {} works in {}, and this is taken in {}", run.key, run.worktree, context.worktree_name());
+    }
     let capture = &prepared.capture;
     let after_iteration =
         request.after_iteration.unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
@@ -198,6 +203,11 @@ pub fn record_with(
     name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
     capture.remember(&reference, &checkpoint.commit);
     Ok(checkpoint)
+}
+
+/// Whether a run works in another work tree, which is there. A lane's stages tell where it works.
+fn is_elsewhere(context: &Context, run: &Run) -> bool {
+    run.worktree != context.worktree_name() && is_there(context, &run.worktree)
 }
 
 /// The next sequence number and its id. Another state directory of the same repository, or a kill before the event, may

@@ -81,7 +81,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         report.error("lost_ledger", ledger, message, false);
     }
     if let Some(place) = rebuild::recorded_at(context, &context.load()?.state) {
-        let message = format!("recorded at {}: recover doctor --rebuild takes it over to here", place.display());
+        let message = format!("recorded at {}: recover doctor --rebuild takes its runs over to here", place.display());
         report.error("moved_project", context.worktree_name(), message, false);
     }
     if repair {

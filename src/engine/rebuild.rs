@@ -159,23 +159,23 @@ fn recorded(context: &Context, known: &HashMap<String, Checkpoint>) -> Result<Op
 /// those of a state directory that is not there any more: the project was moved, or its state directory is another one
 /// now.
 fn belongs(context: &Context, known: &HashMap<String, Checkpoint>, checkpoint: &Checkpoint) -> bool {
-    let recorded = Path::new(&checkpoint.state_dir);
-    known.contains_key(&checkpoint.id) || is_here(context, recorded) || !recorded.join("events.jsonl").exists()
+    known.contains_key(&checkpoint.id)
+        || is_here(context, &checkpoint.state_dir)
+        || !Path::new(&checkpoint.state_dir).join("events.jsonl").exists()
 }
 
-/// Whether that is this state directory.
-fn is_here(context: &Context, state_dir: &Path) -> bool {
+/// Whether that is this state directory, as it is recorded.
+fn is_here(context: &Context, state_dir: &str) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     let own = context.store().dir();
-    state_dir == own || real(state_dir).is_some_and(|there| Some(there) == real(own))
+    state_dir == own.to_string_lossy() || real(Path::new(state_dir)).is_some_and(|there| Some(there) == real(own))
 }
 
 /// The state directory that this one was when its latest checkpoint was taken, where that was another place: the project
 /// was moved or copied since. Its runs are those of a work tree elsewhere until [`rebuild`] takes them over.
 pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
     let latest = state.checkpoints.values().next_back()?;
-    let recorded = Path::new(&latest.state_dir);
-    (!is_here(context, recorded)).then(|| recorded.to_owned())
+    (!is_here(context, &latest.state_dir)).then(|| PathBuf::from(&latest.state_dir))
 }
 
 /// What had another place before.
@@ -192,8 +192,8 @@ struct Places {
 fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) -> Result<Places> {
     let mut places = Places::default();
     for Checkpoint { worktree, state_dir, .. } in recorded {
-        let (old, state_dir) = (Path::new(worktree), Path::new(state_dir));
         let is_elsewhere = !is_here(context, state_dir);
+        let (old, state_dir) = (Path::new(worktree), Path::new(state_dir));
         if is_elsewhere {
             places.state_dirs.insert(state_dir.to_owned());
         }

@@ -44,7 +44,7 @@ fn tell_if_moved(context: &Context, state: &State) {
     if let Some(place) = rebuild::recorded_at(context, state) {
         TOLD.call_once(|| {
             let (place, way) = (place.display(), context.hint_command(None, &["doctor", "--rebuild"]));
-            tracing::warn!("what is recorded here was recorded at {place}: `{way}` takes it over");
+            tracing::warn!("this project was recorded at {place}: `{way}` takes its runs over");
         });
     }
 }

@@ -160,7 +160,7 @@ fn taken_over(env: &TestEnv, place: &std::path::Path, before: &[Value]) {
     let folder = place.to_string_lossy();
     let at = |code, args: &[&str]| env.json(code, &[&["-C", &*folder], args].concat());
     let lost = env.recover(&["-C", &*folder, "status"]).expect(4);
-    assert!(lost.stderr.contains("doctor --rebuild` takes it over"), "{}", lost.stderr);
+    assert!(lost.stderr.contains("doctor --rebuild` takes its runs over"), "{}", lost.stderr);
     assert_eq!(at(12, &["doctor"])["problems"][0]["code"], "moved_project");
     assert_eq!(at(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], true);
     let retry = at(0, &["retry-status"]);

@@ -203,3 +203,19 @@ fn repacking_meanwhile_stops_no_rollback() {
     });
     assert_complete(&env, &ids.into_iter().collect());
 }
+
+// A checkpoint of a run that works elsewhere holds the files here: it is taken, and whoever asked is told.
+#[test]
+fn a_checkpoint_in_another_work_tree_than_the_runs_is_told_of() {
+    let env = TestEnv::repo();
+    env.recover(&["run", "--run", "r", "--", "true"]).expect(0);
+    env.git(&["worktree", "add", "-q", "-b", "other", "../other"]);
+    let taken = |place: &str, args: &[&str]| {
+        let ran = env.recover(&[&["-C", place, "checkpoint", "create", "--run", "r"], args].concat()).expect(0);
+        ran.stderr.contains("run r works in ")
+    };
+    assert!(!taken(".", &[]));
+    assert!(taken("../other", &[]));
+    // A lane goes on in a work tree of its own.
+    assert!(!taken("../other", &["--lane", "a", "--stage", "after_lane_start"]));
+}
