@@ -190,23 +190,25 @@ struct Places {
 /// Where the work trees of a project are that was moved or copied: its own root is where it is now. A linked work tree
 /// that is gone may just have been removed, so its runs stay its own.
 fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) -> Result<Places> {
+    let recorded: BTreeSet<(&str, &str)> = recorded.map(|one| (&*one.worktree, &*one.state_dir)).collect();
     let mut places = Places::default();
-    for Checkpoint { worktree, state_dir, .. } in recorded {
-        let is_elsewhere = !is_here(context, state_dir);
-        let (old, state_dir) = (Path::new(worktree), Path::new(state_dir));
-        if is_elsewhere {
-            places.state_dirs.insert(state_dir.to_owned());
+    for (worktree, state_dir) in recorded {
+        let is_here = is_here(context, state_dir);
+        if !is_here {
+            places.state_dirs.insert(state_dir.into());
         }
-        let there = if context.has_git() { old.join(".git").exists() } else { old.is_dir() };
-        if there && !is_elsewhere {
+        let old = Path::new(worktree);
+        // What another repository has at the old place is not ours.
+        let there = if context.has_git() { is_there(context, worktree) } else { is_here && old.is_dir() };
+        if there {
             continue;
         }
-        if state_dir.starts_with(old) {
+        if Path::new(state_dir).starts_with(old) {
             let main = context.repo()?.main_worktree().to_string_lossy().into_owned();
-            places.worktrees.insert(worktree.clone(), main);
-        } else if !there && !state_dir.ends_with(".ultraplan/state") {
+            places.worktrees.insert(worktree.to_owned(), main);
+        } else if !Path::new(state_dir).ends_with(".ultraplan/state") {
             // A state directory elsewhere does not say which work tree is the project's own.
-            places.worktrees.insert(worktree.clone(), context.worktree_name());
+            places.worktrees.insert(worktree.to_owned(), context.worktree_name());
         }
     }
     Ok(places)
