@@ -204,6 +204,14 @@ impl From<git::Error> for Error {
                 Self::new(ErrorKind::NoRepository, message).hint(hint)
             }
             Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
+            Git::StrayWorktree { ref place, ref known } => {
+                let (place, known) = (place.to_string_lossy(), known.to_string_lossy());
+                let error = Self::new(ErrorKind::UnsafePath, message);
+                let is_copy = std::path::Path::new(&*known).exists();
+                let (folder, what) = if is_copy { (&known, "list") } else { (&place, "repair") };
+                let words = ["git", "-C", folder, "worktree", what];
+                error.hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" ")))
+            }
             Git::ForeignOwner { .. } => {
                 Self::new(ErrorKind::ForeignOwner, format!("{message}: run recover as its owner"))
             }

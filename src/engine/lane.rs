@@ -261,8 +261,10 @@ pub struct LaneStanding {
     pub next_actions: Vec<String>,
     /// How it is taken up.
     pub resume_hint: String,
-    /// How it goes back to its beginning.
+    /// How it goes back to its beginning, else to its safest prior stage.
     pub rollback_hint: String,
+    /// Which that is; `None` where there is none.
+    pub back_to: Option<String>,
     /// Steps that are done and are not run again.
     pub done: Vec<String>,
 }
@@ -280,6 +282,7 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
         next_actions.push(resume_hint.clone());
     }
     let done = run.steps.iter().filter(|step| step.status == StepStatus::Done && !step.runs_again(key));
+    let safest = || state.lane_safest(key).and_then(|checkpoint| checkpoint.lane_fields.stage.clone());
     Some(LaneStanding {
         stage: record.stage.to_owned(),
         status: record.status.map(str::to_owned),
@@ -287,6 +290,7 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
         next_actions,
         resume_hint,
         rollback_hint: rollback_hint(run, store, begun.then_some(BEFORE_START)),
+        back_to: if begun { Some(BEFORE_START.to_owned()) } else { safest() },
         done: done.map(|step| step.start.name.clone()).collect(),
     })
 }

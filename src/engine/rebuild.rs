@@ -171,11 +171,10 @@ fn is_here(context: &Context, state_dir: &str) -> bool {
     state_dir == own.to_string_lossy() || real(Path::new(state_dir)).is_some_and(|there| Some(there) == real(own))
 }
 
-/// The state directory that this one was when its latest checkpoint was taken, where that was another place: the project
-/// was moved or copied since. Its runs are those of a work tree elsewhere until [`rebuild`] takes them over.
+/// Where the state directory was when some of its checkpoints were taken, if that is another place: the project was moved
+/// or copied since. Those runs are runs of a work tree elsewhere until [`rebuild`] takes them over.
 pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
-    let latest = state.checkpoints.values().next_back()?;
-    (!is_here(context, &latest.state_dir)).then(|| PathBuf::from(&latest.state_dir))
+    state.places.iter().find(|place| !is_here(context, place)).map(PathBuf::from)
 }
 
 /// What had another place before.

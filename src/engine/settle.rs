@@ -21,7 +21,7 @@ use crate::store::{Exclusive, NewEvent};
 use super::attempt::{self, Ending, Started};
 use super::checkpoint::record_of;
 use super::context::Context;
-use super::error::Result;
+use super::error::{Error, ErrorKind, Result};
 use super::hook::session;
 use super::{lost, rebuild, restore, run, step};
 
@@ -64,6 +64,7 @@ pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
 /// and records attempts whose supervisor was killed. Returns what was done, for people.
 pub fn settle(context: &Context) -> Result<Vec<String>> {
     let mut done = Vec::new();
+    refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
         context.store().load_for_writing()?;
         done.extend(restore::finish_cut_off(context)?);
@@ -80,6 +81,16 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
         tracing::info!("{what}");
     }
     Ok(done)
+}
+
+/// Lane records are written anew as a whole (C1): a file of another kind in their place would be gone.
+fn refuse_lane_file(context: &Context) -> Result<()> {
+    if !context.store().lane_file_is_foreign() {
+        return Ok(());
+    }
+    let file = context.store().lane_file().display();
+    let message = format!("[checkpoint] lane_file: {file} is there and holds no lane records; name another file");
+    Err(Error::new(ErrorKind::Config, message).hint(context.hint_command(None, &["config", "--origins"])))
 }
 
 /// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.

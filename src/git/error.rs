@@ -24,6 +24,15 @@ pub enum Error {
         /// What is not supported: bare, SHA-256, reftable, split index, sparse index, …
         what: String,
     },
+    /// A linked work tree at another place than git knows it at (exit 13): working on would change the other one.
+    #[error("{} is not the work tree that git knows: that is {}{}", place.display(), known.display(),
+        if known.exists() { ", and this is a copy of it" } else { ", from where this was moved" })]
+    StrayWorktree {
+        /// Where it is.
+        place: PathBuf,
+        /// Where git knows it.
+        known: PathBuf,
+    },
     /// The repository belongs to somebody else (exit 13).
     #[error("{} belongs to another user (uid {owner})", path.display())]
     ForeignOwner {

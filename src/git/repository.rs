@@ -62,6 +62,11 @@ impl Repo {
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
         };
+        if let Some(place) = place_of_link(start).filter(|_| inner.is_worktree())
+            && fs::canonicalize(workdir).ok().as_ref() != Some(&place)
+        {
+            return Err(Error::StrayWorktree { place, known: workdir.components().collect() });
+        }
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
         refuse_root(&workdir, home)?;
         for folder in [workdir.as_path(), inner.path(), inner.commondir()] {
@@ -277,4 +282,10 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
         return Error::Unsupported { what: message.to_owned() };
     }
     Error::Git { action: format!("open the repository of {}", start.display()), source }
+}
+/// The nearest folder from `start` upwards where a file leads to a repository elsewhere; `None` where it is a folder.
+fn place_of_link(start: &Path) -> Option<PathBuf> {
+    let start = fs::canonicalize(start).ok()?;
+    let place = start.ancestors().find(|folder| folder.join(".git").exists())?;
+    place.join(".git").is_file().then(|| place.to_owned())
 }

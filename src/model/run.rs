@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::feedback::FeedbackResults;
 use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
-use super::manual_fix::ManualFixSession;
+use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::packed::Packed;
 use super::snapshot::ObjectId;
 use super::step::Step;
@@ -318,6 +318,11 @@ impl Run {
     /// is no history: it holds.
     pub fn is_history(&self) -> bool {
         self.last_import_untouched().is_some_and(|kind| kind != ImportKind::Recovery)
+    }
+
+    /// Whether a person is fixing it by hand (B8).
+    pub fn is_being_fixed(&self) -> bool {
+        self.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active)
     }
 
     /// What it was imported from last, while nothing has happened to it since.

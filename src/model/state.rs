@@ -26,6 +26,9 @@ pub struct State {
     pub pruned: BTreeSet<String>,
     /// Highest checkpoint sequence ever used.
     pub last_checkpoint_seq: u64,
+    /// Where the state directory was when checkpoints were recorded in it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub places: BTreeSet<String>,
     /// What is kept of each work tree, by its absolute path.
     pub worktrees: BTreeMap<String, WorktreeState>,
 }
@@ -133,7 +136,10 @@ impl State {
             Selector::Good => run.and_then(|key| self.last_good(key)),
             Selector::Initial => {
                 let id = run.and_then(|key| self.run(key)).and_then(|run| run.initial_checkpoint.as_deref());
-                id.and_then(|id| self.checkpoint(id)).or_else(|| ordinary().next())
+                // Another one in the place of the first, which was removed, would take back less than was asked for.
+                let is_first =
+                    |first: &&Checkpoint| !first.previous.as_ref().is_some_and(|id| self.pruned.contains(id));
+                id.and_then(|id| self.checkpoint(id)).or_else(|| ordinary().next().filter(is_first))
             }
             Selector::Iteration(number) => {
                 let after: Vec<_> = ordinary().filter(|checkpoint| checkpoint.after_iteration == *number).collect();

@@ -23,7 +23,8 @@ pub struct ResumeOption {
     pub reason: Option<String>,
 }
 
-/// The options of a run that stands at a failure; empty when the failure is not recoverable (see [`manual_steps`]).
+/// The options of a run that stands at a failure; empty when the failure is not recoverable (see [`manual_steps`]). A run
+/// without a good checkpoint may go back to where it began.
 pub fn resume_options(run: &Run, has_good_checkpoint: bool) -> Vec<ResumeOption> {
     let Some(failure) = run.failure.as_ref().filter(|failure| failure.recoverable) else { return Vec::new() };
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
@@ -33,15 +34,18 @@ pub fn resume_options(run: &Run, has_good_checkpoint: bool) -> Vec<ResumeOption>
     Strategy::ALL
         .into_iter()
         .map(|strategy| {
+            let has_checkpoint = has_good_checkpoint || run.initial_checkpoint.is_some();
             let missing = match strategy {
-                Strategy::RollbackAndRetry if !has_good_checkpoint => Some("No checkpoint available".to_owned()),
+                Strategy::ManualThenContinue => None,
+                _ if run.is_being_fixed() => Some("a manual fix is open".to_owned()),
+                Strategy::RollbackAndRetry if !has_checkpoint => Some("No checkpoint available".to_owned()),
                 Strategy::ContinueNext if last => Some(format!("iteration {iteration} is the last one")),
                 _ => None,
             };
             ResumeOption {
                 strategy,
                 label: label(strategy),
-                description: description(strategy, iteration),
+                description: description(strategy, iteration, has_good_checkpoint),
                 recommended: strategy == recommended && missing.is_none(),
                 available: missing.is_none(),
                 reason: missing,
@@ -61,12 +65,13 @@ pub fn label(strategy: Strategy) -> &'static str {
     }
 }
 
-fn description(strategy: Strategy, iteration: u32) -> String {
+fn description(strategy: Strategy, iteration: u32, has_good_checkpoint: bool) -> String {
     match strategy {
         Strategy::RetrySame => format!("Re-run iteration {iteration} with the same prompt"),
         Strategy::RetryWithContext => format!("Re-run iteration {iteration} and tell the agent about the error"),
         Strategy::RollbackAndRetry => {
-            format!("Take back the changes of iteration {iteration}, then retry from the last good checkpoint")
+            let from = if has_good_checkpoint { "the last good checkpoint" } else { "where the run began" };
+            format!("Take back the changes of iteration {iteration}, then retry from {from}")
         }
         Strategy::ContinueNext => {
             format!("Accept the current state and continue with iteration {}", iteration.saturating_add(1))

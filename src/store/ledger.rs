@@ -23,6 +23,7 @@ use super::error::StoreError;
 use super::fold_cache::FoldCache;
 use super::packed_lines::Flaw;
 use super::twin::Twin;
+use super::written::Written;
 
 /// How many events are folded anew at each start before the cache is renewed.
 const CACHE_EVERY: u64 = 128;
@@ -153,6 +154,19 @@ impl Store {
     #[must_use]
     pub fn with_twin(self, folder: &Path) -> Self {
         Self { twin: Some(Twin::new(folder, &self.dir)), ..self }
+    }
+
+    /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
+    /// has ever been there: a file that must not be written over.
+    pub fn lane_file_is_foreign(&self) -> bool {
+        if self.lane_file.starts_with(&self.dir) {
+            return false;
+        }
+        let is_list = |bytes: &[u8]| {
+            bytes.trim_ascii().is_empty() || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
+        };
+        let is_ours = || Written::read(&self.private_dir()).knows(&self.lane_file);
+        fs::read(&self.lane_file).is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
     }
 
     /// The state directory.

@@ -33,6 +33,11 @@ impl Written {
         known.is_some_and(|known| known.contains(&print_of(content)))
     }
 
+    /// Whether anything was ever written there.
+    pub(super) fn knows(&self, place: &Path) -> bool {
+        self.by_place.contains_key(&*place.to_string_lossy())
+    }
+
     /// `content` is about to be written there.
     pub(super) fn add(&mut self, place: &Path, content: &[u8]) {
         let known = self.by_place.entry(place.to_string_lossy().into_owned()).or_default();

@@ -482,7 +482,8 @@ fn files_that_were_there_before_are_kept() {
     assert_eq!(env.read(&state("recover/before/recovery.json")), loop_state);
     assert_eq!(env.read(&state("recover/before/checkpoints.json")), records);
     let copy = env.work().join(state("recover/before/checkpoints.json"));
-    assert!(ran.stderr.contains(&format!("recover import {}", copy.display())), "{}", ran.stderr);
+    let told = format!("recover -C {} import {}", env.work().display(), copy.display());
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
     assert_eq!(env.state_json("checkpoints.json").as_array().unwrap().len(), 1);
     for name in ["recovery.json", "checkpoints.json"] {
         let copy = env.work().join(state("recover/before")).join(name);
@@ -490,7 +491,7 @@ fn files_that_were_there_before_are_kept() {
     }
     assert_eq!(env.state_json("checkpoints.json").as_array().unwrap().len(), 3);
     // Only once: what stands there now is ours.
-    assert!(!env.recover(&args).expect(0).stderr.contains("recover import"));
+    assert!(!env.recover(&args).expect(0).stderr.contains(" import "));
 }
 
 // C1, L1: a file of another system that comes into a view's place later is kept too, also at the configured path; a view of
@@ -508,7 +509,7 @@ fn files_that_come_later_are_kept() {
     // Nothing of ours was ever written there.
     let records = lanes().to_string();
     env.write("logs/checkpoints.json", &records);
-    assert!(lane("before_lane_start").contains("recover import"));
+    assert!(lane("before_lane_start").contains(" import "));
     assert_eq!(env.read(&state("recover/before/checkpoints.json")), records);
     // In the place of what was.
     let loop_state = recovery().to_string();
@@ -518,13 +519,13 @@ fn files_that_come_later_are_kept() {
     let told = lane("after_lane_start");
     assert_eq!(env.read(&state("recover/before/recovery.json")), loop_state);
     assert_eq!(env.read(&state("recover/before/checkpoints-2.json")), "[]");
-    assert_eq!(told.matches("recover import").count(), 2, "{told}");
+    assert_eq!(told.matches(" import ").count(), 2, "{told}");
     let now = env.read("logs/checkpoints.json");
     assert!(now.contains("before_lane_start") && now.contains("after_lane_start"), "{now}");
     // A kill between the event and the view leaves an older view; one that is gone is written again.
     env.write("logs/checkpoints.json", ours);
     std::fs::remove_file(env.work().join(state("recovery.json"))).expect("removed");
-    assert!(!lane("after_lane_tests").contains("recover import"));
+    assert!(!lane("after_lane_tests").contains(" import "));
     env.recover(&["sync"]).expect(0);
     let kept = std::fs::read_dir(env.work().join(state("recover/before"))).expect("a folder").count();
     assert_eq!(kept, 3);
@@ -708,4 +709,18 @@ fn a_time_that_is_not_known_is_not_made_up() {
     );
     let many = first.iter().filter(|(path, _)| path.starts_with("many/"));
     assert!(many.map(|(_, time)| time.as_str()).all(|time| time.is_none_or(|time| time < "2021")), "{first:?}");
+}
+
+// L1, A3: the cooldown of a loop whose history is here already holds, and the history stays.
+#[test]
+fn a_cooldown_is_taken_over_into_a_run_with_a_history() {
+    let env = sources();
+    env.json(0, &["import", "--run", "r", "../src/attempt_history.json"]);
+    let before = env.json(0, &["attempt", "list", "--run", "r"]);
+    env.json(0, &["import", "--run", "r", "../src/recovery.json"]);
+    assert_eq!(env.json(0, &["attempt", "list", "--run", "r"]), before);
+    assert_eq!(env.state_json("attempt_history.json"), history());
+    assert_eq!(env.state_json("recovery.json"), recovery());
+    let waits = env.json(6, &["retry-status", "--run", "r", "--check"]);
+    assert_eq!(waits["retry_after"], recovery()["cooldownUntil"]);
 }

@@ -170,9 +170,17 @@ fn a_run_that_did_not_fail_has_nothing_to_fix() {
 fn a_fix_of_the_last_iteration_completes_the_run() {
     let env = TestEnv::repo();
     let run = ["run", "--on-failure", "manual-fix", "--feedback", "t=test -e ok", "--", "true"];
-    assert_eq!(env.json(8, &run)["outcome"], "paused");
+    let paused = env.json(8, &run);
+    assert_eq!(paused["outcome"], "paused");
+    let status = env.json(0, &["status"]);
+    assert_eq!(status["resume_hint"], paused["resume_hint"]);
+    let open: Vec<&Value> =
+        status["options"].as_array().unwrap().iter().filter(|one| one["available"] == true).collect();
+    assert!(open.iter().all(|one| one["strategy"] == "manual_then_continue") && !open.is_empty(), "{open:?}");
     env.write("ok", "");
-    env.json(0, &["manual-fix", "verify"]);
+    // What goes on is the fix, not another attempt.
+    let words = shlex::split(paused["resume_hint"].as_str().unwrap()).unwrap();
+    env.recover(&words[1..].iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
     let text = env.recover(&["manual-fix", "continue"]).expect(0).stdout;
     assert!(text.contains("complete."), "{text}");
     assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");

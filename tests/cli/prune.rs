@@ -401,3 +401,20 @@ fn what_cannot_be_archived_whole_stays() {
     assert!(reasons(&kept["kept"])[id].contains("not archived"), "{kept}");
     env.json(0, &["checkpoint", "show", id]);
 }
+
+// Another checkpoint in the place of the first one, which is gone, would take back less than was asked for.
+#[test]
+fn the_initial_checkpoint_is_no_other_once_it_is_gone() {
+    let env = TestEnv::repo();
+    for content in ["1\n", "2\n", "3\n"] {
+        env.write("a.txt", content);
+        env.json(0, &["checkpoint", "create", "--run", "r"]);
+    }
+    assert_eq!(env.json(0, &["checkpoint", "show", "initial"])["checkpoint"]["seq"], 1);
+    env.json(0, &["checkpoint", "prune", "--keep-last", "1"]);
+    for back in [&["--to", "initial"][..], &["--full"]] {
+        let refused = env.json(4, &[&["rollback"], back].concat());
+        assert_eq!(refused["error"]["code"], "no_checkpoint", "{refused}");
+    }
+    assert_eq!(env.read("a.txt"), "3\n");
+}

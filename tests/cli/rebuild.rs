@@ -216,3 +216,18 @@ fn what_is_whole_is_left_alone() {
     let done = env.json(0, &["doctor", "--rebuild"]);
     assert_eq!((&done["rebuilt"]["changed"], env.read(LEDGER)), (&false.into(), ledger));
 }
+
+// What is recorded at the new place does not hide that there is more to be taken over, and the views stay ours.
+#[test]
+fn a_moved_project_is_told_of_until_its_runs_are_taken_over() {
+    let env = failed_run();
+    env.sh("cd .. && mv work moved && mkdir work").expect(0);
+    let at = |code, args: &[&str]| env.recover(&[&["-C", "../moved"], args].concat()).expect(code);
+    let first = at(0, &["checkpoint", "create", "--run", "new"]);
+    assert!(!first.stderr.contains("was not written by recover"), "{}", first.stderr);
+    assert!(at(0, &["status"]).stderr.contains("takes its runs over"));
+    assert!(at(12, &["doctor"]).stdout.contains("moved_project"));
+    at(0, &["doctor", "--rebuild"]);
+    assert_eq!(at(0, &["doctor"]).stdout, "No problems.\n");
+    assert!(at(0, &["checkpoint", "list", "--run", "r"]).stdout.contains("initial"));
+}

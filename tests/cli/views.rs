@@ -290,3 +290,20 @@ fn a_subtask_in_the_view_has_all_its_attempts() {
     assert_eq!(view["stuck_subtasks"], list["stuck_subtasks"]);
     assert!(view["subtasks"]["other-0/iteration-1"].is_null(), "{view}");
 }
+
+// C1: a file that holds something else stays what it is; a view that was damaged is written again.
+#[test]
+fn a_file_in_the_place_of_the_lane_records_is_not_written_over() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[checkpoint]\nlane_file = 'a.txt'\n");
+    let create = ["checkpoint", "create", "--lane", "L", "--stage", "pre_pr", "--status", "ready"];
+    let refused = env.json(2, &create);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("holds no lane records"), "{refused}");
+    assert_eq!(env.read("a.txt"), "one\n");
+    env.write(".ultraplan/recover.toml", "[checkpoint]\nlane_file = 'records.json'\n");
+    for there in ["", "[]\n", "[{\"damaged\":"] {
+        env.write("records.json", there);
+        env.json(0, &create);
+        assert_eq!(serde_json::from_str::<Value>(&env.read("records.json")).unwrap().as_array().unwrap().len(), 1);
+    }
+}

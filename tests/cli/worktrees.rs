@@ -219,3 +219,31 @@ fn a_checkpoint_in_another_work_tree_than_the_runs_is_told_of() {
     // A lane goes on in a work tree of its own.
     assert!(!taken("../other", &["--lane", "a", "--stage", "after_lane_start"]));
 }
+
+// git knows a linked work tree at one place. A copy of its folder leads to the same index and the same HEAD: whatever was
+// done there would be done to the other one.
+#[test]
+fn a_copied_or_moved_linked_work_tree_is_refused() {
+    let env = TestEnv::repo();
+    env.git(&["worktree", "add", "-q", "-b", "lane", "../lane"]);
+    env.sh("echo one > ../lane/l.txt").expect(0);
+    env.recover(&["-C", "../lane", "checkpoint", "create", "--run", "r"]).expect(0);
+    env.sh("echo two > ../lane/l.txt && cp -r ../lane ../copy && mkdir ../copy/below").expect(0);
+    for place in ["../copy", "../copy/below"] {
+        for args in [
+            &["rollback", "--run", "r", "--to", "initial", "--edits", "discard"][..],
+            &["status"],
+            &["step", "s", "--atomic", "--", "false"],
+            &["run", "--", "sh", "-c", "echo agent > l.txt"],
+        ] {
+            let refused = env.json(13, &[&["-C", place], args].concat());
+            assert!(text(&refused["error"]["message"]).contains("this is a copy of it"), "{refused}");
+        }
+    }
+    env.sh("test $(cat ../lane/l.txt) = two && test $(cat ../copy/l.txt) = two").expect(0);
+    env.sh("rm -r ../copy && mv ../lane ../moved").expect(0);
+    let refused = env.json(13, &["-C", "../moved", "status"]);
+    assert!(text(&refused["error"]["message"]).contains("from where this was moved"), "{refused}");
+    env.sh(&text(&refused["error"]["hint"])).expect(0);
+    env.recover(&["-C", "../moved", "checkpoint", "create", "--run", "s"]).expect(0);
+}

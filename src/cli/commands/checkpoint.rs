@@ -233,7 +233,12 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
 fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Reply> {
     context.require_something()?;
     let checkpoint = set_pin(context, selector, pinned, note)?;
-    let word = if pinned { "Pinned" } else { "Unpinned" };
+    let word = match (context.dry_run(), pinned) {
+        (true, true) => "Would pin",
+        (true, false) => "Would unpin",
+        (false, true) => "Pinned",
+        (false, false) => "Unpinned",
+    };
     let text = format!("{word} {}.\n", checkpoint.id);
     Ok(Reply::new(json!({"checkpoint": checkpoint}), text))
 }

@@ -144,7 +144,7 @@ pub fn driven_document(context: &Context, driven: &Driven) -> Value {
         "retry_after": retry_after,
         "wait_ms": wait_ms,
         "report_path": driven.report,
-        "resume_hint": context.hint_command(key, &["resume"]),
+        "resume_hint": context.hint_command(key, render::way_on(&driven.run)),
         "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
     })
 }
@@ -176,9 +176,10 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     if driven.outcome != Outcome::Complete {
         let key = Some(&driven.run.key);
         // Who reads this is a person, whose word is another attempt.
-        let resume = ["resume", "--strategy", "retry_with_context"];
-        let resume = if driven.run.stands_still() { &resume[..] } else { &resume[..1] };
-        text.push_str(&format!("Go on:     {}\n", context.hint_command(key, resume)));
+        let another = ["resume", "--strategy", "retry_with_context"];
+        let is_their_word = driven.run.stands_still() && !driven.run.is_being_fixed();
+        let on = if is_their_word { &another[..] } else { render::way_on(&driven.run) };
+        text.push_str(&format!("Go on:     {}\n", context.hint_command(key, on)));
         text.push_str(&format!("Look:      {}\n", context.hint_command(key, &["status"])));
         let back: &[&str] =
             if driven.has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] };
@@ -291,7 +292,7 @@ fn document(context: &Context, resumed: &Resumed) -> Value {
         "wait_ms": wait_ms,
         "report_path": resumed.driven.as_ref().and_then(|driven| driven.report.as_ref()),
         "next_actions": next_actions(context, resumed),
-        "resume_hint": context.hint_command(key, &["resume"]),
+        "resume_hint": context.hint_command(key, render::way_on(&resumed.run)),
         "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
     })
 }

@@ -45,7 +45,7 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
         "baseline": status.run.baseline,
         "iterations": render::latest_iterations(&status.run),
         "steps": status.run.steps.iter().map(|step| step.told(&status.run.key)).collect::<Vec<_>>(),
-        "resume_hint": context.hint_command(key, &["resume"]),
+        "resume_hint": context.hint_command(key, render::way_on(&status.run)),
         "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
     });
     Ok(Reply::new(document, text))

@@ -96,6 +96,11 @@ pub fn retry(retry: &Retry, now: Timestamp) -> Value {
     })
 }
 
+/// The command that goes on with a run as its policy has it; where a person is at it, that they are done.
+pub fn way_on(run: &Run) -> &'static [&'static str] {
+    if run.is_being_fixed() { &["manual-fix", "verify"] } else { &["resume"] }
+}
+
 /// The document of a rollback, restore, undo or redo.
 pub fn restore(context: &Context, restore: &Restore) -> Map<String, Value> {
     let key = restore.run.as_ref().map(|run| &run.key);
@@ -104,7 +109,8 @@ pub fn restore(context: &Context, restore: &Restore) -> Map<String, Value> {
     let name = if context.dry_run() { "plan" } else { "result" };
     document.insert(name.to_owned(), json!(restore.result));
     document.insert("run".to_owned(), restore.run.as_ref().map_or(Value::Null, run));
-    document.insert("resume_hint".to_owned(), json!(context.hint_command(key, &["resume"])));
+    let on = restore.run.as_ref().map_or(&["resume"][..], way_on);
+    document.insert("resume_hint".to_owned(), json!(context.hint_command(key, on)));
     document.insert("rollback_hint".to_owned(), json!(context.hint_command(None, &["undo"])));
     document
 }

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::lane::{LaneStanding, standing};
 use crate::engine::{Context, Result};
-use crate::model::lane::BEFORE_START;
 use crate::model::run::RunKey;
 
 use super::super::ui::escape;
@@ -44,7 +43,9 @@ fn prompt(lane: &LaneStanding) -> String {
     if !lane.next_actions.contains(&lane.resume_hint) {
         let _ = writeln!(text, "Resume:          {}", escape(&lane.resume_hint));
     }
-    let _ = writeln!(text, "Back to {BEFORE_START}: {}", escape(&lane.rollback_hint));
+    if let Some(stage) = &lane.back_to {
+        let _ = writeln!(text, "Back to {}: {}", escape(stage), escape(&lane.rollback_hint));
+    }
     text
 }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::model::decision::Strategy;
-use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
 use crate::store::views::resume_hint;
@@ -38,8 +37,7 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
         // It says how a work tree that is gone comes back.
         return Err(Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store())));
     }
-    let open = run.manual_fix.as_ref().is_some_and(|fix| fix.status == ManualFixStatus::Active);
-    if open && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
+    if run.is_being_fixed() && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
         return Err(Error::new(ErrorKind::NeedsPerson, format!("a manual fix of run {} is open", run.key))
             .hint(context.hint_command(Some(&run.key), &["manual-fix", "verify"])));
     }

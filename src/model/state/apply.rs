@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::{Event, Payload};
-use crate::model::import::ImportedDocument;
+use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
@@ -65,6 +65,9 @@ impl State {
             }
             if let Payload::Imported(imported) = &event.payload {
                 let imported = (**imported).clone();
+                if imported.kind == ImportKind::Recovery {
+                    take_cooldown(run, &imported.document);
+                }
                 run.imported.retain(|known| (known.imported.kind, &known.imported.id) != (imported.kind, &imported.id));
                 run.imported.push(ImportedDocument { imported, seq: event.seq, at: event.at, after_checkpoint });
             }
@@ -75,6 +78,9 @@ impl State {
     fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
         self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
         self.checkpoints.insert(checkpoint.clone());
+        if !self.places.contains(&checkpoint.state_dir) {
+            self.places.insert(checkpoint.state_dir.clone());
+        }
         // What a safety checkpoint holds may be a person's work: it says nothing about what the run wrote.
         if !checkpoint.is_safety() {
             let whole = BaselineLayer { checkpoint_id: checkpoint.id.clone(), paths: Vec::new() };
@@ -276,6 +282,14 @@ fn count_operations(run: &mut Run, event: &Event) {
         Payload::OperationRecorded { .. } | Payload::StepEnded(_) => run.operations = run.operations.saturating_add(1),
         Payload::CheckpointCreated { checkpoint, .. } if !checkpoint.is_safety() => run.operations = 0,
         _ => {}
+    }
+}
+
+/// What another loop's `recovery.json` says of the next attempt holds here, too (L1).
+fn take_cooldown(run: &mut Run, document: &serde_json::Value) {
+    let until = document["cooldownUntil"].as_str().and_then(|at| at.parse().ok());
+    if run.error_count > 0 && until.is_some() {
+        run.cooldown_until = until;
     }
 }
 

@@ -146,10 +146,10 @@ impl Exclusive {
             for (path, present, same, content) in shared {
                 let present =
                     present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
-                if let Some(foreign) = present.filter(|present| !same && !written.is(&path, present)) {
+                if let Some(foreign) = present.filter(|present| !same && !written.is(self.place_of(&path), present)) {
                     self.keep_foreign(&path, &foreign)?;
                 }
-                written.add(&path, &content);
+                written.add(self.place_of(&path), &content);
             }
             written.write(&private);
         }
@@ -159,6 +159,11 @@ impl Exclusive {
             written.push(relative);
         }
         Ok(written)
+    }
+
+    /// A view's place, as it stays when the project is moved.
+    fn place_of<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.store.dir).unwrap_or(path)
     }
 
     /// Copies what another system wrote in a view's place, and says how it is taken over unless it was.
@@ -173,11 +178,13 @@ impl Exclusive {
             tracing::info!("{} was not written by recover: what it said is kept in {copy}", path.display());
             return Ok(());
         }
-        let quoted = shlex::try_quote(&copy).unwrap_or(std::borrow::Cow::Borrowed(&*copy));
-        tracing::warn!(
-            "{} was not written by recover; what it says is not taken over: recover import {quoted}",
-            path.display()
-        );
+        // For a state directory in its usual place the project is known, too.
+        let dir = &self.store.dir;
+        let project = dir.ancestors().nth(2).filter(|_| dir.ends_with(".ultraplan/state"));
+        let (flag, folder) = project.map_or(("--state-dir", dir.as_path()), |project| ("-C", project));
+        let words = ["recover", flag, &folder.to_string_lossy(), "import", &copy];
+        let command = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
+        tracing::warn!("{} was not written by recover; what it says is not taken over: {command}", path.display());
         Ok(())
     }
 

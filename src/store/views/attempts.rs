@@ -168,7 +168,8 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
     let mut given_up: BTreeMap<&str, &str> = BTreeMap::new();
 
     // What another of their files tells is not in this one, until its run goes on.
-    let told_here = |run: &Run| run.last_import_untouched().is_none_or(|kind| kind == ImportKind::AttemptHistory);
+    let is_own = |run: &Run| run.attempts().any(|(_, attempt)| attempt.checkpoint_id.is_some());
+    let told_here = |run: &Run| run.last_import_untouched().is_none() || is_import(run) || is_own(run);
     let iterations = runs.filter(|(run, _)| told_here(run)).flat_map(|(run, most)| run.iterations.recent(most));
     let attempts = iterations.flat_map(|iteration| iteration.attempts.iter().map(move |attempt| (iteration, attempt)));
     let mut attempts: Vec<_> = attempts.collect();
