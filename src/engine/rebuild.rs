@@ -174,7 +174,10 @@ fn is_here(context: &Context, state_dir: &str) -> bool {
 /// Where the state directory was when some of its checkpoints were taken, if that is another place: the project was moved
 /// or copied since. Those runs are runs of a work tree elsewhere until [`rebuild`] takes them over.
 pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
-    state.places.iter().find(|place| !is_here(context, place)).map(PathBuf::from)
+    let branch = |old: &str| state.checkpoints.values().rfind(|one| one.worktree == old)?.head_ref.as_deref();
+    let was_here = |old: &&String| was_this_one(context, Path::new(old), || branch(old));
+    let elsewhere = state.places.iter().find(|place| !is_here(context, place));
+    elsewhere.or_else(|| state.worktrees.keys().find(was_here)).map(PathBuf::from)
 }
 
 /// What had another place before.
@@ -189,7 +192,11 @@ struct Places {
 /// Where the work trees of a project are that was moved or copied: its own root is where it is now. A linked work tree
 /// that is gone may just have been removed, so its runs stay its own.
 fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) -> Result<Places> {
-    let recorded: BTreeSet<(&str, &str)> = recorded.map(|one| (&*one.worktree, &*one.state_dir)).collect();
+    let mut all: Vec<&Checkpoint> = recorded.collect();
+    all.sort_by_key(|one| one.seq);
+    let branches: HashMap<&str, Option<&str>> =
+        all.iter().map(|one| (&*one.worktree, one.head_ref.as_deref())).collect();
+    let recorded: BTreeSet<(&str, &str)> = all.iter().map(|one| (&*one.worktree, &*one.state_dir)).collect();
     let mut places = Places::default();
     for (worktree, state_dir) in recorded {
         let is_here = is_here(context, state_dir);
@@ -202,7 +209,9 @@ fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) 
         if there {
             continue;
         }
-        if Path::new(state_dir).starts_with(old) {
+        if was_this_one(context, old, || branches.get(worktree).copied().flatten()) {
+            places.worktrees.insert(worktree.to_owned(), context.worktree_name());
+        } else if Path::new(state_dir).starts_with(old) {
             let main = context.repo()?.main_worktree().to_string_lossy().into_owned();
             places.worktrees.insert(worktree.to_owned(), main);
         } else if !Path::new(state_dir).ends_with(".ultraplan/state") {
@@ -211,6 +220,15 @@ fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) 
         }
     }
     Ok(places)
+}
+
+/// Whether a work tree that is gone is the linked one here, which `git worktree move` put elsewhere: git keeps its name,
+/// and it is on the same branch.
+fn was_this_one<'a>(context: &Context, old: &Path, branch: impl FnOnce() -> Option<&'a str>) -> bool {
+    // Without git there are no linked ones, and asking would make a private repository.
+    let Some(repo) = context.has_git().then(|| context.repo().ok()).flatten() else { return false };
+    let is_named = repo.is_linked() && repo.git_dir().file_name() == old.file_name() && !old.exists();
+    is_named && repo.head().is_ok_and(|head| head.branch.is_some() && head.branch.as_deref() == branch())
 }
 
 /// Names this project's places where the old ones are gone.

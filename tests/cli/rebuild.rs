@@ -231,3 +231,24 @@ fn a_moved_project_is_told_of_until_its_runs_are_taken_over() {
     assert_eq!(at(0, &["doctor"]).stdout, "No problems.\n");
     assert!(at(0, &["checkpoint", "list", "--run", "r"]).stdout.contains("initial"));
 }
+
+// The same for a linked work tree that git moved.
+#[test]
+fn a_linked_work_tree_that_git_moved_is_found_again() {
+    let env = TestEnv::repo();
+    env.git(&["worktree", "add", "-q", "-b", "lane", "../lane"]);
+    let at = |place: &str, code, args: &[&str]| env.recover(&[&["-C", place], args].concat()).expect(code);
+    env.sh("echo one > ../lane/l.txt").expect(0);
+    at("../lane", 0, &["checkpoint", "create", "--run", "r"]);
+    env.sh("echo two > ../lane/l.txt").expect(0);
+    env.git(&["worktree", "move", "../lane", "../elsewhere"]);
+    assert!(at("../elsewhere", 4, &["status"]).stderr.contains("takes its runs over"));
+    assert!(at("../elsewhere", 12, &["doctor"]).stdout.contains("moved_project"));
+    at("../elsewhere", 0, &["doctor", "--rebuild"]);
+    at("../elsewhere", 0, &["rollback", "--to", "initial", "--edits", "discard"]);
+    env.sh("test $(cat ../elsewhere/l.txt) = one").expect(0);
+    assert_eq!(at("../elsewhere", 0, &["doctor"]).stdout, "No problems.\n");
+    // From the project's own work tree nothing is said: the lane may just have been removed.
+    env.git(&["worktree", "move", "../elsewhere", "../further"]);
+    assert_eq!(at(".", 0, &["doctor"]).stdout, "No problems.\n");
+}
