@@ -1,7 +1,9 @@
 //! Temporary files: named after their process, so that what a dead one left can be told from what is being written.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// What their names begin with; then the process id, a dash, and letters, digits or dots.
 const PREFIX: &str = ".recover-tmp-";
@@ -42,8 +44,16 @@ fn has_ended(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
-/// Removes what dead processes left in a folder. What cannot be removed now is tried again another time.
+/// Removes what dead processes left in a folder: once in the life of a process, for each process that writes there looks.
+/// What cannot be removed now is tried again another time.
 pub fn reap(folder: &Path) {
+    static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if LOOKED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
+        remove_left_over(folder);
+    }
+}
+
+fn remove_left_over(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if is_left_over(entry.file_name().as_encoded_bytes()) {
@@ -66,7 +76,7 @@ mod tests {
         for name in [left.as_str(), living.as_str(), ".recover-tmp-x", ".recover-tmp-1-"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        reap(folder.path());
+        remove_left_over(folder.path());
         assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }

@@ -62,7 +62,7 @@ impl Repo {
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
         };
-        if let Some(place) = place_of_link(start).filter(|_| inner.is_worktree())
+        if let Some(place) = inner.is_worktree().then(|| place_of_link(start)).flatten()
             && fs::canonicalize(workdir).ok().as_ref() != Some(&place)
         {
             return Err(Error::StrayWorktree { place, known: workdir.components().collect() });

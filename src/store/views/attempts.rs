@@ -62,7 +62,8 @@ pub struct StuckSubtask<'a> {
     pub attempt_count: usize,
 }
 
-/// How many runs that are over are in the view for themselves; `attempt list` has them all.
+/// How many runs that are over are in the view for themselves, as long as they have no more than [`ITERATIONS_IN_VIEW`]
+/// between them; the latest one is there in any case. `attempt list` has them all.
 const ENDED_IN_VIEW: usize = 8;
 /// How many older ones may be for the sake of a subtask that they share with those.
 const RELATED_IN_VIEW: usize = 50;
@@ -75,7 +76,13 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
     ended.sort_by_key(|(_, run)| Reverse(run.last_seq));
     let mut shown: Vec<(usize, &Run)> =
         state.runs.iter().enumerate().filter(|(_, run)| !run.status.has_ended() || is_import(run)).collect();
-    let older = ended.split_off(ended.len().min(ENDED_IN_VIEW));
+    let mut seen = 0;
+    let told = ended.iter().take(ENDED_IN_VIEW).take_while(|(_, run)| {
+        let is_first = seen == 0;
+        seen += run.iterations.len();
+        is_first || seen <= ITERATIONS_IN_VIEW
+    });
+    let older = ended.split_off(told.count());
     shown.extend(ended.into_iter().filter(|(_, run)| !is_import(run)));
     let most = |run: &Run| if is_import(run) { usize::MAX } else { ITERATIONS_IN_VIEW };
     let iterations = shown.iter().flat_map(|(_, run)| run.iterations.recent(most(run)));
