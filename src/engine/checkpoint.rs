@@ -136,8 +136,8 @@ pub fn record_with(
     let (seq, id) = free_id(context, state, key, now, &prepared.nested)?;
     let previous = state.checkpoints_of(key).next_back();
     let run = state.run(key);
-    let is_the_runs = request.lane_fields.stage.is_none() && request.trigger != trigger::SAFETY;
-    if let Some(run) = run.filter(|run| is_the_runs && is_elsewhere(context, run)) {
+    let is_for_the_run = request.lane_fields.stage.is_none() && request.trigger != trigger::SAFETY;
+    if let Some(run) = run.filter(|run| is_for_the_run && is_elsewhere(context, run)) {
         tracing::warn!("run {} works in {}, and this is taken in {}", run.key, run.worktree, context.worktree_name());
     }
     let capture = &prepared.capture;

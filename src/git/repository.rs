@@ -63,7 +63,7 @@ impl Repo {
             return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
         };
         if let Some(place) = inner.is_worktree().then(|| place_of_link(start)).flatten()
-            && fs::canonicalize(workdir).ok().as_ref() != Some(&place)
+            && !is_same_folder(workdir, &place)
         {
             return Err(Error::StrayWorktree { place, known: workdir.components().collect() });
         }
@@ -283,6 +283,12 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
     }
     Error::Git { action: format!("open the repository of {}", start.display()), source }
 }
+/// Whether both are the same folder, also where it is mounted twice.
+pub fn is_same_folder(one: &Path, other: &Path) -> bool {
+    let number = |path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    number(one).is_some_and(|found| Some(found) == number(other))
+}
+
 /// The nearest folder from `start` upwards where a file leads to a repository elsewhere; `None` where it is a folder.
 fn place_of_link(start: &Path) -> Option<PathBuf> {
     let start = fs::canonicalize(start).ok()?;

@@ -1,11 +1,11 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
-use std::fs;
 use std::path::Path;
 
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::refs::resolve_ref;
+use crate::git::repository::is_same_folder;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
@@ -84,10 +84,6 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
     Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
 }
 
-fn same_folder(one: &Path, other: Option<&Path>) -> bool {
-    other.is_some_and(|other| fs::canonicalize(one).ok() == fs::canonicalize(other).ok())
-}
-
 /// Whether a checkpoint is one that the lane, whose own work tree this is, began with in the project's.
 pub fn is_before_lane(context: &Context, run: Option<&Run>, target: &Checkpoint) -> Result<bool> {
     Ok(is_run_here(context, run) && was_in_project(context, target)?)
@@ -127,7 +123,7 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
 pub fn is_there(context: &Context, place: &str) -> bool {
     let its = Repo::discover(Path::new(place), context.home()).ok();
     let its = its.filter(|its| its.workdir() == Path::new(place));
-    its.is_some_and(|its| same_folder(its.common_dir(), context.repo().map(Repo::common_dir).ok()))
+    its.is_some_and(|its| context.repo().is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir())))
 }
 
 /// Decides what happens to HEAD.
