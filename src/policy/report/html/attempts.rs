@@ -1,11 +1,13 @@
 //! Attempts made, and the output of what failed.
 
+use maud::{Markup, html};
+
 use crate::model::run::AttemptOutcome;
-use crate::policy::report::data::{AttemptLine, ErrorDetails, Report};
+use crate::policy::report::data::{AttemptLine, ErrorDetails, FailureLine, Report};
 use crate::policy::report::words;
 
-use super::escape::{lines, text};
-use super::{badge, fact, mono, section};
+use super::escape::{Line, Lines};
+use super::{badge, fact, mono, none, section};
 
 /// What an outcome looks like.
 pub fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
@@ -18,99 +20,88 @@ pub fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
 }
 
 /// Every attempt, oldest first.
-pub fn attempts(report: &Report) -> String {
-    let mut out = String::new();
-    if report.attempts.is_empty() {
-        out.push_str("<p class=\"none\">None.</p>\n");
-    }
-    if report.attempts_omitted > 0 {
-        let before = words::count(report.attempts_omitted, "attempt");
-        out.push_str(&format!("<p class=\"none\">The latest ones; {before} came before.</p>\n"));
-    }
-    out.extend(report.attempts.iter().map(attempt));
-    section("attempts", &format!("Attempts made <small>{}</small>", report.summary.attempts.total), &out)
+pub fn attempts(report: &Report) -> Markup {
+    let content = html! {
+        @if report.attempts.is_empty() { (none("None.")) }
+        @if report.attempts_omitted > 0 {
+            @let before = words::count(report.attempts_omitted, "attempt");
+            (none(&format!("The latest ones; {before} came before.")))
+        }
+        @for one in &report.attempts { (attempt(one)) }
+    };
+    section("attempts", "Attempts made", Some(report.summary.attempts.total.to_string()), content)
 }
 
-fn attempt(attempt: &AttemptLine) -> String {
+fn attempt(attempt: &AttemptLine) -> Markup {
     let tone = tone(attempt.outcome);
-    let took = attempt.duration_ms.map(|took| format!(" · {}", words::span(took))).unwrap_or_default();
-    let mut out = format!(
-        "<article class=\"attempt {tone}\">\n<h3>Iteration {} · attempt {} {}</h3>\n<p class=\"more\">{}{took}</p>\n",
-        attempt.iteration,
-        attempt.number,
-        badge(tone, words::outcome(attempt.outcome)),
-        words::date_time(attempt.started_at)
-    );
-    if let Some(approach) = &attempt.approach {
-        out.push_str(&format!("<p class=\"approach\">{}</p>\n", text(approach)));
+    html! {
+        article class={ "attempt " (tone) } {
+            h3 {
+                "Iteration " (attempt.iteration) " · attempt " (attempt.number) " "
+                (badge(tone, words::outcome(attempt.outcome)))
+            }
+            p.more {
+                (words::date_time(attempt.started_at))
+                @if let Some(took) = attempt.duration_ms { " · " (words::span(took)) }
+            }
+            @if let Some(approach) = &attempt.approach { p.approach { (Line(approach)) } }
+            @if let Some(failure) = &attempt.failure { p.message { (Line(&failure.message)) } }
+            dl.facts { (facts(attempt)) }
+        }
     }
-    if let Some(failure) = &attempt.failure {
-        out.push_str(&format!("<p class=\"message\">{}</p>\n", text(&failure.message)));
-    }
-    out.push_str("<dl class=\"facts\">\n");
-    out.push_str(&facts(attempt));
-    out.push_str("</dl>\n</article>\n");
-    out
 }
 
-fn facts(attempt: &AttemptLine) -> String {
-    let mut out = String::new();
-    if let Some(failure) = &attempt.failure {
-        let ending = words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out);
-        let mut parts = vec![failure.cause.as_str().to_owned(), failure.kind.as_str().replace('_', " ")];
-        parts.extend(ending);
-        out.push_str(&fact("Failure", &text(&parts.join(" · "))));
-    }
+fn facts(attempt: &AttemptLine) -> Markup {
     let conditions = words::conditions(&attempt.conditions, &attempt.notes);
-    if !conditions.is_empty() {
-        out.push_str(&fact("Conditions", &text(&conditions)));
+    html! {
+        @if let Some(failure) = &attempt.failure { (fact("Failure", Line(&cause(attempt, failure)))) }
+        @if !conditions.is_empty() { (fact("Conditions", Line(&conditions))) }
+        @for feedback in &attempt.feedback {
+            @let (tone, word) = if feedback.passed { ("good", "passed") } else { ("bad", "failed") };
+            (fact(&format!("Check {}", feedback.name), html! { (badge(tone, word)) " " (Line(&feedback.summary)) }))
+        }
+        @if let Some(decision) = &attempt.decision {
+            @let decided = format!("{}: {}", words::actions(&decision.actions), decision.reason);
+            (fact("Decision", Line(&decided)))
+        }
+        @if let Some(changes) = attempt.changes {
+            @let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
+            (fact("Files", format!("{modified} modified, {created} created, {deleted} deleted")))
+        }
+        (fact("Subtask", Line(&attempt.subtask)))
+        @if let Some(id) = &attempt.checkpoint_id { (fact("Checkpoint", mono(id))) }
+        @if let Some(log) = &attempt.log_path { (fact("Log", mono(log))) }
     }
-    for feedback in &attempt.feedback {
-        let verdict = if feedback.passed { badge("good", "passed") } else { badge("bad", "failed") };
-        out.push_str(&fact(
-            &format!("Check {}", text(&feedback.name)),
-            &format!("{verdict} {}", text(&feedback.summary)),
-        ));
-    }
-    if let Some(decision) = &attempt.decision {
-        let decided = format!("{}: {}", words::actions(&decision.actions), decision.reason);
-        out.push_str(&fact("Decision", &text(&decided)));
-    }
-    if let Some(changes) = attempt.changes {
-        let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
-        out.push_str(&fact("Files", &format!("{modified} modified, {created} created, {deleted} deleted")));
-    }
-    out.push_str(&fact("Subtask", &text(&attempt.subtask)));
-    if let Some(id) = &attempt.checkpoint_id {
-        out.push_str(&fact("Checkpoint", &mono(id)));
-    }
-    if let Some(log) = &attempt.log_path {
-        out.push_str(&fact("Log", &mono(log)));
-    }
-    out
+}
+
+fn cause(attempt: &AttemptLine, failure: &FailureLine) -> String {
+    let mut parts = vec![failure.cause.as_str().to_owned(), failure.kind.as_str().replace('_', " ")];
+    parts.extend(words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out));
+    parts.join(" · ")
 }
 
 /// The output of what failed.
-pub fn errors(errors: &[ErrorDetails]) -> String {
-    let mut out = String::new();
-    if errors.is_empty() {
-        out.push_str("<p class=\"none\">None.</p>\n");
-    }
-    for error in errors {
-        let at = error.attempt;
-        out.push_str(&format!(
-            "<h3>Iteration {} · attempt {}</h3>\n<p class=\"message\">{}</p>\n",
-            at.iteration,
-            at.attempt,
-            text(&error.message)
-        ));
-        if let Some(output) = &error.text {
-            out.push_str(&format!("<pre class=\"output\" tabindex=\"0\">{}</pre>\n", lines(output)));
+pub fn errors(errors: &[ErrorDetails]) -> Markup {
+    let content = html! {
+        @if errors.is_empty() { (none("None.")) }
+        @for error in errors { (details(error)) }
+    };
+    section("errors", "Error details", None, content)
+}
+
+fn details(error: &ErrorDetails) -> Markup {
+    html! {
+        h3 { "Iteration " (error.attempt.iteration) " · attempt " (error.attempt.attempt) }
+        p.message { (Line(&error.message)) }
+        @if let Some(output) = &error.text { pre.output tabindex="0" { (Lines(output)) } }
+        @if !error.evidence.is_empty() {
+            p.more {
+                "Recognised by "
+                @for (number, evidence) in error.evidence.iter().enumerate() {
+                    @if number > 0 { ", " }
+                    (mono(&evidence.rule))
+                }
+            }
         }
-        let rules: Vec<String> = error.evidence.iter().map(|evidence| mono(&evidence.rule)).collect();
-        if !rules.is_empty() {
-            out.push_str(&format!("<p class=\"more\">Recognised by {}</p>\n", rules.join(", ")));
-        }
     }
-    section("errors", "Error details", &out)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
+
 use crate::model::run::AttemptOutcome;
 use crate::model::time::Timestamp;
 use crate::policy::report::data::{AttemptLine, Report};
@@ -9,7 +11,7 @@ use crate::policy::report::timeline::{Moment, MomentKind};
 use crate::policy::report::words;
 
 use super::attempts::tone;
-use super::escape::text;
+use super::escape::Line;
 use super::section;
 
 /// How many iterations have a row: the latest ones.
@@ -18,77 +20,75 @@ const MAX_ROWS: usize = 40;
 const WIDTH: f64 = 1000.0;
 
 /// The chart; nothing where there is nothing to compare.
-pub fn chart(report: &Report) -> String {
+pub fn chart(report: &Report) -> Markup {
     if report.attempts.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let scale = Scale::of(&report.attempts, report.generated_at);
-    let mut rows: BTreeMap<u32, String> = BTreeMap::new();
+    let mut rows: BTreeMap<u32, Vec<Markup>> = BTreeMap::new();
     for (attempt, place) in report.attempts.iter().zip(&scale.bars) {
-        rows.entry(attempt.iteration).or_default().push_str(&bar(attempt, *place));
+        rows.entry(attempt.iteration).or_default().push(bar(attempt, *place));
     }
     let skipped = rows.len().saturating_sub(MAX_ROWS);
-    let mut out = String::from("<div class=\"chart\">\n");
-    for (iteration, bars) in rows.into_iter().skip(skipped) {
-        out.push_str(&row(&format!("Iteration {iteration}"), &bars));
-    }
     let marks = marks(&scale, report);
-    if !marks.is_empty() {
-        out.push_str(&row("Put back", &marks));
-    }
     let (first, last) = scale.ends();
-    out.push_str(&format!(
-        "<p class=\"axis\"><time datetime=\"{first}\">{}</time><time datetime=\"{last}\">{}</time></p>\n</div>\n",
-        words::time(first),
-        words::time(last)
-    ));
-    let note = if scale.shortened { " Long waits are drawn shorter than they were." } else { "" };
-    out.push_str(&format!("<p class=\"legend\">{}{note}</p>\n", legend(&report.attempts)));
-    section("chart", "Attempts over time", &out)
+    let content = html! {
+        div.chart {
+            @for (iteration, bars) in rows.iter().skip(skipped) { (row(&format!("Iteration {iteration}"), bars)) }
+            @if !marks.is_empty() { (row("Rollbacks", &marks)) }
+            p.axis {
+                time datetime=(first) { (words::time(first)) }
+                time datetime=(last) { (words::time(last)) }
+            }
+        }
+        p.legend {
+            (legend(&report.attempts))
+            @if scale.shortened { " Long waits are shortened." }
+        }
+    };
+    section("chart", "Attempts over time", None, content)
 }
 
 /// The colours that are there, with their words.
-fn legend(attempts: &[AttemptLine]) -> String {
+fn legend(attempts: &[AttemptLine]) -> Markup {
     let mut seen: Vec<Option<AttemptOutcome>> = Vec::new();
     for attempt in attempts {
         if !seen.contains(&attempt.outcome) {
             seen.push(attempt.outcome);
         }
     }
-    let entry = |outcome: &Option<AttemptOutcome>| {
-        format!("<span class=\"{}\">{}</span>", tone(*outcome), words::outcome(*outcome))
-    };
-    seen.iter().map(entry).collect()
+    html! { @for outcome in seen { span class=(tone(outcome)) { (words::outcome(outcome)) } } }
 }
 
-fn row(name: &str, shapes: &str) -> String {
-    format!(
-        "<div class=\"row\"><span>{name}</span><svg viewBox=\"0 0 {WIDTH} 16\" preserveAspectRatio=\"none\" role=\"img\" \
-         aria-label=\"{name}\">{shapes}</svg></div>\n"
-    )
+fn row(name: &str, shapes: &[Markup]) -> Markup {
+    html! {
+        div.row {
+            span { (name) }
+            svg viewBox=(format!("0 0 {WIDTH} 16")) preserveAspectRatio="none" role="img" aria-label=(name) {
+                @for shape in shapes { (shape) }
+            }
+        }
+    }
 }
 
-fn bar(attempt: &AttemptLine, (from, to): (f64, f64)) -> String {
+fn bar(attempt: &AttemptLine, (from, to): (f64, f64)) -> Markup {
     let width = (to - from - 1.5).max(3.0);
     let took = attempt.duration_ms.map(|took| format!(", {}", words::span(took))).unwrap_or_default();
     let title = format!("Attempt {}: {}{took}", attempt.number, words::outcome(attempt.outcome));
-    format!(
-        "<rect class=\"{}\" x=\"{from:.1}\" width=\"{width:.1}\" height=\"16\"><title>{}</title></rect>",
-        tone(attempt.outcome),
-        text(&title)
-    )
+    rect(tone(attempt.outcome), from, width, &title)
 }
 
-fn marks(scale: &Scale, report: &Report) -> String {
-    let put_back = |kind| matches!(kind, MomentKind::Rollback | MomentKind::Undo | MomentKind::ManualFix);
-    let moments = report.timeline.iter().filter(|moment| put_back(moment.kind));
-    let mark = |moment: &Moment| {
-        let at = scale.at(moment.at).clamp(0.0, WIDTH - 4.0);
-        format!(
-            "<rect class=\"mark\" x=\"{at:.1}\" width=\"4\" height=\"16\"><title>{}</title></rect>",
-            text(&moment.title)
-        )
-    };
+/// A shape of the row's height, with the text that is shown beside the pointer.
+fn rect(class: &str, x: f64, width: f64, title: &str) -> Markup {
+    html! {
+        rect class=(class) x=(format!("{x:.1}")) width=(format!("{width:.1}")) height="16" { title { (Line(title)) } }
+    }
+}
+
+fn marks(scale: &Scale, report: &Report) -> Vec<Markup> {
+    let restored = |kind| matches!(kind, MomentKind::Rollback | MomentKind::Undo | MomentKind::ManualFix);
+    let moments = report.timeline.iter().filter(|moment| restored(moment.kind));
+    let mark = |moment: &Moment| rect("mark", scale.at(moment.at).clamp(0.0, WIDTH - 4.0), 4.0, &moment.title);
     moments.map(mark).collect()
 }
 

@@ -1,30 +1,31 @@
-//! Other people's text in HTML: characters, never markup.
+//! Text of others as maud renders it: HTML is escaped by maud, control characters by [`crate::policy::visible`].
+
+use maud::{Escaper, Render};
+use std::fmt::Write as _;
 
 use crate::policy::visible::{escape, escape_lines};
 
-/// One line of text, as content or as the value of a quoted attribute.
-pub fn text(text: &str) -> String {
-    entities(&escape(text))
-}
+/// One line of text, as content or as the value of an attribute.
+pub struct Line<'a>(pub &'a str);
 
-/// Text with its lines, for `pre`.
-pub fn lines(text: &str) -> String {
-    entities(&escape_lines(text))
-}
+/// Text that keeps its line breaks, for `pre`.
+pub struct Lines<'a>(pub &'a str);
 
-fn entities(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
+impl Render for Line<'_> {
+    fn render_to(&self, out: &mut String) {
+        escaped(&escape(self.0), out);
     }
-    out
+}
+
+impl Render for Lines<'_> {
+    fn render_to(&self, out: &mut String) {
+        escaped(&escape_lines(self.0), out);
+    }
+}
+
+fn escaped(text: &str, out: &mut String) {
+    // Writing to a String cannot fail.
+    let _ = Escaper::new(out).write_str(text);
 }
 
 #[cfg(test)]
@@ -33,10 +34,11 @@ mod tests {
 
     #[test]
     fn no_markup_and_no_control_character_is_left() {
-        assert_eq!(text("</pre><script>x('\"')</script>&amp;"), {
-            "&lt;/pre&gt;&lt;script&gt;x(&#39;&quot;&#39;)&lt;/script&gt;&amp;amp;"
-        });
-        assert_eq!(text("a\nb\u{0}\u{1b}[0m\u{202e}"), "a\\nb\\u{0}\\u{1b}[0m\\u{202e}");
-        assert_eq!(lines("a\n\tb\u{0}"), "a\n\tb\\u{0}");
+        let hostile = "</pre><script>x('\"')</script>&amp;";
+        let markup = maud::html! { p title=(Line(hostile)) { (Line(hostile)) } }.into_string();
+        assert!(!markup.contains("<script") && !markup.contains("&amp;amp;amp;"), "{markup}");
+        assert_eq!(markup.matches('"').count(), 2, "the quotes of the attribute itself: {markup}");
+        assert_eq!(Line("a\nb\u{0}\u{1b}[0m\u{202e}").render().into_string(), "a\\nb\\u{0}\\u{1b}[0m\\u{202e}");
+        assert_eq!(Lines("a\n\tb\u{0}").render().into_string(), "a\n\tb\\u{0}");
     }
 }

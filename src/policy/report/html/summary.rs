@@ -1,33 +1,35 @@
-//! The head of the page: what the report is about, how it stands, why.
+//! The head of the page: what the report is about, how the run stands, why.
+
+use maud::{Markup, html};
 
 use crate::model::decision::Budget;
 use crate::model::failure::Severity;
 use crate::policy::report::data::{CheckpointLine, FailureLine, Report, Stuck, Summary};
 use crate::policy::report::words;
 
-use super::escape::text;
+use super::escape::Line;
 use super::{badge, fact, mono, section};
 
 /// Title, status, one sentence, figures, failure, facts.
-pub fn header(report: &Report, title: &str) -> String {
+pub fn header(report: &Report, title: &str) -> Markup {
     let summary = &report.summary;
-    let subtask = report.subtask.as_deref().map(|subtask| format!(" · subtask {}", text(subtask)));
-    let mut out = format!(
-        "<header>\n<p class=\"kind\">{title}{}</p>\n<h1>{} {}</h1>\n<p class=\"lead\">{}</p>\n",
-        subtask.unwrap_or_default(),
-        text(&summary.run.run_id),
-        badge(tone(summary.run.status), &summary.run.status.replace('_', " ")),
-        text(&summary.headline)
-    );
-    out.push_str(&figures(report));
-    out.push_str("</header>\n");
-    let mut facts = String::new();
-    if let Some(failure) = &summary.failure {
-        facts.push_str(&failed(failure));
+    let content = html! {
+        @if let Some(failure) = &summary.failure { (failed(failure)) }
+        @for subtask in &report.stuck_subtasks { (stuck(subtask)) }
+        (facts(summary))
+    };
+    html! {
+        header {
+            p.kind { (title) @if let Some(subtask) = &report.subtask { " · subtask " (Line(subtask)) } }
+            h1 {
+                (Line(&summary.run.run_id)) " "
+                (badge(tone(summary.run.status), &summary.run.status.replace('_', " ")))
+            }
+            p.lead { (Line(&summary.headline)) }
+            (figures(report))
+        }
+        (section("summary", "Summary", None, content))
     }
-    facts.push_str(&stuck(&report.stuck_subtasks));
-    facts.push_str(&self::facts(summary));
-    out + &section("summary", "Summary", &facts)
 }
 
 /// What a status looks like.
@@ -40,25 +42,26 @@ pub fn tone(status: &str) -> &'static str {
     }
 }
 
-fn figures(report: &Report) -> String {
+fn figures(report: &Report) -> Markup {
     let summary = &report.summary;
-    let (iterations, attempts) = (summary.iterations, summary.attempts);
-    let total = summary.run.iterations_total.map_or_else(String::new, |total| format!(" <small>of {total}</small>"));
-    let figure = |number: String, what: String| fact(&what, &number);
-    let mut out = String::from("<dl class=\"figures\">\n");
-    out.push_str(&figure(format!("{}{total}", iterations.completed), "iterations completed".to_owned()));
-    let failed = format!("{} <small>of {}</small>", attempts.failed, attempts.total);
-    out.push_str(&figure(failed, "attempts failed".to_owned()));
-    out.push_str(&figure(words::span(summary.duration_ms), format!("since {}", words::date_time(summary.started_at))));
-    let count = report.checkpoints.count;
     let good = report.checkpoints.last_good.as_ref();
     let good = good.map_or_else(|| "no good one".to_owned(), |good| format!("last good @{}", good.seq));
-    out.push_str(&figure(count.to_string(), format!("checkpoints, {good}")));
-    out.push_str("</dl>\n");
-    out
+    let completed = html! {
+        (summary.iterations.completed)
+        @if let Some(total) = summary.run.iterations_total { " " small { "of " (total) } }
+    };
+    let failed = html! { (summary.attempts.failed) " " small { "of " (summary.attempts.total) } };
+    html! {
+        dl.figures {
+            (fact("iterations completed", completed))
+            (fact("attempts failed", failed))
+            (fact(&format!("since {}", words::date_time(summary.started_at)), words::span(summary.duration_ms)))
+            (fact(&format!("checkpoints, {good}"), report.checkpoints.count))
+        }
+    }
 }
 
-fn failed(failure: &FailureLine) -> String {
+fn failed(failure: &FailureLine) -> Markup {
     let severity = match failure.severity {
         Severity::Low => "low severity",
         Severity::Medium => "medium severity",
@@ -75,91 +78,86 @@ fn failed(failure: &FailureLine) -> String {
         vec![failure.kind.as_str().replace('_', " "), severity.to_owned(), recoverable.to_owned(), place, at];
     words.extend(failure.conditions.iter().map(|condition| words::condition(*condition).to_owned()));
     words.retain(|word| !word.is_empty());
-    format!(
-        "<div class=\"failure\">\n<p class=\"cause\">{}</p>\n<p class=\"message\">{}</p>\n<p class=\"more\">{}</p>\n</div>\n",
-        failure.cause.as_str(),
-        text(&failure.message),
-        text(&words.join(" · "))
-    )
+    html! {
+        div.failure {
+            p.cause { (failure.cause.as_str()) }
+            p.message { (Line(&failure.message)) }
+            p.more { (Line(&words.join(" · "))) }
+        }
+    }
 }
 
-fn stuck(stuck: &[Stuck]) -> String {
-    let entry = |stuck: &Stuck| {
-        let tried = words::count(stuck.attempt_count, "attempt");
-        format!(
-            "<div class=\"stuck\"><p>{} {}</p><p class=\"more\">{} · after {tried}</p></div>\n",
-            badge("bad", "stuck"),
-            mono(&stuck.subtask_id),
-            text(&stuck.reason)
-        )
-    };
-    stuck.iter().map(entry).collect()
+fn stuck(stuck: &Stuck) -> Markup {
+    html! {
+        div.stuck {
+            p { (badge("bad", "stuck")) " " (mono(&stuck.subtask_id)) }
+            p.more { (Line(&stuck.reason)) " · after " (words::count(stuck.attempt_count, "attempt")) }
+        }
+    }
 }
 
-fn facts(summary: &Summary) -> String {
+fn facts(summary: &Summary) -> Markup {
     let run = &summary.run;
-    let mut out = String::from("<dl class=\"facts\">\n");
-    if let Some(reason) = &summary.stopped_because {
-        out.push_str(&fact("Why it stopped", &text(reason)));
-    }
-    if let Some(decision) = &summary.decision {
+    let decision = summary.decision.as_ref().map(|decision| {
         let until = decision.not_before.map(|until| format!(", not before {}", words::date_time(until)));
-        let decided = format!("{}{}", words::actions(&decision.actions), until.unwrap_or_default());
-        out.push_str(&fact("Decision", &text(&decided)));
+        format!("{}{}", words::actions(&decision.actions), until.unwrap_or_default())
+    });
+    let place = (run.phase != "-" || run.lane != "-").then(|| format!("{} / {}", run.phase, run.lane));
+    html! {
+        dl.facts {
+            @if let Some(reason) = &summary.stopped_because { (fact("Why it stopped", Line(reason))) }
+            @if let Some(decision) = decision { (fact("Decision", Line(&decision))) }
+            @if let Some(task) = &run.task_id { (fact("Task", Line(task))) }
+            @if let Some(place) = place { (fact("Phase and lane", Line(&place))) }
+            @if let Some(command) = &run.command { (fact("Command", mono(command))) }
+            (fact("Work tree", mono(&run.worktree)))
+            (fact("Last event", words::date_time(summary.last_event_at)))
+        }
+        @if !summary.budgets.is_empty() {
+            div.budgets {
+                @for budget in &summary.budgets { (meter(budget, summary.stopped_by == Some(budget.scope))) }
+            }
+        }
     }
-    if let Some(task) = &run.task_id {
-        out.push_str(&fact("Task", &text(task)));
-    }
-    if run.phase != "-" || run.lane != "-" {
-        out.push_str(&fact("Phase and lane", &text(&format!("{} / {}", run.phase, run.lane))));
-    }
-    if let Some(command) = &run.command {
-        out.push_str(&fact("Command", &mono(command)));
-    }
-    out.push_str(&fact("Work tree", &mono(&run.worktree)));
-    out.push_str(&fact("Last event", &words::date_time(summary.last_event_at)));
-    out.push_str("</dl>\n");
-    if !summary.budgets.is_empty() {
-        out.push_str("<div class=\"budgets\">\n");
-        out.extend(summary.budgets.iter().map(|budget| meter(budget, summary.stopped_by == Some(budget.scope))));
-        out.push_str("</div>\n");
-    }
-    out
 }
 
 /// A bar of used and left attempts, with the numbers beside it.
-fn meter(budget: &Budget, stopped: bool) -> String {
+fn meter(budget: &Budget, stopped: bool) -> Markup {
     let share = (f64::from(budget.used) / f64::from(budget.limit.max(1)) * 100.0).min(100.0);
-    let class = if budget.left == 0 { "bad" } else { "calm" };
-    let mark = if stopped { " · stopped it" } else { "" };
-    format!(
-        "<div class=\"budget {class}\"><p>{} budget <small>{} of {} used{mark}</small></p>\
-         <svg viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
-         <rect class=\"track\" width=\"100\" height=\"4\"/><rect class=\"fill\" width=\"{share:.1}\" height=\"4\"/></svg></div>\n",
-        budget.scope.as_str(),
-        budget.used,
-        budget.limit
-    )
+    let tone = if budget.left == 0 { "bad" } else { "calm" };
+    html! {
+        div class={ "budget " (tone) } {
+            p {
+                (budget.scope.as_str()) " budget "
+                small { (budget.used) " of " (budget.limit) " used" @if stopped { " · stopped it" } }
+            }
+            svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" {
+                rect.track width="100" height="4" {}
+                rect.fill width=(format!("{share:.1}")) height="4" {}
+            }
+        }
+    }
 }
 
 /// Where to go back to.
-pub fn checkpoints(report: &Report) -> String {
+pub fn checkpoints(report: &Report) -> Markup {
     let all = &report.checkpoints;
-    let mut list = String::from("<dl class=\"points\">\n");
-    for (name, checkpoint) in [("Last good", &all.last_good), ("Initial", &all.initial), ("Latest", &all.latest)] {
-        list.push_str(&fact(name, &checkpoint.as_ref().map_or_else(|| "none".to_owned(), point)));
-    }
-    list.push_str("</dl>\n");
-    section("checkpoints", &format!("Checkpoints <small>{}</small>", all.count), &list)
+    let list = html! {
+        dl.points {
+            @for (name, checkpoint) in [("Last good", &all.last_good), ("Initial", &all.initial), ("Latest", &all.latest)] {
+                (fact(name, html! { @if let Some(checkpoint) = checkpoint { (point(checkpoint)) } @else { "none" } }))
+            }
+        }
+    };
+    section("checkpoints", "Checkpoints", Some(all.count.to_string()), list)
 }
 
-fn point(checkpoint: &CheckpointLine) -> String {
-    format!(
-        "{}<small>@{} · {} · after iteration {} · {}</small>",
-        mono(&checkpoint.id),
-        checkpoint.seq,
-        checkpoint.verdict.as_str(),
-        checkpoint.after_iteration,
-        words::date_time(checkpoint.created_at)
-    )
+fn point(checkpoint: &CheckpointLine) -> Markup {
+    html! {
+        (mono(&checkpoint.id))
+        small {
+            "@" (checkpoint.seq) " · " (checkpoint.verdict.as_str())
+            " · after iteration " (checkpoint.after_iteration) " · " (words::date_time(checkpoint.created_at))
+        }
+    }
 }

@@ -1,49 +1,50 @@
 //! The story, moment by moment.
 
+use maud::{Markup, html};
+
 use crate::policy::report::data::Report;
 use crate::policy::report::timeline::{Moment, MomentKind};
 use crate::policy::report::words;
 
 use super::attempts::tone;
-use super::escape::text;
-use super::{mono, section};
+use super::escape::Line;
+use super::{mono, none, section};
 
 /// Every moment, oldest first, with the date where a day begins.
-pub fn timeline(report: &Report) -> String {
-    let mut out = String::new();
-    if report.timeline_omitted > 0 {
-        let before = words::count(report.timeline_omitted, "moment");
-        out.push_str(&format!("<p class=\"none\">The latest part; {before} came before.</p>\n"));
-    }
-    out.push_str("<ol class=\"timeline\">\n");
-    let mut day = String::new();
-    for moment in &report.timeline {
-        let date = words::date(moment.at);
-        if day != date {
-            out.push_str(&format!("<li class=\"day\">{date}</li>\n"));
-            day = date;
+pub fn timeline(report: &Report) -> Markup {
+    let days = report.timeline.chunk_by(|one, next| words::date(one.at) == words::date(next.at));
+    let content = html! {
+        @if report.timeline_omitted > 0 {
+            @let before = words::count(report.timeline_omitted, "moment");
+            (none(&format!("The latest part; {before} came before.")))
         }
-        out.push_str(&entry(moment));
-    }
-    out.push_str("</ol>\n");
-    section("timeline", "Timeline <small>UTC</small>", &out)
+        ol.timeline {
+            @for day in days {
+                li.day { (words::date(day[0].at)) }
+                @for moment in day { (entry(moment)) }
+            }
+        }
+    };
+    section("timeline", "Timeline", Some("UTC".to_owned()), content)
 }
 
-fn entry(moment: &Moment) -> String {
+fn entry(moment: &Moment) -> Markup {
     let kind = kind(moment.kind);
     let tone = if moment.kind == MomentKind::Attempt { tone(moment.outcome) } else { kind };
-    let took = moment.duration_ms.map(|took| format!(" <small>{}</small>", words::span(took))).unwrap_or_default();
-    let detail = moment.detail.as_deref().map(|detail| format!("<p class=\"more\">{}</p>", text(detail)));
-    let own = matches!(moment.kind, MomentKind::Checkpoint);
-    let id = moment.checkpoint_id.as_deref().filter(|_| own).map(|id| format!(" {}", mono(id)));
-    format!(
-        "<li class=\"{kind} {tone}\"><time datetime=\"{}\">{}</time><div><p>{}{took}{}</p>{}</div></li>\n",
-        moment.at,
-        words::time(moment.at),
-        text(&moment.title),
-        id.unwrap_or_default(),
-        detail.unwrap_or_default()
-    )
+    let id = moment.checkpoint_id.as_deref().filter(|_| moment.kind == MomentKind::Checkpoint);
+    html! {
+        li class={ (kind) " " (tone) } {
+            time datetime=(moment.at) { (words::time(moment.at)) }
+            div {
+                p {
+                    (Line(&moment.title))
+                    @if let Some(took) = moment.duration_ms { " " small { (words::span(took)) } }
+                    @if let Some(id) = id { " " (mono(id)) }
+                }
+                @if let Some(detail) = &moment.detail { p.more { (Line(detail)) } }
+            }
+        }
+    }
 }
 
 fn kind(kind: MomentKind) -> &'static str {
