@@ -60,6 +60,9 @@ mod storage;
 mod survival;
 mod terminal;
 mod undo;
+// At another system /tmp is a link to somewhere else, and what was recorded is not there.
+#[cfg(target_os = "linux")]
+mod upgrade;
 mod views;
 mod watch;
 mod worktrees;
