@@ -1,13 +1,10 @@
-//! Completions and man pages, made from the clap tree.
-
-mod known;
+//! Man pages, made from the clap tree.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use clap::CommandFactory;
-use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
@@ -43,14 +40,6 @@ const FILES: [(&str, &str); 5] = [
 /// The clap tree.
 pub fn command() -> clap::Command {
     Cli::command()
-}
-
-/// A shell's completion script.
-pub fn completions(shell: Shell) -> Vec<u8> {
-    let mut script = Vec::new();
-    let tree = command();
-    clap_complete::generate(shell, &mut tree.clone(), "recover", &mut script);
-    known::with_known(shell, &String::from_utf8_lossy(&script), &tree).into_bytes()
 }
 
 /// Writes the man pages into `folder`, one a command.

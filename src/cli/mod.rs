@@ -2,6 +2,7 @@
 
 pub mod args;
 mod commands;
+mod completion;
 mod exit;
 mod generate;
 mod hints;
@@ -26,7 +27,7 @@ use crate::engine::salvage::refuse_gone;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::process::{HELPER, Interrupts, exec_on_terminal};
 
-use args::{Cli, Command, CompleteArgs, GlobalArgs, HookArgs, HookCommand, expand_aliases};
+use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
 use exit::ExitCode;
 use ui::{Reply, Ui};
 
@@ -38,8 +39,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     if args.get(1).is_some_and(|first| first == HELPER) {
         return ProcessExitCode::from(exec_on_terminal(&args[2..]));
     }
-    if args.get(1).is_some_and(|first| first == "__complete") {
-        return complete(&args[1..]);
+    match completion::answer(&args) {
+        Ok(false) => {}
+        Ok(true) => return ProcessExitCode::SUCCESS,
+        Err(error) => error.exit(),
     }
     let args = expand_aliases(args);
     let cli = match Cli::try_parse_from(&args) {
@@ -80,16 +83,6 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         Ok(reply) => ui.answer(name, reply),
         Err(error) => ui.error(name, &error),
     }
-}
-
-/// What the completion scripts ask. Whoever completes a line wants no complaints in it.
-fn complete(args: &[OsString]) -> ProcessExitCode {
-    if let Ok(asked) = CompleteArgs::try_parse_from(args)
-        && let Ok(context) = context(&asked.global, None)
-    {
-        Ui::new(&asked.global).answer("__complete", commands::complete(&context, asked.kind));
-    }
-    ProcessExitCode::SUCCESS
 }
 
 /// `recover` alone: where the run stands, or how to begin.

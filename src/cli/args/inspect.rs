@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 
-use super::GlobalArgs;
 use super::attempt::EvidenceArgs;
 use super::values::{Wait, duration};
 
@@ -127,7 +126,7 @@ pub struct ClassifyArgs {
     pub explain: bool,
 }
 
-/// Print a shell's completion script.
+/// Print what a shell's startup file needs for completion.
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
     /// The shell
@@ -141,29 +140,6 @@ pub struct SchemaArgs {
     /// The command (checkpoint create)
     #[arg(value_name = "COMMAND")]
     pub command: Vec<String>,
-}
-
-/// What shells complete: a line each, the word, a tab, what it is. It is no part of the tree that people see.
-#[derive(Debug, Parser)]
-#[command(name = "__complete", disable_help_flag = true)]
-pub struct CompleteArgs {
-    #[command(flatten)]
-    pub global: GlobalArgs,
-
-    /// What is known
-    #[arg(value_enum)]
-    pub kind: CompleteKind,
-}
-
-/// Kinds of words that only the state knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CompleteKind {
-    /// Runs
-    Runs,
-    /// Checkpoints
-    Checkpoints,
-    /// Strategies of a resume
-    Strategies,
 }
 
 /// Write the man pages, one a command, into a folder.

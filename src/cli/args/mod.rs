@@ -29,8 +29,8 @@ pub use checkpoint::{
 pub use exchange::{ImportArgs, KindArg, SyncArgs};
 pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs};
 pub use inspect::{
-    ClassifyArgs, CompleteArgs, CompleteKind, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs,
-    ReportArgs, ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs,
+    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
+    RetryStatusArgs, SchemaArgs, StatusArgs,
 };
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};

@@ -121,7 +121,7 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 
 /// `recover completions`.
 pub fn completions(args: &CompletionsArgs) -> Reply {
-    let script = String::from_utf8_lossy(&generate::completions(args.shell)).into_owned();
+    let script = super::super::completion::startup_line(args.shell);
     Reply::new(json!({"script": script}), script)
 }
 

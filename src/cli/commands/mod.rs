@@ -2,7 +2,6 @@
 
 mod attempt;
 mod checkpoint;
-mod complete;
 mod exchange;
 mod hook;
 mod inspect;
@@ -19,7 +18,6 @@ use crate::engine::{Context, Result};
 use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand};
 use super::ui::{Reply, Ui};
 
-pub use complete::complete;
 pub use hook::run as run_hook;
 pub use restore::{commits, edits};
 pub use status::once as status;

@@ -1,6 +1,11 @@
-//! `__complete`: what shells complete, a line each. Whatever is wrong, there is just nothing to be completed.
+//! What only the state knows at this moment: runs, checkpoints, strategies; the likeliest first.
+//!
+//! Whatever is wrong (no state, a broken configuration), there is nothing to be completed, and nothing is printed.
 
-use serde_json::json;
+use std::ffi::OsStr;
+
+use clap::{CommandFactory, FromArgMatches};
+use clap_complete::CompletionCandidate;
 
 use crate::engine::rollback::{targets_of_all, targets_of_worktree};
 use crate::engine::status::status;
@@ -9,42 +14,63 @@ use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
 use crate::policy::options::label;
 
-use super::super::args::CompleteKind;
+use super::super::args::{Cli, GlobalArgs, expand_aliases};
 use super::super::render::when;
-use super::super::ui::{Reply, escape};
+use super::super::ui::escape;
 
-/// The words of a kind, the likeliest first.
-pub fn complete(context: &Context, kind: CompleteKind) -> Reply {
-    let words = match kind {
-        CompleteKind::Runs => runs(context),
-        CompleteKind::Checkpoints => checkpoints(context),
-        CompleteKind::Strategies => Ok(strategies(context)),
-    };
-    let mut words = words.unwrap_or_default();
-    // A line is a word: what would not be one is not offered.
-    words.retain(|(word, _)| !word.is_empty() && !word.chars().any(char::is_control));
-    let lines: Vec<String> = words.iter().map(|(word, what)| format!("{word}\t{}\n", escape(what))).collect();
-    let known: Vec<&String> = words.iter().map(|(word, _)| word).collect();
-    Reply::new(json!({"words": known}), lines.concat())
+/// A word with its help.
+type Word = (String, String);
+
+/// Ids of runs.
+pub fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offered(typed, known_runs)
 }
 
-type Words = Vec<(String, String)>;
+/// Checkpoints as selectors name them.
+pub fn checkpoints(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offered(typed, known_checkpoints)
+}
 
-fn runs(context: &Context) -> Result<Words> {
+/// Strategies that the run may be resumed with; all where it is not known which run.
+pub fn strategies(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offered(typed, |context| Ok(known_strategies(context)))
+}
+
+fn offered(typed: &OsStr, known: fn(&Context) -> Result<Vec<Word>>) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let words = place().and_then(|global| known(&super::super::context(&global, None)?)).unwrap_or_default();
+    let fitting = words.into_iter().filter(|(word, _)| word.starts_with(&*typed));
+    let candidate = |(order, (word, help)): (usize, Word)| {
+        CompletionCandidate::new(word).help(Some(escape(&help).into())).display_order(Some(order))
+    };
+    fitting.enumerate().map(candidate).collect()
+}
+
+/// What the line says so far of where to look: `-C`, `--state-dir`, `--run` and the like.
+fn place() -> Result<GlobalArgs> {
+    let mut words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    // The word that is being completed says nothing yet.
+    words.pop();
+    let line = Cli::command().ignore_errors(true).try_get_matches_from(expand_aliases(words));
+    let found = line.and_then(|line| GlobalArgs::from_arg_matches(&line));
+    found.map_err(|error| crate::engine::Error::new(ErrorKind::Usage, error.to_string()))
+}
+
+fn known_runs(context: &Context) -> Result<Vec<Word>> {
     let (state, now) = (context.load()?.state, context.clock.now());
     let words =
         state.runs.iter().rev().map(|run| {
             (run.key.run_id.clone(), format!("{}, begun {}", run.status.as_str(), when(run.created_at, now)))
         });
-    let mut words: Words = words.collect();
+    let mut words: Vec<Word> = words.collect();
     // Lanes share an id.
     words.dedup_by(|one, other| one.0 == other.0);
     Ok(words)
 }
 
-fn checkpoints(context: &Context) -> Result<Words> {
+fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
     let now = context.clock.now();
-    let mut words = Words::new();
+    let mut words = Vec::new();
     let (all, of_one) = match targets_of_all(context) {
         Ok(all) => {
             let named = [("latest", "the latest"), ("good", "the last good one"), ("initial", "before the run")];
@@ -67,7 +93,7 @@ fn checkpoints(context: &Context) -> Result<Words> {
 }
 
 /// Those that are possible for the run; all where it is not known which.
-fn strategies(context: &Context) -> Words {
+fn known_strategies(context: &Context) -> Vec<Word> {
     let options = status(context).map(|status| status.options).unwrap_or_default();
     if options.is_empty() {
         return Strategy::ALL.map(|strategy| (strategy.as_str().to_owned(), label(strategy).to_owned())).into();
