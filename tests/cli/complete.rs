@@ -213,8 +213,8 @@ fn zsh_completes_them_at_a_terminal() {
         assert_eq!(shell.becomes(line), becomes, "{line}");
     }
     for (line, shown) in [
-        ("recover ", "manual-fix    -- Hand over to a person: fix, verify, continue"),
-        ("recover resume --", "--restart           -- Start fresh from iteration 1; checkpoints and history stay"),
+        ("recover ", "manual-fix    -- Fix a failed run by hand: edit, verify, continue"),
+        ("recover resume --", "--restart           -- Start again from iteration 1; checkpoints and history are kept"),
         ("recover resume ", "-- paused, begun "),
         ("recover --run 'r 1' rollback --to ", "-- before the run"),
         ("recover --run 'r 1' resume --strategy ", "-- Make changes yourself, verify them, then go on"),
@@ -244,9 +244,9 @@ fn fish_completes_them() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     for (line, offered) in [
-        ("recover man", "manual-fix\tHand over to a person: fix, verify, continue\n"),
-        ("recover resume --rest", "--restart\tStart fresh from iteration 1; checkpoints and history stay\n"),
-        ("recover resume --str", "--strategy\tHow to take it up: "),
+        ("recover man", "manual-fix\tFix a failed run by hand: edit, verify, continue\n"),
+        ("recover resume --rest", "--restart\tStart again from iteration 1; checkpoints and history are kept\n"),
+        ("recover resume --str", "--strategy\tHow to resume: "),
         ("recover resume ", "r 1\tpaused, begun "),
         ("recover status --run ", "r 1\tpaused, begun "),
         (

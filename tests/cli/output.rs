@@ -138,14 +138,17 @@ fn folders_that_are_not_utf_8_are_taken() {
     }
 }
 
-// Contract: the shells' scripts, anywhere.
+// Contract: what a shell's startup file needs, anywhere; the program itself registers and completes.
 #[test]
 fn completions_need_no_repository() {
     let env = TestEnv::plain();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = env.recover(&["completions", shell]).expect(0).stdout;
-        assert!(script.contains("manual-fix"), "{shell}");
+        assert!(script.contains("COMPLETE") && script.contains(shell), "{script}");
+        let asked = env.recover_command(&[]).env("COMPLETE", shell).output().unwrap();
+        assert!(asked.status.success() && !asked.stdout.is_empty(), "{shell}");
     }
+    assert_eq!(env.recover_command(&[]).env("COMPLETE", "tcsh").output().unwrap().status.code(), Some(2));
     env.json(2, &["completions", "tcsh"]);
     assert!(env.json(0, &["completions", "bash"])["script"].is_string());
 }

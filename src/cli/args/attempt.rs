@@ -9,7 +9,7 @@ use crate::model::failure::LoopKind;
 
 use super::values::duration;
 
-/// Record attempts of a loop that runs its own commands: budgets, cooldown, checkpoints and decisions as for `run`.
+/// Record the attempts of a loop that runs its own commands, with the same budgets, cooldowns and checkpoints as `run`.
 #[derive(Args, Debug)]
 pub struct AttemptArgs {
     #[command(subcommand)]
@@ -22,57 +22,59 @@ pub enum AttemptCommand {
     Start(AttemptStartArgs),
     Pass(AttemptPassArgs),
     Fail(Box<AttemptFailArgs>),
-    /// The history, with what is stuck
+    /// List the attempt history and stuck subtasks
     List,
 }
 
-/// An attempt begins. Allowed during a cooldown: it only records.
+/// Record that an attempt begins. Allowed during a cooldown.
 #[derive(Args, Debug, Default)]
 pub struct AttemptStartArgs {
-    /// What it tries
+    /// What the attempt tries
     #[arg(long, value_name = "T")]
     pub approach: Option<String>,
 
-    /// Its iteration
+    /// Iteration of the attempt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iteration: Option<u32>,
 
-    /// What it is booked on in the history
+    /// Subtask to list it under in the history
     #[arg(long, value_name = "S")]
     pub subtask: Option<String>,
 }
 
-/// The attempt passed: takes a good checkpoint and clears the error count.
+/// Record that the attempt passed: takes a good checkpoint and clears the error count.
 #[derive(Args, Debug, Default)]
 pub struct AttemptPassArgs {
-    /// The headline of its checkpoint
+    /// Description of its checkpoint
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
 
-    /// What it tried
+    /// What the attempt tried
     #[arg(long, value_name = "T")]
     pub approach: Option<String>,
 }
 
-/// The attempt failed: it is classified, counted and decided on; the working memory goes back to the last checkpoint.
+/// Record that the attempt failed: classifies it, counts it, decides what is next, and restores the working memory.
+///
+/// Example: recover attempt fail --exit-code $? --log agent.log --check
 #[derive(Args, Debug, Default)]
 pub struct AttemptFailArgs {
     #[command(flatten)]
     pub evidence: EvidenceArgs,
 
-    /// What it tried
+    /// What the attempt tried
     #[arg(long, value_name = "T")]
     pub approach: Option<String>,
 
-    /// The loop's plan number, for its events
+    /// Plan number of the loop, for its events
     #[arg(long, value_name = "N")]
     pub plan: Option<u64>,
 
-    /// Leave the working memory as it is
+    /// Do not restore the working memory
     #[arg(long)]
     pub no_rollback: bool,
 
-    /// Exit 5 (retry now), 6 (wait), 7 (exhausted) or 8 (a person) as decided, rather than 0
+    /// Exit with the decision: 5 (retry now), 6 (wait), 7 (exhausted) or 8 (a person is needed)
     #[arg(long)]
     pub check: bool,
 }
@@ -80,19 +82,19 @@ pub struct AttemptFailArgs {
 /// What is known of a failure.
 #[derive(Args, Clone, Debug, Default)]
 pub struct EvidenceArgs {
-    /// What went wrong, in the caller's words
+    /// Error message
     #[arg(long, value_name = "T")]
     pub message: Option<String>,
 
-    /// Exit status of the command
+    /// Exit code of the command
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub exit_code: Option<i32>,
 
-    /// Name or number of the signal that ended it (SIGKILL, 9)
+    /// Signal that ended it, by name or number (SIGKILL, 9)
     #[arg(long, value_name = "NAME")]
     pub signal: Option<String>,
 
-    /// A deadline ended it
+    /// It ran into a time limit
     #[arg(long)]
     pub timed_out: bool,
 
@@ -100,19 +102,19 @@ pub struct EvidenceArgs {
     #[arg(long, value_name = "D", value_parser = duration)]
     pub duration: Option<Duration>,
 
-    /// Which stage failed
+    /// Stage that failed
     #[arg(long = "loop", value_name = "STAGE", value_enum)]
     pub stage: Option<StageArg>,
 
-    /// Its output (`-` for stdin)
+    /// File with its output (- for stdin)
     #[arg(long, value_name = "F|-")]
     pub log: Option<PathBuf>,
 
-    /// Its standard error
+    /// File with its standard error
     #[arg(long, value_name = "F")]
     pub stderr: Option<PathBuf>,
 
-    /// Whose records the output is read as
+    /// Agent whose output format to parse [default: auto]
     #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "aider", "none"])]
     pub agent: Option<String>,
 }

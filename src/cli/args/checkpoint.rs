@@ -30,9 +30,9 @@ pub enum CheckpointCommand {
     Diff(DiffArgs),
     Restore(RestoreArgs),
     Prune(PruneArgs),
-    /// Keep a checkpoint whatever the limits say
+    /// Protect a checkpoint from pruning
     Pin(PinArgs),
-    /// Let the limits apply to a checkpoint again
+    /// Allow a checkpoint to be pruned again
     Unpin(UnpinArgs),
     Verify(VerifyArgs),
     Export(ExportArgs),
@@ -41,60 +41,60 @@ pub enum CheckpointCommand {
 /// Capture the work tree, the index, HEAD and the working memory as a hidden commit under `refs/recover/`.
 #[derive(Args, Debug, Default)]
 pub struct CreateArgs {
-    /// The headline
+    /// Description of the checkpoint
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
 
-    /// The iteration it is taken after
+    /// Iteration after which it is taken
     #[arg(long, value_name = "N")]
     pub iteration: Option<u32>,
 
-    /// What kind of moment it marks
+    /// Kind of checkpoint
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub kind: Option<TypeArg>,
 
-    /// Why it is taken: before_edit, external, risky, phase, operation, or a word of your own
+    /// Reason: before_edit, external, risky, phase, operation, or any other word
     #[arg(long, value_name = "NAME")]
     pub trigger: Option<String>,
 
-    /// How to keep it beside the hidden commit; else as configured
+    /// Additional storage beside the hidden commit [default: as configured]
     #[arg(long, value_name = "HOW", value_enum)]
     pub storage: Option<StorageArg>,
 
-    /// Nothing when nothing changed since the run's previous checkpoint
+    /// Do nothing if nothing changed since the run's previous checkpoint
     #[arg(long)]
     pub if_changed: bool,
 
-    /// Nothing while the run's previous checkpoint is younger than `[checkpoint] interval`, and with --trigger operation
-    /// while fewer than `every_operations` such calls came after it
+    /// Do nothing if the run's previous checkpoint is younger than `[checkpoint] interval`; with --trigger operation, also
+    /// if fewer than `every_operations` such calls followed it
     #[arg(long)]
     pub if_due: bool,
 
-    /// Keep it whatever the limits say
+    /// Protect it from pruning
     #[arg(long)]
     pub pin: bool,
 
-    /// The lane's stage
+    /// Stage of the lane
     #[arg(long, value_name = "S", value_parser = STAGES, help_heading = "Lane contract")]
     pub stage: Option<String>,
 
-    /// The lane's status
+    /// Status of the lane
     #[arg(long, value_name = "S", value_parser = ["ready", "in_progress", "failed", "blocked", "complete", "rolled_back", "retrying"], help_heading = "Lane contract")]
     pub status: Option<String>,
 
-    /// The integration branch
+    /// Branch the lane is based on
     #[arg(long, value_name = "B", help_heading = "Lane contract")]
     pub base_branch: Option<String>,
 
-    /// Free-form context
+    /// Free-form notes
     #[arg(long, value_name = "T", help_heading = "Lane contract")]
     pub notes: Option<String>,
 
-    /// The test command that was run
+    /// Test command that was run
     #[arg(long, value_name = "C", help_heading = "Lane contract")]
     pub test_command: Option<String>,
 
-    /// Its exit code
+    /// Exit code of the test command
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Lane contract")]
     pub exit_code: Option<i32>,
 
@@ -106,7 +106,7 @@ pub struct CreateArgs {
     #[arg(long, value_name = "S", num_args = 1.., help_heading = "Lane contract")]
     pub commit_sha: Vec<String>,
 
-    /// Where it is to be merged
+    /// Branch to merge into
     #[arg(long, value_name = "B", help_heading = "Lane contract")]
     pub target_branch: Option<String>,
 }
@@ -156,11 +156,11 @@ impl From<StorageArg> for StorageType {
 /// List checkpoints, oldest first.
 #[derive(Args, Debug, Default)]
 pub struct ListArgs {
-    /// Those of every run
+    /// List the checkpoints of every run
     #[arg(long)]
     pub all_runs: bool,
 
-    /// Only the newest N
+    /// List only the newest N
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
@@ -168,11 +168,11 @@ pub struct ListArgs {
 /// Show one checkpoint: its record and its files.
 #[derive(Args, Debug)]
 pub struct ShowArgs {
-    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME; on a terminal it is asked for
+    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME [default: prompt on a terminal]
     #[arg(value_name = "SEL")]
     pub selector: Option<Selector>,
 
-    /// What it changed since the run's previous checkpoint, as a patch
+    /// Show the changes since the run's previous checkpoint as a patch
     #[arg(long)]
     pub patch: bool,
 }
@@ -180,31 +180,31 @@ pub struct ShowArgs {
 /// Compare two checkpoints, or one with the work tree.
 #[derive(Args, Debug)]
 pub struct DiffArgs {
-    /// The older one; on a terminal it is asked for
+    /// Older checkpoint [default: prompt on a terminal]
     #[arg(value_name = "A")]
     pub from: Option<Selector>,
 
-    /// The newer one; without it the work tree
+    /// Newer checkpoint [default: the work tree]
     #[arg(value_name = "B")]
     pub to: Option<Selector>,
 
-    /// As a patch that `git apply` takes
+    /// Print a patch for git apply
     #[arg(long)]
     pub patch: bool,
 
-    /// Only these paths (globs)
+    /// Limit to these paths (globs)
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 }
 
-/// Put the files of a checkpoint back; the run's bookkeeping stays as it is. Undoable like a rollback.
+/// Restore the files of a checkpoint without changing the state of the run. Can be undone like a rollback.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME; on a terminal it is asked for
+    /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME [default: prompt on a terminal]
     #[arg(value_name = "SEL")]
     pub selector: Option<Selector>,
 
-    /// Only these paths (globs)
+    /// Limit to these paths (globs)
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 
@@ -212,24 +212,28 @@ pub struct RestoreArgs {
     #[arg(long, value_enum)]
     pub commits: Option<CommitsArg>,
 
-    /// What to do about paths that a person edited since the run last wrote
+    /// What to do about files that were edited by hand since the run last wrote
     #[arg(long, value_enum, default_value_t = EditsArg::Refuse)]
     pub edits: EditsArg,
 
-    /// Put the captured index back too
+    /// Restore the captured index too
     #[arg(long)]
     pub restore_index: bool,
 }
 
-/// Remove checkpoints by policy, with a reason for each. Pinned ones, milestones, undo targets, and the initial and
-/// last good one of runs that have not ended are never removed; with --archive old milestones are kept as files instead.
+/// Remove old checkpoints, with a reason for each.
+///
+/// Never removed are pinned ones, milestones, undo targets, and the initial and last good one of runs that have not
+/// ended; with --archive, old milestones are kept as bundle files instead.
+///
+/// Example: recover checkpoint prune --keep-last 5 --dry-run
 #[derive(Args, Clone, Debug, Default)]
 pub struct PruneArgs {
     /// Keep the newest N of each run
     #[arg(long, value_name = "N")]
     pub keep_last: Option<u32>,
 
-    /// Keep what is not older than this
+    /// Keep those younger than this
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub keep_within: Option<Duration>,
 
@@ -245,41 +249,41 @@ pub struct PruneArgs {
     #[arg(long, value_name = "N")]
     pub keep_weekly: Option<u32>,
 
-    /// Remove what is older than this
+    /// Remove those older than this
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub max_age: Option<Duration>,
 
-    /// Remove the oldest ones until the others have captured no more than this (100MiB, 2GB)
+    /// Remove the oldest until the rest have captured at most this much (100MiB, 2GB)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_total_size: Option<u64>,
 
-    /// Remove those whose feedback loops failed
+    /// Remove those whose checks failed
     #[arg(long)]
     pub drop_failed: bool,
 
-    /// Remove those whose feedback loops passed
+    /// Remove those whose checks passed
     #[arg(long)]
     pub drop_passed: bool,
 
-    /// Write milestones and pinned ones that are older than --max-age (else `[retention] scheduled_max_age`) into this
-    /// folder as git bundles, and remove them once each was read back
+    /// Move milestones and pinned ones older than --max-age (else `[retention] scheduled_max_age`) into this folder as git
+    /// bundles; each is verified before its checkpoint is removed
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub archive: Option<PathBuf>,
 }
 
-/// Keep a checkpoint whatever the limits say.
+/// Protect a checkpoint from pruning.
 #[derive(Args, Debug)]
 pub struct PinArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
     #[arg(value_name = "SEL")]
     pub selector: Selector,
 
-    /// Why
+    /// Note to record with it
     #[arg(long, value_name = "T")]
     pub note: Option<String>,
 }
 
-/// Let the limits apply to a checkpoint again.
+/// Allow a checkpoint to be pruned again.
 #[derive(Args, Debug)]
 pub struct UnpinArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
@@ -287,16 +291,15 @@ pub struct UnpinArgs {
     pub selector: Selector,
 }
 
-/// Check that checkpoints can be restored in full; exit 12 names what is missing.
+/// Verify that checkpoints can be restored in full; exits with 12 and lists what is missing.
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
-    /// Which; all without any
+    /// Checkpoints to verify [default: all]
     #[arg(value_name = "SEL")]
     pub selectors: Vec<Selector>,
 }
 
-/// Write a checkpoint to a file that works elsewhere: a patch against its base commit, a bundle with its commit, or a
-/// document with the state of every file.
+/// Export a checkpoint as a patch, as a git bundle, or as JSON with the state of every file.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["patch", "bundle", "format"]))]
 pub struct ExportArgs {
@@ -304,23 +307,23 @@ pub struct ExportArgs {
     #[arg(value_name = "SEL")]
     pub selector: Selector,
 
-    /// As a patch that `git apply` takes on a clean checkout of the base commit; - for standard output
+    /// Write a patch for git apply on a clean checkout of the base commit (- for stdout)
     #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub patch: Option<PathBuf>,
 
-    /// As a git bundle from which `git fetch` takes the checkpoint in any repository; - for standard output
+    /// Write a git bundle that git fetch can read in any repository (- for stdout)
     #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub bundle: Option<PathBuf>,
 
-    /// As a document: seed-json is a session's checkpoint with the state of every file
+    /// Write JSON: seed-json is a session's checkpoint with the state of every file
     #[arg(long, value_name = "FORMAT", value_parser = ["seed-json"])]
     pub format: Option<String>,
 
-    /// Where the document goes; - for standard output [default: the session's folder below the state directory]
+    /// Output file of --format (- for stdout) [default: in the session's folder below the state directory]
     #[arg(short, long, value_name = "F", requires = "format", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Replace the file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
 }

@@ -6,20 +6,20 @@ use clap::{Args, ValueEnum};
 
 use crate::model::import::ImportKind;
 
-/// Take over files of other systems (battles, attempt histories, lane records, session checkpoints, a loop's cooldown), and
-/// take archived checkpoints back.
+/// Import files of other tools (battles, attempt histories, lane records, session checkpoints, a loop's cooldown) and
+/// archived checkpoints.
 ///
-/// What a file is, is recognised by its content. Everything is read and judged before anything is recorded; the same file
-/// again adds nothing, one that has grown adds what is new. Checkpoints are taken over as records: where their commits are
-/// in this repository, git brings their content back. --run names the run for attempt histories and cooldowns. A bundle that
-/// `checkpoint prune --archive` or `checkpoint export --bundle` wrote brings its checkpoint back as it was, pinned.
+/// Formats are detected by content. All files are validated before anything is recorded; importing a file again adds only
+/// what is new. Checkpoints of other tools become records; git restores their content where their commits are in this
+/// repository. --run names the run for attempt histories and cooldowns. A bundle of `checkpoint prune --archive` or
+/// `checkpoint export --bundle` restores its checkpoint, pinned.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// The files; a folder stands for the JSON files and bundles in it
+    /// Files to import; a folder stands for the JSON files and bundles in it
     #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
 
-    /// What they are, rather than what they look like
+    /// Format of the files [default: detected]
     #[arg(long, value_name = "KIND", value_enum)]
     pub kind: Option<KindArg>,
 }
@@ -52,10 +52,10 @@ impl From<KindArg> for ImportKind {
     }
 }
 
-/// Write every view anew from the ledger, and tell which held something else.
+/// Rewrite the exported files from the ledger, and report those that differed.
 #[derive(Args, Debug, Default)]
 pub struct SyncArgs {
-    /// Into this folder, as the systems they are for have them, session checkpoints included
+    /// Write all of them, including session checkpoints, into this folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub to: Option<PathBuf>,
 }

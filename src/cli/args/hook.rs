@@ -9,11 +9,10 @@ use crate::model::hook::HookAgent;
 
 use super::values::duration;
 
-/// Let an agent, or git, take checkpoints by itself: before edits, risky commands and calls to the outside, and at its end.
+/// Let an agent or git take checkpoints: before edits, risky commands and external calls, and at the end of a turn.
 ///
-/// Every session of an agent is a run of its own (claude-SESSION), unless --run or RECOVER_RUN_ID names one. A turn that
-/// ends by an error is recorded as a failure, like `recover attempt fail` does. aider has no hooks: `recover run` does for
-/// it what can be done.
+/// Each agent session is a run of its own (claude-SESSION), unless --run or RECOVER_RUN_ID names one. A turn that ends
+/// with an error is recorded as by `recover attempt fail`. aider has no hook API; use `recover run`.
 #[derive(Args, Debug)]
 pub struct HookArgs {
     #[command(subcommand)]
@@ -29,37 +28,38 @@ pub enum HookCommand {
     Run(HookRunArgs),
 }
 
-/// Print the settings, to be copied.
+/// Print the settings to copy.
 #[derive(Args, Debug)]
 pub struct HookPrintArgs {
-    /// Whose
+    /// Agent to configure
     #[arg(value_enum)]
     pub agent: AgentArg,
 
-    /// How recover is to be called; default: by its name, or by its path where it is not on PATH
+    /// Command that calls recover [default: its name, or its path where it is not on PATH]
     #[arg(long, value_name = "P")]
     pub program: Option<String>,
 }
 
-/// Put the hook into the agent's settings or into git's hooks. All else in the files stays; twice is once.
+/// Install the hook in the agent's settings or in git's hooks. Existing settings are preserved; installing twice changes
+/// nothing.
 #[derive(Args, Debug)]
 pub struct HookInstallArgs {
-    /// Whose
+    /// Agent to configure
     #[arg(value_enum)]
     pub agent: AgentArg,
 
     #[command(flatten)]
     pub place: PlaceArgs,
 
-    /// How recover is to be called; default: by its name, or by its path where it is not on PATH
+    /// Command that calls recover [default: its name, or its path where it is not on PATH]
     #[arg(long, value_name = "P")]
     pub program: Option<String>,
 }
 
-/// Take the hook out again, and nothing else.
+/// Remove the hook, and nothing else.
 #[derive(Args, Debug)]
 pub struct HookUninstallArgs {
-    /// Whose; all without any
+    /// Agent to remove it from [default: all]
     #[arg(value_enum)]
     pub agent: Option<AgentArg>,
 
@@ -70,11 +70,11 @@ pub struct HookUninstallArgs {
 /// Where the settings are.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct PlaceArgs {
-    /// In your own settings of this project, which are not committed (Claude Code)
+    /// Use your own settings of this project, which are not committed (Claude Code)
     #[arg(long)]
     pub local: bool,
 
-    /// In your own settings, for all projects
+    /// Use your own settings for all projects
     #[arg(long, conflicts_with = "local")]
     pub user: bool,
 }
@@ -89,21 +89,20 @@ impl From<PlaceArgs> for Place {
     }
 }
 
-/// What the settings call: reads one event as JSON on stdin, does what is due, and ends with 0 whatever happens.
+/// Handle one hook event, read as JSON from stdin. Always exits with 0.
 ///
-/// Nothing is printed on stdout (without --json), so that no agent takes it for an answer, and what goes wrong is one line
-/// on stderr.
+/// Prints nothing on stdout (without --json), so that no agent takes it for an answer; an error is one line on stderr.
 #[derive(Args, Debug)]
 pub struct HookRunArgs {
-    /// Who calls
+    /// Agent that calls
     #[arg(value_enum)]
     pub agent: AgentArg,
 
-    /// git's hook (pre-rebase, pre-push); agents tell theirs on stdin
+    /// Name of git's hook (pre-rebase, pre-push); agents send theirs on stdin
     #[arg(value_name = "EVENT")]
     pub event: Option<String>,
 
-    /// Give up after this long; the first checkpoint of a session may take six times as long
+    /// Time limit; six times as long for the first checkpoint of a session
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub deadline: Duration,
 }

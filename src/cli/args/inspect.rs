@@ -9,57 +9,57 @@ use clap_complete::Shell;
 use super::attempt::EvidenceArgs;
 use super::values::{Wait, duration};
 
-/// Whether and when another attempt is allowed.
+/// Show whether and when another attempt is allowed.
 #[derive(Args, Debug, Default)]
 pub struct RetryStatusArgs {
-    /// Exit 0 (now), 6 (wait), 7 (exhausted) or 8 (a person is needed)
+    /// Exit with 0 (now), 6 (wait), 7 (exhausted) or 8 (a person is needed)
     #[arg(long)]
     pub check: bool,
 
-    /// Sleep until a retry is allowed (at most DUR, then exit 9)
+    /// Wait until a retry is allowed (at most DUR, then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
 
-    /// Forget the run's failures and its cooldown
+    /// Clear the run's failures and its cooldown
     #[arg(long, conflicts_with = "wait")]
     pub reset: bool,
 }
 
-/// Where the run stands, why it failed, and how to go on.
+/// Show the state of the run, why it failed, and what you can do next.
 #[derive(Args, Debug, Default)]
 pub struct StatusArgs {
-    /// Show it again whenever it changes, until a signal comes
+    /// Refresh until Ctrl-C
     #[arg(long)]
     pub watch: bool,
 }
 
-/// What has happened, oldest first.
+/// Show the event log, oldest first.
 #[derive(Args, Debug, Default)]
 pub struct LogArgs {
-    /// Only the newest N events
+    /// Show only the newest N events
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 
-    /// Then tell what happens as it happens, until a signal comes
+    /// Keep printing new events until Ctrl-C
     #[arg(long)]
     pub follow: bool,
 }
 
-/// Tell what went wrong, what was tried and what to do now, with the run's whole story.
+/// Write a report: what went wrong, what was tried, what to do next, and the whole timeline.
 ///
-/// Markdown, one HTML file that needs nothing else, or JSON. An escalated or failed run has its report in report.md
-/// beside its logs already.
+/// As Markdown, as one self-contained HTML file, or as JSON. Escalated and failed runs already have a report.md beside
+/// their logs.
 #[derive(Args, Debug, Default)]
 pub struct ReportArgs {
-    /// The form; default: what the name after -o ends with, else md
+    /// Output format [default: by the extension of the -o file, else md]
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,
 
-    /// Only the attempts of this subtask
+    /// Include only the attempts of this subtask
     #[arg(long, value_name = "S")]
     pub subtask: Option<String>,
 
-    /// Write it to this file, whole or not at all; - for standard output
+    /// Output file, written atomically (- for stdout)
     #[arg(short, long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
@@ -78,66 +78,68 @@ pub enum ReportFormat {
 /// Write a commented `.ultraplan/recover.toml` with every key and its default.
 #[derive(Args, Debug, Default)]
 pub struct InitArgs {
-    /// Replace the file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
 }
 
-/// Show the configuration that holds here.
+/// Show the effective configuration.
 #[derive(Args, Debug, Default)]
 pub struct ConfigArgs {
-    /// Where each value comes from
+    /// Show where each value comes from
     #[arg(long)]
     pub origins: bool,
 }
 
-/// Find problems of the state directory, of checkpoints and of operations that were cut off.
+/// Check the state directory, the checkpoints and interrupted operations for problems.
 #[derive(Args, Debug, Default)]
 pub struct DoctorArgs {
-    /// Mend what can be mended
+    /// Repair what can be repaired
     #[arg(long)]
     pub repair: bool,
 
-    /// Make the ledger again, where it is lost or damaged or the project was moved or copied, from the checkpoints and what can be read of it; the old one is kept aside
+    /// Rebuild a lost or damaged ledger, or that of a moved or copied project, from the checkpoints; the old one is kept
     #[arg(long)]
     pub rebuild: bool,
 }
 
-/// Say why something failed, from its evidence; touches no state.
+/// Explain why something failed, from its output; touches no state.
 #[derive(Args, Debug, Default)]
 pub struct ClassifyArgs {
     #[command(flatten)]
     pub evidence: EvidenceArgs,
 
-    /// Its standard output
+    /// File with its standard output
     #[arg(long, value_name = "F", conflicts_with = "log")]
     pub stdout: Option<PathBuf>,
 
-    /// The command line as it was run
+    /// Command line as it was run
     #[arg(long, value_name = "CMD")]
     pub command: Option<String>,
 
-    /// The deadline that was set
+    /// Time limit that was set
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub deadline: Option<Duration>,
 
-    /// Also the rules that matched and lost
+    /// Also show the rules that matched and lost
     #[arg(long)]
     pub explain: bool,
 }
 
-/// Print what a shell's startup file needs for completion.
+/// Print what enables completion in a shell.
+///
+/// Example: recover completions bash >> ~/.bashrc
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to configure
     #[arg(value_enum)]
     pub shell: Shell,
 }
 
-/// Print the JSON Schema of what a command answers with --json; without a command that of any answer.
+/// Print the JSON Schema of a command's --json output (of all commands if none is named).
 #[derive(Args, Debug, Default)]
 pub struct SchemaArgs {
-    /// The command (checkpoint create)
+    /// Command, such as checkpoint create
     #[arg(value_name = "COMMAND")]
     pub command: Vec<String>,
 }

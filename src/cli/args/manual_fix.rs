@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 
 use super::values::Wait;
 
-/// Hand over to a person: the run waits, changes are told, the feedback loops judge, the run goes on with the fix.
+/// Fix a failed run by hand: the run pauses, your changes are listed, the checks verify them, and the run continues.
 ///
-/// Alone and on a terminal: start or take up a session, watch it, verify after each change, and ask whether to continue.
-/// Without a terminal it is the same as start and status.
+/// Without a subcommand, on a terminal: start or reopen a session, watch it, verify after each change, and offer to
+/// continue. Without a terminal it is the same as start.
 #[derive(Args, Debug)]
 pub struct ManualFixArgs {
     #[command(subcommand)]
@@ -21,31 +21,31 @@ pub struct ManualFixArgs {
 /// What to do about a manual fix.
 #[derive(Debug, Subcommand)]
 pub enum ManualFixCommand {
-    /// Open a session (a second start returns the open one)
+    /// Start a session, or return the open one
     Start {
         /// Open $VISUAL or $EDITOR at the first error
         #[arg(long)]
         edit: bool,
     },
-    /// Show the session and what has changed since it began
+    /// Show the session and the changes since it began
     Status,
-    /// Tell each change as it comes and verify once it is quiet, until a signal ends it; the session stays open
+    /// Report changes as they happen and run the checks once the tree is idle; ends on a signal, the session stays open
     Watch {
-        /// End with 0 once the fix is verified (after DUR with 9)
+        /// Exit with 0 once the fix is verified (with 9 after DUR)
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
         wait: Option<Wait>,
     },
-    /// Run the feedback loops on the work tree as it is; exit 0 or 100
+    /// Run the checks on the work tree; exits with 0 or 100
     Verify,
-    /// Make the verified fix the iteration's result and go on with the next iterations
+    /// Record the verified fix as the iteration's result and continue with the next iterations
     Continue {
-        /// Wait for the cooldown or the reset (at most DUR, then exit 9) rather than exit 6
+        /// Wait for the cooldown or the limit's reset (at most DUR, then exit 9) instead of exiting with 6
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
         wait: Option<Wait>,
-        /// Prepare and print the next prompt; run nothing
+        /// Print the next prompt without running anything
         #[arg(long)]
         prepare_only: bool,
     },
-    /// Give the session up; files stay as they are
+    /// Abort the session; files stay as they are
     Abort,
 }

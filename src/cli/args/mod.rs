@@ -40,8 +40,8 @@ pub use values::{Wait, duration, name, word_of};
 
 /// The flight recorder and undo button for unattended coding runs.
 ///
-/// Takes checkpoints of the work tree, understands why an attempt failed, keeps the retry budget and the cooldown,
-/// rolls back without losing a byte, hands over to a person, and takes the run up again.
+/// Takes checkpoints of the work tree, explains why an attempt failed, tracks the retry budget and the cooldown, rolls
+/// back without losing a byte, hands over to a person, and resumes the run.
 #[derive(Debug, Parser)]
 #[command(
     name = "recover",
@@ -70,34 +70,34 @@ pub struct Cli {
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 done in part; 4 not found; 5 attempt failed, retry allowed;
 6 wait; 7 budget exhausted; 8 a person is needed; 9 gave up waiting; 10 no state or repository; 11 locked; 12 corrupt;
-13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 feedback loops failed;
+13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 checks failed;
 130/143 interrupted.";
 
 /// Flags that every command takes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// Act as if started in DIR
+    /// Run as if recover was started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 
-    /// The run to work on (or its name, when one is created); else $RECOVER_RUN_ID, else the only open run here
+    /// Run to use, or the name of the one that is created [default: $RECOVER_RUN_ID, else the only open run here]
     #[arg(long, value_name = "ID", global = true, value_parser = name)]
     pub run: Option<String>,
 
-    /// The run's phase
+    /// Phase of the run
     #[arg(long, value_name = "P", global = true, value_parser = name)]
     pub phase: Option<String>,
 
-    /// The run's lane
+    /// Lane of the run
     #[arg(long, value_name = "L", global = true, value_parser = name)]
     pub lane: Option<String>,
 
-    /// The task that the run works on
+    /// Task that the run works on
     #[arg(long, value_name = "T", global = true, value_parser = name)]
     pub task: Option<String>,
 
-    /// Print one JSON document on stdout and nothing else there
+    /// Print one JSON document on stdout, and nothing else there
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -105,32 +105,32 @@ pub struct GlobalArgs {
     #[arg(short = 'y', long, global = true)]
     pub yes: bool,
 
-    /// Never ask; what would need an answer is refused (13)
+    /// Never prompt; what would need an answer is refused with exit code 13
     #[arg(long, global = true)]
     pub no_input: bool,
 
-    /// Show what would be done and change nothing
+    /// Show what would be done without changing anything
     #[arg(long, global = true)]
     pub dry_run: bool,
 
-    /// Only errors on stderr
+    /// Print only errors on stderr
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// More detail on stderr; repeat for more (also RECOVER_LOG)
+    /// Print more detail on stderr; repeat for more (also RECOVER_LOG)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
-    /// When to use colour (also `NO_COLOR`)
+    /// When to use color (also NO_COLOR)
     #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
 
-    /// The state directory; default `.ultraplan/state` of the project root
+    /// State directory [default: .ultraplan/state in the project root]
     #[arg(long, value_name = "DIR", global = true, env = "RECOVER_STATE_DIR", hide_env_values = true,
           value_hint = clap::ValueHint::DirPath)]
     pub state_dir: Option<PathBuf>,
 
-    /// How long to wait for another process's lock before giving up with exit 11
+    /// How long to wait for another process's lock before failing with exit code 11
     #[arg(long, value_name = "DUR", global = true, value_parser = duration, default_value = "5s")]
     pub lock_timeout: Duration,
 }
@@ -152,24 +152,24 @@ pub enum Command {
     Run(RunArgs),
     Resume(ResumeArgs),
     Rollback(RollbackArgs),
-    /// Take back the last rollback, restore or undo of this work tree
+    /// Undo the last rollback, restore or undo of this work tree
     Undo(UndoArgs),
-    /// Do again what `undo` took back
+    /// Redo what undo reverted
     Redo(UndoArgs),
     /// Create, list, inspect, compare, restore, pin, prune and export checkpoints
     Checkpoint(CheckpointArgs),
-    /// Hand over to a person: fix, verify, continue
+    /// Fix a failed run by hand: edit, verify, continue
     ManualFix(ManualFixArgs),
-    /// Whether and when another attempt is allowed
+    /// Show whether and when another attempt is allowed
     RetryStatus(RetryStatusArgs),
     /// Record attempts of a loop that runs its own commands
     Attempt(AttemptArgs),
-    /// Say why something failed, from its evidence; touches no state
+    /// Explain why something failed, from its output; touches no state
     Classify(ClassifyArgs),
     Step(StepArgs),
-    /// Where the run stands and how to go on
+    /// Show the state of the run and what you can do next
     Status(StatusArgs),
-    /// What has happened
+    /// Show the event log
     Log(LogArgs),
     Report(ReportArgs),
     Import(ImportArgs),
@@ -177,10 +177,10 @@ pub enum Command {
     Init(InitArgs),
     /// Show the configuration
     Config(ConfigArgs),
-    /// Find problems of the state directory and of cut-off operations, and mend them
+    /// Check the state directory and its checkpoints, and repair them
     Doctor(DoctorArgs),
     Hook(HookArgs),
-    /// Print a shell's completion script
+    /// Print what enables completion in a shell
     Completions(CompletionsArgs),
     Schema(SchemaArgs),
     /// Write the man pages

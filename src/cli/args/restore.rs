@@ -5,31 +5,32 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
 
-/// Put the work tree back to a checkpoint. A verified safety checkpoint comes first: `recover undo` takes it back.
+/// Restore the work tree from a checkpoint. A verified safety checkpoint is taken first, so `recover undo` can revert it.
 ///
-/// Only paths that differ between now and the checkpoint are touched; what is ignored or was not captured is kept. A lane
-/// that is not told where to goes back to its safest prior stage. On a
-/// terminal any other run is shown with the places it can go back to, and what will happen, and asks.
+/// Only paths that differ from the checkpoint are touched; ignored and uncaptured files are kept. Without a target a lane
+/// goes back to its safest earlier stage; any other run prompts for one on a terminal, and shows what will happen.
+///
+/// Example: recover rollback --to good --dry-run
 #[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("target").args(["iteration", "to", "full"]))]
 pub struct RollbackArgs {
-    /// To before this iteration
+    /// Restore the state before iteration N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iteration: Option<u32>,
 
-    /// To this checkpoint: id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
+    /// Restore this checkpoint: id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
     #[arg(long, value_name = "SELECTOR")]
     pub to: Option<Selector>,
 
-    /// To before the run
+    /// Restore the state before the first attempt
     #[arg(long)]
     pub full: bool,
 
-    /// What to put back
+    /// What to restore
     #[arg(long, value_enum, default_value_t = ScopeArg::All)]
     pub scope: ScopeArg,
 
-    /// Only these paths (globs)
+    /// Restore only these paths (globs)
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 
@@ -37,11 +38,11 @@ pub struct RollbackArgs {
     #[arg(long, value_enum, overrides_with = "commits")]
     pub commits: Option<CommitsArg>,
 
-    /// What to do about paths that a person edited since the run last wrote
+    /// What to do about files that were edited by hand since the run last wrote
     #[arg(long, value_enum, default_value_t = EditsArg::Refuse, overrides_with = "edits")]
     pub edits: EditsArg,
 
-    /// Put the captured index back too
+    /// Restore the captured index too
     #[arg(long)]
     pub restore_index: bool,
 }
@@ -75,9 +76,9 @@ pub enum CommitsArg {
     Refuse,
     /// Leave HEAD where it is
     Keep,
-    /// Move HEAD back all the same; the commits stay reachable
+    /// Move HEAD back anyway; the commits stay reachable under refs/recover/
     Drop,
-    /// Make one new commit with the checkpoint's content on top
+    /// Add one commit with the checkpoint's content
     Revert,
 }
 
@@ -89,18 +90,18 @@ pub enum EditsArg {
     Refuse,
     /// Leave them as they are
     Keep,
-    /// Restore over them; undo brings them back
+    /// Overwrite them; undo brings them back
     Discard,
 }
 
-/// Take back the last rollback, restore or undo of this work tree, HEAD and index included; again goes further back.
+/// Undo the last rollback, restore or undo of this work tree, including HEAD and index. Repeat to go further back.
 #[derive(Args, Debug, Default)]
 pub struct UndoArgs {
     /// What to do about commits made since
     #[arg(long, value_enum)]
     pub commits: Option<CommitsArg>,
 
-    /// What to do about paths that a person edited since
+    /// What to do about files that were edited by hand since
     #[arg(long, value_enum, default_value_t = EditsArg::Refuse)]
     pub edits: EditsArg,
 }

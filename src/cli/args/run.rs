@@ -10,14 +10,15 @@ use crate::model::run::OnFailure;
 
 use super::values::{Wait, duration};
 
-/// Supervise a command: initial checkpoint, attempts, feedback loops, checkpoints and decisions, until the run is
-/// complete, stopped, parked or escalated.
+/// Run a command under supervision: checkpoints, checks, retries and rollbacks, until it is done or needs a person.
 ///
-/// The child gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
+/// Example: recover run --iterations 3 --feedback test='cargo test' -- claude -p "Make the tests pass"
+///
+/// CMD gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
 /// JSON file; absent at a first attempt) and RECOVER_AGENT_SESSION.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// How many iterations to make [default: 1; with --until as many as it takes]
+    /// Number of iterations [default: 1; with --until as many as it takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: Option<u32>,
 
@@ -25,62 +26,62 @@ pub struct RunArgs {
     #[arg(long, value_name = "CMD")]
     pub until: Option<String>,
 
-    /// Attempts allowed for an iteration, the first included; overrides every configured limit
+    /// Maximum attempts per iteration, including the first; overrides every configured limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "retries")]
     pub attempts: Option<u32>,
 
-    /// Retries allowed for an iteration: attempts minus one
+    /// Maximum retries per iteration (attempts minus one)
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
 
-    /// Deadline of one attempt: on it the process group gets SIGTERM, after 5 s SIGKILL
+    /// Time limit of an attempt; then its process group gets SIGTERM, and SIGKILL after 5 s
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub timeout: Option<Duration>,
 
-    /// A shell command that must pass after CMD (repeatable; adds to the configured ones)
+    /// Check: a shell command that must pass after CMD (repeatable; added to the configured ones)
     #[arg(long, value_name = "NAME=CMD", value_parser = feedback)]
     pub feedback: Vec<(String, String)>,
 
-    /// The prompt: given to CMD on stdin and as a file
+    /// Prompt for CMD, passed on stdin and as a file
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
-    /// The prompt from a file (`-` for stdin)
+    /// Read the prompt from a file (- for stdin)
     #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub prompt_file: Option<PathBuf>,
 
-    /// Whose records the output of CMD is read as
+    /// Agent whose output format to parse [default: auto]
     #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "aider", "none"])]
     pub agent: Option<String>,
 
-    /// What follows a failed attempt
+    /// What to do after a failed attempt
     #[arg(long, value_name = "WHAT", value_enum)]
     pub on_failure: Option<OnFailureArg>,
 
-    /// A shell command that is run once in place of CMD when no retry is allowed any more
+    /// Shell command to run once in place of CMD when no retry is left
     #[arg(long, value_name = "CMD")]
     pub fallback: Option<String>,
 
-    /// What the attempt tries, for the history and for later prompts
+    /// What the attempt tries; recorded in the history and quoted in later prompts
     #[arg(long, value_name = "TEXT")]
     pub approach: Option<String>,
 
-    /// Exit 6 rather than sleep when the next attempt has to wait
+    /// Exit with 6 instead of sleeping when the next attempt has to wait
     #[arg(long)]
     pub no_wait: bool,
 
-    /// Leave the child's stdin and output alone and return its own exit code
+    /// Connect CMD to our stdin, stdout and stderr, and exit with its exit code
     ///
-    /// The child has the terminal to itself: there is no live line and there are no keys, its output is in no log. On a
-    /// terminal a line says why it is tried again and how long the wait is.
+    /// There is no status line, there are no keys, and the output is not logged. On a terminal, one line says why CMD is
+    /// retried and how long the wait is.
     #[arg(long, conflicts_with = "json")]
     pub passthrough: bool,
 
-    /// Give CMD a terminal of its own; what is typed goes to it, Ctrl-C still stops the run
+    /// Run CMD in a terminal of its own; keys go to it, Ctrl-C still stops the run
     #[arg(long, conflicts_with = "passthrough")]
     pub pty: bool,
 
-    /// The command to supervise; runner.command of the settings where none is given
+    /// Command to run [default: runner.command of the configuration]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
@@ -88,7 +89,7 @@ pub struct RunArgs {
 /// `--on-failure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnFailureArg {
-    /// What the policy decides
+    /// Do what the policy decides
     Policy,
     /// Retry within the budgets, never roll files back
     Retry,
@@ -121,43 +122,44 @@ fn feedback(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), command.to_owned()))
 }
 
-/// Take a failed or interrupted run up again: with its recorded command, prompt, feedback loops, timeout, iterations
-/// and limits, through the same engine as `run`.
+/// Resume a failed or interrupted run, with its recorded command, prompt, checks, timeout, iterations and limits.
+///
+/// Example: recover resume --strategy retry_with_context --instructions "Leave the tests alone."
 #[derive(Args, Debug, Default)]
 pub struct ResumeArgs {
-    /// The run
+    /// Run to resume
     #[arg(value_name = "RUN")]
     pub run_id: Option<String>,
 
-    /// How to take it up: retry_same, retry_with_context, rollback_and_retry, continue_next or manual_then_continue
+    /// How to resume: retry_same, retry_with_context, rollback_and_retry, continue_next or manual_then_continue
     #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
     pub strategy: Option<Strategy>,
 
-    /// Go on from this iteration
+    /// Continue from this iteration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub from_iteration: Option<u32>,
 
-    /// Leave the error of the previous attempt out of the prompt
+    /// Leave the previous attempt's error out of the prompt
     #[arg(long)]
     pub no_error_context: bool,
 
-    /// More instructions for the prompt (`-` reads them from stdin)
+    /// Additional instructions for the prompt (- for stdin)
     #[arg(long, value_name = "TEXT|-")]
     pub instructions: Option<String>,
 
-    /// Start fresh from iteration 1; checkpoints and history stay
+    /// Start again from iteration 1; checkpoints and history are kept
     #[arg(long, conflicts_with_all = ["strategy", "from_iteration"])]
     pub restart: bool,
 
-    /// Prepare the work tree and print the prompt; run nothing
+    /// Prepare the work tree and print the prompt without running anything
     #[arg(long)]
     pub prepare_only: bool,
 
-    /// Wait for the cooldown or the reset (at most DUR, then exit 9) rather than exit 6
+    /// Wait for the cooldown or the limit's reset (at most DUR, then exit 9) instead of exiting with 6
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
 
-    /// The command, in place of the recorded one; runner.command of the settings where there is neither
+    /// Command to run instead of the recorded one
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
