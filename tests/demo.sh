@@ -62,4 +62,4 @@ show undo
 if ./check.sh > /dev/null; then fail "undo should bring the broken attempt back"; fi
 show resume --strategy rollback_and_retry --wait
 ./check.sh || fail "the completed run should pass its checks"
-printf '\nThe run was understood, rolled back, undone, resumed and completed.\n'
+printf '\nThe failure was explained, rolled back and undone, and the run resumed and completed.\n'

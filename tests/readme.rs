@@ -125,7 +125,11 @@ fn the_demo_works() {
     let demo = root().join("tests/demo.sh");
     let result = env.sh(&format!("sh '{}' '{}'", demo.display(), env!("CARGO_BIN_EXE_recover")));
     let result = result.expect(0);
-    assert!(result.stdout.ends_with("The run was understood, rolled back, undone, resumed and completed.\n"));
+    assert!(
+        result
+            .stdout
+            .ends_with("The failure was explained, rolled back and undone, and the run resumed and completed.\n")
+    );
 }
 
 #[test]
