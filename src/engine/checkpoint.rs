@@ -11,7 +11,7 @@ use crate::git::WorktreeLock;
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{CheckpointParts, MemoryFile, name_checkpoint, write_linked};
 use crate::git::journal::read_journal;
-use crate::git::refs::{ref_exists, ref_name};
+use crate::git::refs::{ref_exists, ref_name, resolve_ref};
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger};
 use crate::model::event::Payload;
@@ -189,13 +189,19 @@ pub fn record_with(
     // The checkpoint's own event comes first.
     events.extend(ledger.lines_to_come(now, 1, following(&checkpoint.id))?.into_bytes());
     let message = message(&checkpoint)?;
-    let parts = CheckpointParts { memory: &prepared.memory, events_jsonl: &events, message: &message, at: now };
-    let links = if prepared.nested.is_empty() {
-        capture.manifest.nested.clone()
-    } else {
-        let before = previous.and_then(|checkpoint| load_checkpoint(repo, &checkpoint.commit).ok());
-        let linked = before.map(|stored| stored.manifest.nested).unwrap_or_default();
-        nested::record(context, &prepared.nested, &capture.manifest.nested, &linked, &checkpoint)?
+    let before = previous.filter(|_| !prepared.nested.is_empty()).and_then(|previous| {
+        let held = resolve_ref(repo, &ref_name(&previous.run.run_id, &previous.id))?;
+        load_checkpoint(repo, &held).ok()
+    });
+    let around = (repo, capture);
+    let nested::Recorded { links, copies } =
+        nested::record(context, around, &prepared.nested, before.as_ref(), &checkpoint)?;
+    let parts = CheckpointParts {
+        memory: &prepared.memory,
+        events_jsonl: &events,
+        copies: copies.as_ref(),
+        message: &message,
+        at: now,
     };
     checkpoint.commit = write_linked(repo, capture, &links, kept.committed.as_ref(), &parts)?;
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);

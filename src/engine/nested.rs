@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
 use crate::git::journal::read_journal;
+use crate::git::nested_copy::{Copies, copy_all};
 use crate::git::nested_refs::{nested_id, outer_ref};
 use crate::git::refs::{delete_refs, list_refs, ref_exists, ref_name};
-use crate::git::stored::load_checkpoint;
+use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::{Error as GitError, Repo, WorktreeLock, trailers};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
@@ -25,6 +26,7 @@ use crate::model::state::State;
 use super::checkpoint::RECORD;
 use super::context::Context;
 use super::error::{Error, Result};
+use super::verify::doubt;
 
 pub use stored::{Now, adopt, changed, forget, keep, verify};
 
@@ -174,6 +176,7 @@ fn refusal(error: &GitError) -> Refusal {
         GitError::NotARepository { .. }
             | GitError::Unsupported { .. }
             | GitError::ForeignOwner { .. }
+            | GitError::StrayWorktree { .. }
             | GitError::UnsafePath { .. }
             | GitError::UntrackedFlood { .. }
     );
@@ -241,25 +244,48 @@ fn is_ours(context: &Context, message: &str) -> bool {
     has(OUTER_WORKTREE, &context.worktree_name()) && has(OUTER_STATE, &context.store().dir().to_string_lossy())
 }
 
-/// Writes the nested checkpoints of `checkpoint` and sets their references. Returns the links for its manifest.
+/// What a checkpoint holds of the repositories inside.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The links for its manifest.
+    pub links: Vec<Nested>,
+    /// Their files; see [`crate::git::nested_copy`].
+    pub copies: Option<ObjectId>,
+}
+
+/// Writes the nested checkpoints of `checkpoint`, sets their references, and copies their files into the database of the
+/// `outer` repository, whose `capture` is written next.
 ///
-/// A repository that is as the `previous` manifest has it is linked to the same commit again.
+/// A repository that is as the `previous` checkpoint of the outer one has it is linked to the same commit again, and
+/// nothing is copied of it. `previous` is one that its reference holds.
 pub fn record(
     context: &Context,
+    (outer, capture): (&Repo, &Capture),
     captures: &[NestedCapture],
-    now: &[Nested],
-    previous: &[Nested],
+    previous: Option<&StoredCheckpoint>,
     checkpoint: &Checkpoint,
-) -> Result<Vec<Nested>> {
-    let mut links = now.to_vec();
+) -> Result<Recorded> {
+    let mut links = capture.manifest.nested.clone();
+    if captures.is_empty() {
+        return Ok(Recorded { links, copies: None });
+    }
+    let linked = previous.map_or(&[][..], |stored| stored.manifest.nested.as_slice());
+    let mut written = Vec::new();
     for one in captures {
-        let before = previous.iter().find(|nested| nested.path == one.path);
+        let before = linked.iter().find(|nested| nested.path == one.path);
         let commit = one.write(context, before.and_then(|nested| nested.checkpoint.as_ref()), checkpoint)?;
         for link in links.iter_mut().filter(|link| link.path == one.path) {
             link.checkpoint = Some(commit.clone());
         }
+        written.push((one, commit));
     }
-    Ok(links)
+    let all: Vec<_> = written.iter().map(|(one, commit)| (&one.path, &one.repo, commit)).collect();
+    let Copies { tree: copies, failed } = copy_all(outer, capture, previous, &all)?;
+    for (path, error) in failed {
+        tracing::warn!(%error, "{path}: of this nested repository only its own checkpoint has the files");
+        written.iter().filter(|(one, _)| one.path == path).for_each(|(one, _)| doubt(&one.repo));
+    }
+    Ok(Recorded { links, copies })
 }
 
 impl NestedCapture {
@@ -272,18 +298,20 @@ impl NestedCapture {
 
     fn write(&self, context: &Context, previous: Option<&ObjectId>, checkpoint: &Checkpoint) -> Result<ObjectId> {
         let before = previous.and_then(|commit| load_checkpoint(&self.repo, commit).ok());
-        let linked = before.as_ref().map_or(&[][..], |stored| stored.manifest.nested.as_slice());
-        let links = record(context, &self.inner, &self.capture.manifest.nested, linked, checkpoint)?;
+        let around = (&self.repo, &self.capture);
+        let Recorded { links, copies } = record(context, around, &self.inner, before.as_ref(), checkpoint)?;
         let id = nested_id(&checkpoint.id, &self.whole)?;
-        let same = |stored: &crate::git::stored::StoredCheckpoint| {
-            links == stored.manifest.nested && self.capture.same_as(stored, &[]).unwrap_or(false)
+        let same = |stored: &StoredCheckpoint| {
+            links == stored.manifest.nested
+                && copies == stored.copies
+                && self.capture.same_as(stored, &[]).unwrap_or(false)
         };
         let commit = if let Some(stored) = before.filter(same) {
             stored.commit
         } else {
             let message = self.message(context, &id, checkpoint)?;
-            let parts =
-                CheckpointParts { memory: &[], events_jsonl: b"", message: &message, at: checkpoint.created_at };
+            let (copies, at) = (copies.as_ref(), checkpoint.created_at);
+            let parts = CheckpointParts { memory: &[], events_jsonl: b"", copies, message: &message, at };
             write_linked(&self.repo, &self.capture, &links, None, &parts)?
         };
         let reference = ref_name(&checkpoint.run.run_id, &id);

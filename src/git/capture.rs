@@ -72,6 +72,13 @@ impl Capture {
         folders.filter(|folder| !folder.is(flag::NESTED)).map(|folder| folder.path.clone()).collect()
     }
 
+    /// The checkpoint that was recorded last of this work tree, while its reference holds it.
+    pub(super) fn last_recorded(&self) -> Option<ObjectId> {
+        let survey = self.survey.borrow();
+        let cache = &survey.as_ref()?.cache;
+        cache.alive.then(|| ObjectId(cache.header.commit.clone()))
+    }
+
     /// Makes the captured objects durable without a checkpoint (nothing refers to them, so that `git gc` may drop them).
     pub fn keep_objects(&self) -> Result<()> {
         self.writer.publish()

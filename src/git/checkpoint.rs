@@ -15,10 +15,11 @@ use super::capture::Capture;
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
 use super::names;
+use super::nested_copy;
 use super::objects::ObjectWriter;
 use super::refs::{delete_refs, set_ref};
 use super::repository::{IDENTITY, Repo};
-use super::trees::{self, Flat, parse_oid};
+use super::trees::{self, Flat, TREE, parse_oid};
 use super::user_index::GITLINK;
 use crate::model::manifest::{Manifest, Nested, PathMode};
 use crate::model::path::RepoPath;
@@ -43,6 +44,8 @@ pub struct CheckpointParts<'a> {
     pub memory: &'a [MemoryFile],
     /// The run's events since its previous checkpoint.
     pub events_jsonl: &'a [u8],
+    /// What is kept of nested repositories beside their own checkpoints; see [`nested_copy`](super::nested_copy).
+    pub copies: Option<&'a ObjectId>,
     /// The whole message, trailers included (see [`trailers`](super::trailers)).
     pub message: &'a str,
     /// The date of the commit.
@@ -169,6 +172,9 @@ fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>
         if extra.mode != GITLINK && writer.contains(oid)? {
             flat.insert(RepoPath::from(format!("index-stages/{oid}").as_str()), (0o100_644, oid));
         }
+    }
+    if let Some(copies) = parts.copies {
+        flat.insert(RepoPath::from(nested_copy::FOLDER), (TREE, parse_oid(copies)?));
     }
     trees::write(writer, &flat)
 }

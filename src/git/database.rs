@@ -173,7 +173,8 @@ impl<'r> Database<'r> {
         Ok(self.open_file(oid)?.map(|file| BufReader::with_capacity(1 << 16, ZlibDecoder::new(file))))
     }
 
-    fn open_file(&self, oid: Oid) -> Result<Option<File>> {
+    /// The file of a loose object, deflated; `None` where it is not in a file of its own.
+    pub fn open_file(&self, oid: Oid) -> Result<Option<File>> {
         for folder in &self.folders {
             let path = loose_path(folder, oid);
             match File::open(&path) {

@@ -5,6 +5,7 @@
 //!   not changed, `reading` reads the rest but for what `seeds` lets the user's index say, `assemble` makes trees, `objects`
 //!   writes them (`pack` and `publish` know the files; `collection` sees a `git gc` meanwhile), `remember` writes the cache.
 //! - [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares two of them.
+//! - [`nested_copy`] keeps the files of the repositories inside a second time, beside the checkpoint of the one around them.
 //! - [`discard`] removes the objects of checkpoints that are gone: `written` lists them, `roots` and `reachable` find who
 //!   needs them.
 //! - [`branch_commit`], [`patch`] and [`bundle`] keep the same content in other forms beside it; [`unbundle`] takes it back.
@@ -47,6 +48,7 @@ pub mod lock;
 mod marked_lock;
 mod names;
 mod nested;
+pub mod nested_copy;
 pub mod nested_refs;
 mod objects;
 mod pack;

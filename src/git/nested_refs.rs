@@ -15,8 +15,13 @@ const DIGITS: usize = 10;
 
 /// The id of the part of a checkpoint that a nested repository holds. `path` is relative to the outermost work tree.
 pub fn nested_id(checkpoint: &str, path: &RepoPath) -> Result<String> {
+    Ok(format!("{checkpoint}-{}", digits(path)?))
+}
+
+/// What stands for a path in a name.
+pub(super) fn digits(path: &RepoPath) -> Result<String> {
     let hash = Oid::hash_object(ObjectType::Blob, path.as_bytes()).map_err(Error::git("hash a path"))?;
-    Ok(format!("{checkpoint}-{}", &hash.to_string()[..DIGITS]))
+    Ok(hash.to_string()[..DIGITS].to_owned())
 }
 
 /// The name of the outer checkpoint's reference that one of a nested repository belongs to; `None` for others.

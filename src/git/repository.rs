@@ -9,6 +9,7 @@ use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
 
 use super::database::Database;
 use super::error::{Error, Result};
+use super::nested::{Outer, stray};
 use crate::model::manifest::Head;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -45,15 +46,23 @@ impl Repo {
 
     /// Opens the repository whose work tree is this very folder of another one's work tree.
     ///
-    /// A folder without a repository of its own is [`Error::NotARepository`], one whose `core.worktree` is elsewhere
-    /// [`Error::Unsupported`].
+    /// A folder without a repository of its own is [`Error::NotARepository`], one whose `core.worktree` is elsewhere, or
+    /// whose `.git` leads into another project, [`Error::Unsupported`].
     pub fn nested(outer: &Self, path: &RepoPath, home: Option<&Path>) -> Result<Self> {
         let folder = path.below(&outer.workdir);
         let repo = Self::open(&folder, RepositoryOpenFlags::NO_SEARCH, home)?;
         if repo.workdir != folder {
             return Err(Error::Unsupported { what: format!("its work tree is {}", repo.workdir.display()) });
         }
-        Ok(repo)
+        match stray(outer.as_outer(), &folder, &repo.inner) {
+            Some(what) => Err(Error::Unsupported { what }),
+            None => Ok(repo),
+        }
+    }
+
+    /// As the one that others lie in.
+    pub(super) fn as_outer(&self) -> Outer<'_> {
+        Outer { workdir: &self.workdir, git_dir: self.git_dir(), common_dir: self.common_dir() }
     }
 
     fn open(start: &Path, flags: RepositoryOpenFlags, home: Option<&Path>) -> Result<Self> {

@@ -7,18 +7,17 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use git2::Oid;
 use rustix::fs::FileType;
 
 use super::cache::{Cache, Other};
 use super::crew;
-use super::dirs::{FileStat, Listing};
+use super::dirs::FileStat;
 use super::error::Result;
-use super::nested;
+use super::nested::{self, Outer};
 use super::repository::Repo;
 use super::user_index::UserIndex;
 use super::walk::{Found, Walk};
@@ -223,12 +222,10 @@ impl Scan {
     }
 
     /// Notes a repository inside.
-    pub fn nested(&mut self, workdir: &Path, folder: &Folder, listing: &Listing, link: Option<Oid>, dir: &OwnedFd) {
-        let own = listing.has(b".git") && nested::is_repository(dir);
-        let head = own.then(|| nested::head(&nested::absolute(workdir, &folder.path))).flatten();
-        let commit = head.or(if own { None } else { link });
+    pub fn nested(&mut self, outer: Outer<'_>, folder: &Folder, is_empty: bool, link: Option<Oid>) {
+        let commit = if is_empty { link } else { nested::head(outer, &folder.path) };
         // A submodule that was never checked out is an empty folder: nothing is left out.
-        if own || !listing.is_empty() {
+        if !is_empty {
             self.skip(folder.path.clone(), NESTED, None);
         }
         let commit = commit.map(|oid| crate::model::snapshot::ObjectId(oid.to_string()));

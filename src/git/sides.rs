@@ -42,6 +42,12 @@ impl Capture {
     }
 }
 
+impl<'a> Side<'a> {
+    pub(super) fn new(tree: &'a ObjectId, manifest: &'a Manifest) -> Self {
+        Self { tree, manifest }
+    }
+}
+
 impl Side<'_> {
     /// The git tree.
     pub fn tree(&self) -> &ObjectId {

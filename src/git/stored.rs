@@ -8,6 +8,7 @@ use super::capture::{Capture, kind_of};
 use super::checkpoint::{MemoryFile, memory_tree};
 use super::database::unread;
 use super::error::{Error, Result};
+use super::nested_copy;
 use super::repository::Repo;
 use super::tree_lookup::TreeLookup;
 use super::trees::{self, parse_oid};
@@ -31,6 +32,8 @@ pub struct StoredCheckpoint {
     pub state_tree: ObjectId,
     /// The tree of the working memory alone.
     pub memory_tree: Option<ObjectId>,
+    /// The tree of what is kept of nested repositories; see [`nested_copy`](super::nested_copy).
+    pub copies: Option<ObjectId>,
     /// What the trees cannot say.
     pub manifest: Manifest,
     /// The commit's whole message.
@@ -62,13 +65,16 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
     } else {
         None
     };
-    let memory = trees::find(&database, state, b"memory")?;
+    let part = |name: &[u8]| -> Result<Option<ObjectId>> {
+        Ok(trees::find(&database, state, name)?.map(|oid| ObjectId(oid.to_string())))
+    };
     Ok(StoredCheckpoint {
         commit: commit.clone(),
         tree: ObjectId(found.tree_id().to_string()),
         index_tree,
         state_tree: ObjectId(state.to_string()),
-        memory_tree: memory.map(|oid| ObjectId(oid.to_string())),
+        memory_tree: part(b"memory")?,
+        copies: part(nested_copy::FOLDER.as_bytes())?,
         manifest,
         message: String::from_utf8_lossy(found.message_bytes()).into_owned(),
     })
@@ -91,7 +97,7 @@ pub fn empty_tree(repo: &Repo) -> Result<ObjectId> {
 }
 
 /// Reads a manifest, refusing a newer one.
-fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
+pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
     #[derive(serde::Deserialize)]
     struct Version {
         version: u32,

@@ -148,7 +148,8 @@ impl Tree {
         Self::parse(object.data).ok_or_else(|| Error::corrupt(format!("tree {tree} cannot be read")))
     }
 
-    fn parse(bytes: Vec<u8>) -> Option<Self> {
+    /// A tree from its bytes; `None` where they are none.
+    pub fn parse(bytes: Vec<u8>) -> Option<Self> {
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             rest = first_entry(rest)?.1;

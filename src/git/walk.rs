@@ -5,7 +5,6 @@ mod entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::Oid;
@@ -19,7 +18,7 @@ use super::error::{Error, Result};
 use super::flood::Untracked;
 use super::globs::Globs;
 use super::ignore_rules::{self, Rules};
-use super::nested;
+use super::nested::{self, Outer};
 use super::scan::{Folder, Scan, Scope, Shape, left_out};
 use super::user_index::{Inside, UserIndex};
 use crate::model::manifest::CaptureRules;
@@ -48,7 +47,7 @@ pub(super) struct Found {
 
 /// What all threads share.
 pub(super) struct Walk<'a> {
-    workdir: &'a Path,
+    outer: Outer<'a>,
     cache: &'a Cache,
     index: Option<&'a UserIndex>,
     absent: BTreeSet<&'a RepoPath>,
@@ -90,7 +89,7 @@ impl<'a> Walk<'a> {
         let (repo, rules) = (scope.repo, scope.rules);
         let root = dirs::open_root(repo.workdir())?;
         Ok(Self {
-            workdir: repo.workdir(),
+            outer: repo.as_outer(),
             cache: scope.cache,
             index: scope.index,
             absent: scope.cache.header.absent.iter().collect(),
@@ -111,7 +110,7 @@ impl<'a> Walk<'a> {
     pub fn top(&self, scope: Scope<'_>) -> Result<Task> {
         let salt = format!("{:?}", CaptureRules { left_out: Vec::new(), in_portions: false, ..scope.rules.clone() });
         Ok(Task {
-            parent: Arc::new(dirs::open_root(self.workdir)?),
+            parent: Arc::new(dirs::open_root(self.outer.workdir)?),
             name: Vec::new(),
             path: RepoPath::default(),
             rules: Rules::of_tree(scope.repo, salt.as_bytes())?,
@@ -176,7 +175,7 @@ impl<'a> Walk<'a> {
         match listing.read(&dir) {
             Ok(()) => self.entries(&mut folder, &listing, dir, (task.rules, cached), stack, found)?,
             // Without the top folder there is no capture; an empty one in its place would be a lie.
-            Err(error) if is_top => return Err(Error::io(self.workdir, error)),
+            Err(error) if is_top => return Err(Error::io(self.outer.workdir, error)),
             Err(error) => {
                 found.scan.unreadable(folder.path.clone(), &error);
                 folder.flags |= flag::HIDDEN | flag::CHANGED;
@@ -260,12 +259,13 @@ impl<'a> Walk<'a> {
         found: &mut Found,
     ) -> Result<()> {
         let is_top = folder.path.as_bytes().is_empty();
-        let link = self.links.get(&folder.path).filter(|_| !is_top);
+        // A submodule's folder without its repository, and not empty, holds files like any other.
+        let link = self.links.get(&folder.path).filter(|_| !is_top && listing.is_empty());
         if link.is_some() || (!is_top && listing.has(b".git") && nested::is_repository(&dir)) {
             let all_known = cached.is_some_and(|known| known.is_as(folder.flags) && known.count == 0);
             folder.flags |= flag::NESTED | flag::HIDDEN | if all_known { 0 } else { flag::CHANGED };
             if folder.is(flag::WANTED) {
-                found.scan.nested(self.workdir, folder, listing, link.copied().flatten(), &dir);
+                found.scan.nested(self.outer, folder, listing.is_empty(), link.copied().flatten());
             }
             return Ok(());
         }

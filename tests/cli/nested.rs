@@ -228,3 +228,93 @@ fn a_linked_worktree_inside() {
     env.json(0, &["checkpoint", "verify"]);
     env.json(0, &["doctor"]);
 }
+
+// A work tree holds what others wrote: a `.git` file or link in it is no leave to write into another project.
+#[test]
+fn a_git_file_that_leads_elsewhere_is_not_followed() {
+    let env = TestEnv::repo();
+    let line = "set -e
+        git init -q ../victim; cd ../victim; echo v > v; git add .; git commit -qm v; cd ../work
+        mkdir file linked link folder; for one in file linked link folder; do echo x > $one/x; done
+        echo 'gitdir: ../../victim/.git' > file/.git
+        git -C ../victim worktree add -q --detach ../beside
+        cp ../beside/.git linked/.git
+        ln -s ../../victim/.git link/.git
+        mkdir folder/.git; cp ../victim/.git/HEAD folder/.git; ln -s ../../../victim/.git/objects folder/.git/objects
+        cp -r ../victim/.git/refs ../victim/.git/config folder/.git";
+    env.sh(line).expect(0);
+    let victim = || seen(&env.root().join("victim/.git"));
+    let before = victim();
+    let created = env.json(0, &["checkpoint", "create"])["checkpoint"].clone();
+    assert!(victim() == before, "something was written there");
+    let all = created["skipped"].as_array().unwrap();
+    let reason = |path: &str| {
+        text(&all.iter().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{path}: {created}"))["reason"])
+    };
+    assert!(reason("file").contains("does not lead back here"), "{created}");
+    assert!(reason("linked").contains("git knows"), "{created}");
+    assert!(reason("folder").contains("another project"), "{created}");
+    assert!(reason("link/.git").contains("stands for the repository itself"), "{created}");
+    env.remove("link/x");
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!(env.read("link/x"), "x\n");
+    assert!(victim() == before, "something was written there");
+}
+
+// A submodule's folder without its repository holds files like any other.
+#[test]
+fn files_in_the_folder_of_a_submodule_without_its_repository_are_captured() {
+    let env = workspace();
+    env.sh("rm -r module; mkdir module; echo x > module/x").expect(0);
+    assert_eq!(env.json(0, &["checkpoint", "create"])["checkpoint"]["skipped"], serde_json::json!([]));
+    env.sh("rm -r module").expect(0);
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!(env.read("module/x"), "x\n");
+    env.json(0, &["undo"]);
+    assert!(!env.exists("module"));
+}
+
+/// What the tree at a path of a checkpoint's state commit lists.
+fn copied(env: &TestEnv, checkpoint: &str) -> Vec<String> {
+    let id = text(&env.json(0, &["checkpoint", "show", checkpoint])["checkpoint"]["commit"]);
+    let parents = env.git(&["show", "-s", "--format=%P", &id]);
+    let state = parents.split_whitespace().next_back().expect("a state commit").to_owned();
+    env.git(&["ls-tree", "-r", "--name-only", &state, "nested"]).lines().map(str::to_owned).collect()
+}
+
+// snapshot.md: their files are also in the outer database, under the outer reference; nothing is copied twice, and what
+// only removed checkpoints held goes with them.
+#[test]
+fn their_files_are_in_the_outer_database_too() {
+    let env = workspace();
+    env.write("own/large", vec![7_u8; 3 << 20]);
+    env.write("own/many/file", "1");
+    checkpoint(&env);
+    let list = copied(&env, "latest");
+    for file in ["lib.c", "new file", "staged", "large", "many/file", "d", "u"] {
+        assert!(list.iter().any(|path| path.ends_with(&format!("tree/{file}"))), "{file}: {list:?}");
+    }
+    env.sh("git gc -q --prune=now").expect(0);
+    env.json(0, &["checkpoint", "verify"]);
+    let objects = || env.sh("git count-objects -v | awk '/^(count|in-pack)/ {sum += $2} END {print sum}'").stdout;
+    let before: u64 = objects().trim().parse().unwrap();
+    checkpoint(&env);
+    let after: u64 = objects().trim().parse().unwrap();
+    assert!(after - before < 8, "{before} {after}");
+    env.write("own/many/file", "only in this one");
+    checkpoint(&env);
+    let blob = env.git(&["-C", "own", "hash-object", "many/file"]);
+    env.git(&["cat-file", "-e", blob.trim()]);
+    env.write("own/many/file", "2");
+    checkpoint(&env);
+    env.json(0, &["checkpoint", "prune", "--keep-last", "1", "--yes"]);
+    assert_ne!(env.sh(&format!("git cat-file -e {}", blob.trim())).code, 0, "pruned");
+    env.json(0, &["checkpoint", "verify"]);
+    let blob = env.git(&["-C", "own", "hash-object", "many/file"]);
+    let object = format!(".git/objects/{}/{}", &blob[..2], blob[2..].trim());
+    std::fs::remove_file(env.work().join(object)).unwrap();
+    env.json(12, &["checkpoint", "verify", "latest"]);
+    env.write("own/many/file", "3");
+    checkpoint(&env);
+    env.json(0, &["checkpoint", "verify", "latest"]);
+}

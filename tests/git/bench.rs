@@ -145,7 +145,7 @@ impl Bench {
         let captured = capture(&repo, &lock, &self.rules, also).unwrap();
         let message = recover::git::trailers::format("a checkpoint", &[("Id", "x")]);
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let parts = CheckpointParts { memory, events_jsonl: b"{}\n", message: &message, at };
+        let parts = CheckpointParts { memory, events_jsonl: b"{}\n", copies: None, message: &message, at };
         let commit = write_checkpoint(&repo, &captured, &parts).unwrap();
         // A process that was killed may have left one of the name.
         let name = loop {

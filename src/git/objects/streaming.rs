@@ -13,7 +13,7 @@ use super::ObjectWriter;
 use super::tools::{LEVEL, Tools};
 use crate::git::error::{Error, Result};
 use crate::git::pack;
-use crate::git::publish::Staged;
+use crate::git::publish::{self, Staged};
 
 impl ObjectWriter {
     /// Writes a blob of exactly `size` bytes without holding it in memory. Returns `None` if the source has fewer or more.
@@ -30,6 +30,27 @@ impl ObjectWriter {
             let _ = fs::remove_file(&path);
         }
         Ok(written?.map(|found| found.map(|(oid, _)| oid)))
+    }
+
+    /// Takes over a loose object as another database has it, deflated, without holding it in memory.
+    pub fn write_loose(&self, oid: Oid, source: &mut dyn Read) -> Result<()> {
+        if self.state().known.contains(&oid) {
+            return Ok(());
+        }
+        let path = self.next_file(&mut self.state())?;
+        let mut file = pack::create(&path)?;
+        io::copy(source, &mut file).map_err(Error::at(&path))?;
+        drop(file);
+        if !publish::is_whole(&path, oid).map_err(Error::at(&path))? {
+            // The next writer removes what cannot be removed now.
+            let _ = fs::remove_file(&path);
+            return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
+        }
+        let mut state = self.state();
+        if state.known.insert(oid) {
+            state.staged.push(Staged::Loose { oid, path });
+        }
+        Ok(())
     }
 
     /// Streams into a new loose object. Returns its id and whether the file is needed.
