@@ -62,7 +62,8 @@ impl Single {
         self.may_match(line).then(|| self.ascii.first(line)).flatten()
     }
 
-    fn all(&self, text: &str) -> Vec<Found> {
+    /// Every match in `text`.
+    pub(crate) fn all(&self, text: &str) -> Vec<Found> {
         if text.is_ascii() {
             return if self.may_match(text.as_bytes()) { self.ascii.all(text.as_bytes()) } else { Vec::new() };
         }
