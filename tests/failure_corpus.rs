@@ -1,9 +1,9 @@
-//! The classifier against labelled failures of real tools.
-//!
-//! The records are not part of the repository: they lie in `../shared/failures/cases` beside the checkout.
+//! The classifier against labelled failures of real tools: `tests/failures`.
+
+mod failures;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,15 +11,6 @@ use recover::model::failure::{Failure, FailureEvidence, LoopKind};
 use recover::model::time::Timestamp;
 use recover::{agent, policy::classify::classify};
 use serde_json::Value;
-
-/// `RECOVER_FAILURE_CASES` names another folder of records.
-fn cases() -> PathBuf {
-    if let Some(folder) = std::env::var_os("RECOVER_FAILURE_CASES") {
-        return folder.into();
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    root.parent().unwrap_or(root).join("shared/failures/cases")
-}
 
 fn bytes(case: &Value, name: &str) -> Vec<u8> {
     let text = case[name].as_str().unwrap_or_default();
@@ -73,16 +64,10 @@ fn failures_of_other_tools_are_understood() {
 
 #[test]
 fn the_labelled_failures_are_understood() {
-    let folder = cases();
-    let entries = std::fs::read_dir(&folder)
-        .unwrap_or_else(|error| panic!("the labelled failures are needed in {}: {error}", folder.display()));
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() >= 50, "only {} cases in {}", files.len(), folder.display());
+    let records = failures::labelled();
     let (mut right, mut misses) = ([0_usize; 3], String::new());
-    for file in &files {
-        let case: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-        let failure = classified(&case);
+    for case in &records {
+        let failure = classified(case);
         let checks = [
             failure.kind.as_str() == case["type"],
             failure.cause.as_str() == case["cause"],
@@ -98,7 +83,7 @@ fn the_labelled_failures_are_understood() {
         }
     }
     let [kinds, causes, retries] = right;
-    let percent = |right: usize| right as f64 * 100.0 / files.len() as f64;
+    let percent = |right: usize| right as f64 * 100.0 / records.len() as f64;
     let figures =
         format!("type {:.1} %, cause {:.1} %, retryable {:.1} %", percent(kinds), percent(causes), percent(retries));
     println!("{figures}\n{misses}");

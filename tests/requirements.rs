@@ -131,11 +131,9 @@ fn page(requirements: &[(String, String)], proofs: &BTreeMap<String, BTreeMap<St
     page
 }
 
-/// The requirements: those of the design's page beside the checkout, else those that the page lists already.
+/// The requirements: those that the page lists.
 fn requirements() -> Vec<(String, String)> {
-    let design = root().join("../shared/design/requirements.md");
-    let page = root().join(PAGE);
-    let mut listed = rows(&text(if design.exists() { &design } else { &page }));
+    let mut listed = rows(&text(&root().join(PAGE)));
     listed.sort_by_key(|(id, _)| order(id));
     listed
 }

@@ -1,35 +1,19 @@
 //! `classify`: the labelled failures through the binary, and the document.
-//!
-//! The labelled records are not part of the repository: they lie in `../shared/failures/cases` beside the checkout, or
-//! where `RECOVER_FAILURE_CASES` says.
-
-use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use serde_json::Value;
 
 use crate::env::TestEnv;
 
-fn cases() -> PathBuf {
-    std::env::var_os("RECOVER_FAILURE_CASES").map_or_else(
-        || {
-            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-            root.parent().unwrap_or(root).join("shared/failures/cases")
-        },
-        PathBuf::from,
-    )
-}
+#[path = "../failures/mod.rs"]
+mod failures;
 
 // A1, B2, S8, promise 5: the evidence flags carry everything that the classifier needs.
 #[test]
 fn the_labelled_failures_are_understood_through_the_binary() {
     let env = TestEnv::plain();
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(cases()).expect("the labelled failures").map(|entry| entry.unwrap().path()).collect();
-    files.sort();
+    let records = failures::labelled();
     let (mut right, mut misses) = ([0_usize; 3], Vec::new());
-    for file in &files {
-        let case: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    for case in &records {
         for stream in ["stdout", "stderr"] {
             let text = case[stream].as_str().unwrap_or_default();
             let base64 = case["encoding"] == "base64";
@@ -58,7 +42,7 @@ fn the_labelled_failures_are_understood_through_the_binary() {
             misses.push(format!("{}: {} {} {}", case["id"], failure["type"], failure["cause"], failure["retryable"]));
         }
     }
-    let percent = right.map(|right| right as f64 * 100.0 / files.len() as f64);
+    let percent = right.map(|right| right as f64 * 100.0 / records.len() as f64);
     assert!(percent[0] >= 97.0 && percent[1] >= 95.0 && percent[2] >= 96.0, "{percent:?}\n{}", misses.join("\n"));
     assert!(!env.exists(".ultraplan"), "it touches no state");
 }
