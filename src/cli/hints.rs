@@ -8,8 +8,7 @@ pub fn complete(context: &Context, mut error: Error) -> Error {
         // Somebody else is at it: the same again, with more patience.
         error.hint = Some(context.again(&["--lock-timeout", "60s"]));
     }
-    let git = shlex::try_join(["git", "-C", &context.worktree_name()]);
-    let git = git.unwrap_or_else(|_| format!("git -C {}", context.worktree_name()));
+    let git = format!("git -C {}", context.worktree_id().shell_word());
     error.hint = error.hint.map(|hint| located(&hint, &context.hint_command(None, &[]), &git));
     error
 }

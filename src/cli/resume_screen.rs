@@ -154,7 +154,7 @@ mod tests {
 
     fn failed() -> Status {
         let (key, at) = (RunKey::new("r", None, None), Timestamp::from_millis(0));
-        let (task_id, session, worktree) = (None, "r".to_owned(), "/w".to_owned());
+        let (task_id, session, worktree) = (None, "r".to_owned(), "/w".into());
         let spec = Box::new(RunSpec { iterations_total: Some(2), ..RunSpec::default() });
         let payload = Payload::RunCreated { task_id, session, worktree, spec };
         let mut state = State::default();

@@ -11,6 +11,7 @@ use crate::git::refs::ref_name;
 use crate::git::stored::load_checkpoint;
 use crate::git::unbundle::read_back;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::folder::shell_word;
 use crate::model::state::State;
 use crate::policy::retention::{Limits, Reasoned};
 
@@ -65,10 +66,9 @@ pub(super) fn archive(context: &Context, state: &State, milestones: &[Reasoned],
         }
         let path = write(context, checkpoint, &folder)?;
         let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let (worktree, file) = (context.worktree_id().shell_word(), shell_word(&path));
+        let hint = format!("git -C {worktree} fetch {file} {name}:refs/archived/{id}");
         let path = path.to_string_lossy().into_owned();
-        let worktree = context.worktree_name();
-        let words = ["git", "-C", &worktree, "fetch", &path, &format!("{name}:refs/archived/{id}")];
-        let hint = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
         outcome.archived.insert(id.clone(), Archived { id: id.clone(), reasons: reasons.clone(), path, hint });
     }
     Ok(outcome)

@@ -138,7 +138,7 @@ pub fn record_with(
     let run = state.run(key);
     let is_for_the_run = request.lane_fields.stage.is_none() && request.trigger != trigger::SAFETY;
     if let Some(run) = run.filter(|run| is_for_the_run && is_elsewhere(context, run)) {
-        tracing::warn!("run {} works in {}, and this is taken in {}", run.key, run.worktree, context.worktree_name());
+        tracing::warn!("run {} works in {}, and this is taken in {}", run.key, run.worktree, context.worktree_id());
     }
     let capture = &prepared.capture;
     let after_iteration =
@@ -156,8 +156,8 @@ pub fn record_with(
         lane_fields: request.lane_fields,
         kind: request.kind,
         trigger: if request.trigger.is_empty() { trigger::MANUAL.to_owned() } else { request.trigger },
-        worktree: context.worktree_name(),
-        state_dir: context.store().dir().to_string_lossy().into_owned(),
+        worktree: context.worktree_id(),
+        state_dir: context.state_dir_id(),
         after_iteration,
         attempt: request.attempt,
         verdict: request.verdict,
@@ -213,7 +213,7 @@ pub fn record_with(
 
 /// Whether a run works in another work tree, which is there. A lane's stages tell where it works.
 fn is_elsewhere(context: &Context, run: &Run) -> bool {
-    run.worktree != context.worktree_name() && is_there(context, &run.worktree)
+    run.worktree != context.worktree_id() && is_there(context, &run.worktree)
 }
 
 /// The next sequence number and its id. Another state directory of the same repository, or a kill before the event, may

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::config::Config;
 use crate::git::{Repo, WorktreeLock, refuse_root};
+use crate::model::folder::FolderId;
 use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -194,9 +195,14 @@ impl Context {
         &self.setup.cwd
     }
 
-    /// The work tree's root as it is recorded.
-    pub fn worktree_name(&self) -> String {
-        self.worktree.to_string_lossy().into_owned()
+    /// The work tree as it is recorded.
+    pub fn worktree_id(&self) -> FolderId {
+        FolderId::of(&self.worktree)
+    }
+
+    /// The state directory as it is recorded.
+    pub fn state_dir_id(&self) -> FolderId {
+        FolderId::of(self.store.dir())
     }
 
     /// The state directory.

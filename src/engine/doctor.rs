@@ -82,7 +82,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     }
     if let Some(place) = rebuild::recorded_at(context, &context.load()?.state) {
         let message = format!("recorded at {}: recover doctor --rebuild takes its runs over to here", place.display());
-        report.error("moved_project", context.worktree_name(), message, false);
+        report.error("moved_project", context.worktree().display().to_string(), message, false);
     }
     if repair {
         report.repaired.extend(settle::settle(context)?);
@@ -98,7 +98,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         }
     }
     if let Some(unfinished) = settle::unfinished_operation(context)? {
-        report.error("cut_off", context.worktree_name(), format!("{unfinished} was cut off"), true);
+        report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
     }
     checkpoints(context, repair, &mut report)?;
     Ok(report)

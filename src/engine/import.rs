@@ -191,7 +191,7 @@ fn take_over(
     let (mut files, mut all) = (Vec::new(), Vec::new());
     for document in documents {
         let source = document.path.to_string_lossy().into_owned();
-        let worktree = context.worktree_name();
+        let worktree = context.worktree_id();
         let at = Circumstances {
             state,
             source: &source,

@@ -318,7 +318,7 @@ fn again(context: &Context, key: &RunKey, step: &Step) -> String {
     if let Some(compensate) = &start.compensate {
         words.extend(["--compensate", compensate]);
     }
-    let command = context.hint_command_at(&start.cwd, Some(key), &words);
+    let command = context.hint_command_at(&start.cwd.path(), Some(key), &words);
     format!("{command} -- {}", line(&start.command))
 }
 

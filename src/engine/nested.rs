@@ -18,6 +18,7 @@ use crate::git::refs::{delete_refs, list_refs, ref_exists, ref_name};
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::{Error as GitError, Repo, WorktreeLock, trailers};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::folder::FolderId;
 use crate::model::manifest::Nested;
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
@@ -241,7 +242,7 @@ pub fn remove_strays(context: &Context, state: &State, captures: &[NestedCapture
 fn is_ours(context: &Context, message: &str) -> bool {
     let all = trailers::parse(message);
     let has = |key: &str, value: &str| all.iter().any(|(known, found)| known == key && found == value);
-    has(OUTER_WORKTREE, &context.worktree_name()) && has(OUTER_STATE, &context.store().dir().to_string_lossy())
+    has(OUTER_WORKTREE, context.worktree_id().text()) && has(OUTER_STATE, context.state_dir_id().text())
 }
 
 /// What a checkpoint holds of the repositories inside.
@@ -326,8 +327,8 @@ impl NestedCapture {
         let capture = &self.capture;
         let record = Checkpoint {
             id: id.to_owned(),
-            worktree: self.repo.workdir().to_string_lossy().into_owned(),
-            state_dir: String::new(),
+            worktree: FolderId::of(self.repo.workdir()),
+            state_dir: FolderId::default(),
             commit: ObjectId(String::new()),
             tree: capture.tree.clone(),
             base_commit: capture.head.commit.clone(),
@@ -342,13 +343,13 @@ impl NestedCapture {
         };
         let record =
             serde_json::to_string(&record).map_err(|error| Error::failed("cannot encode a nested record", error))?;
-        let state = context.store().dir().to_string_lossy().into_owned();
-        let headline = format!("{} (nested in {})", checkpoint.description, context.worktree_name());
+        let (outer, state) = (context.worktree_id(), context.state_dir_id());
+        let headline = format!("{} (nested in {outer})", checkpoint.description);
         let all = [
             ("Id", id),
             ("Run", &checkpoint.run.run_id),
-            (OUTER_WORKTREE, &context.worktree_name()),
-            (OUTER_STATE, &state),
+            (OUTER_WORKTREE, outer.text()),
+            (OUTER_STATE, state.text()),
             (RECORD, &record),
         ];
         Ok(trailers::format(&headline, &all))

@@ -12,6 +12,7 @@ use crate::git::refs::list_refs;
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{Event, Payload};
+use crate::model::folder::FolderId;
 use crate::model::state::State;
 use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
 use crate::store::salvage;
@@ -161,30 +162,31 @@ fn recorded(context: &Context, known: &HashMap<String, Checkpoint>) -> Result<Op
 fn belongs(context: &Context, known: &HashMap<String, Checkpoint>, checkpoint: &Checkpoint) -> bool {
     known.contains_key(&checkpoint.id)
         || is_here(context, &checkpoint.state_dir)
-        || !Path::new(&checkpoint.state_dir).join("events.jsonl").exists()
+        || !checkpoint.state_dir.path().join("events.jsonl").exists()
 }
 
 /// Whether that is this state directory, as it is recorded.
-fn is_here(context: &Context, state_dir: &str) -> bool {
+fn is_here(context: &Context, state_dir: &FolderId) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     let own = context.store().dir();
-    state_dir == own.to_string_lossy() || real(Path::new(state_dir)).is_some_and(|there| Some(there) == real(own))
+    let there = state_dir.path();
+    there == own || real(&there).is_some_and(|there| Some(there) == real(own))
 }
 
 /// Where the state directory was when some of its checkpoints were taken, if that is another place: the project was moved
 /// or copied since. Those runs are runs of a work tree elsewhere until [`rebuild`] takes them over.
 pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
-    let branch = |old: &str| state.checkpoints.values().rfind(|one| one.worktree == old)?.head_ref.as_deref();
-    let was_here = |old: &&String| was_this_one(context, Path::new(old), || branch(old));
+    let branch = |old: &FolderId| state.checkpoints.values().rfind(|one| one.worktree == *old)?.head_ref.as_deref();
+    let was_here = |old: &&FolderId| was_this_one(context, &old.path(), || branch(old));
     let elsewhere = state.places.iter().find(|place| !is_here(context, place));
-    elsewhere.or_else(|| state.worktrees.keys().find(was_here)).map(PathBuf::from)
+    elsewhere.or_else(|| state.worktrees.keys().find(was_here)).map(FolderId::path)
 }
 
 /// What had another place before.
 #[derive(Default)]
 struct Places {
     /// Work trees by their old and their new place.
-    worktrees: BTreeMap<String, String>,
+    worktrees: BTreeMap<FolderId, FolderId>,
     /// Where this state directory was.
     state_dirs: BTreeSet<PathBuf>,
 }
@@ -194,29 +196,29 @@ struct Places {
 fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) -> Result<Places> {
     let mut all: Vec<&Checkpoint> = recorded.collect();
     all.sort_by_key(|one| one.seq);
-    let branches: HashMap<&str, Option<&str>> =
-        all.iter().map(|one| (&*one.worktree, one.head_ref.as_deref())).collect();
-    let recorded: BTreeSet<(&str, &str)> = all.iter().map(|one| (&*one.worktree, &*one.state_dir)).collect();
+    let branches: HashMap<&FolderId, Option<&str>> =
+        all.iter().map(|one| (&one.worktree, one.head_ref.as_deref())).collect();
+    let recorded: BTreeSet<(&FolderId, &FolderId)> = all.iter().map(|one| (&one.worktree, &one.state_dir)).collect();
     let mut places = Places::default();
     for (worktree, state_dir) in recorded {
         let is_here = is_here(context, state_dir);
         if !is_here {
-            places.state_dirs.insert(state_dir.into());
+            places.state_dirs.insert(state_dir.path());
         }
-        let old = Path::new(worktree);
+        let old = worktree.path();
         // What another repository has at the old place is not ours.
         let there = if context.has_git() { is_there(context, worktree) } else { is_here && old.is_dir() };
         if there {
             continue;
         }
-        if was_this_one(context, old, || branches.get(worktree).copied().flatten()) {
-            places.worktrees.insert(worktree.to_owned(), context.worktree_name());
-        } else if Path::new(state_dir).starts_with(old) {
-            let main = context.repo()?.main_worktree().to_string_lossy().into_owned();
-            places.worktrees.insert(worktree.to_owned(), main);
-        } else if !Path::new(state_dir).ends_with(".ultraplan/state") {
+        if was_this_one(context, &old, || branches.get(worktree).copied().flatten()) {
+            places.worktrees.insert(worktree.clone(), context.worktree_id());
+        } else if state_dir.path().starts_with(&old) {
+            let main = FolderId::of(&context.repo()?.main_worktree());
+            places.worktrees.insert(worktree.clone(), main);
+        } else if !state_dir.path().ends_with(".ultraplan/state") {
             // A state directory elsewhere does not say which work tree is the project's own.
-            places.worktrees.insert(worktree.to_owned(), context.worktree_name());
+            places.worktrees.insert(worktree.clone(), context.worktree_id());
         }
     }
     Ok(places)
@@ -251,21 +253,21 @@ fn adapt(context: &Context, places: &Places, event: &mut Event) {
 pub(super) fn take_home(context: &Context, checkpoint: &mut Checkpoint) {
     let mut places = Places::default();
     if !is_there(context, &checkpoint.worktree) {
-        places.worktrees.insert(checkpoint.worktree.clone(), context.worktree_name());
+        places.worktrees.insert(checkpoint.worktree.clone(), context.worktree_id());
     }
     adapt_checkpoint(context, &places, checkpoint);
 }
 
 fn adapt_checkpoint(context: &Context, places: &Places, checkpoint: &mut Checkpoint) {
     adapt_worktree(places, &mut checkpoint.worktree);
-    checkpoint.state_dir = context.store().dir().to_string_lossy().into_owned();
+    checkpoint.state_dir = context.state_dir_id();
     if checkpoint.storage_type == StorageType::Patch {
         let path = storage::patch_file(context, &checkpoint.run, &checkpoint.id);
         checkpoint.patch_path = Some(path.to_string_lossy().into_owned());
     }
 }
 
-fn adapt_worktree(places: &Places, worktree: &mut String) {
+fn adapt_worktree(places: &Places, worktree: &mut FolderId) {
     if let Some(place) = places.worktrees.get(worktree) {
         worktree.clone_from(place);
     }

@@ -73,7 +73,7 @@ pub fn targets_of_all(context: &Context) -> Result<Vec<Checkpoint>> {
 /// The checkpoints of all runs of this work tree, oldest first: an id names one whatever run it is of.
 pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
     let state = settle::load_settled(context)?;
-    let worktree = context.worktree_name();
+    let worktree = context.worktree_id();
     let here: BTreeSet<&RunKey> = state.runs_of(&worktree).map(|run| &run.key).collect();
     Ok(state.checkpoints.values().filter(|checkpoint| here.contains(&checkpoint.run)).cloned().collect())
 }

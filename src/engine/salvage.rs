@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::git::linked::kept_of;
 use crate::git::refs::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::folder::{FolderId, shell_word};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 
@@ -24,16 +25,16 @@ pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
 /// The refusal to roll a run back here whose own work tree, a linked one of this repository, is gone: what is here is
 /// somebody else's. `None`: its folder is there, or it is this one that was moved.
 pub fn refuse_for_gone(context: &Context, state: &State, run: &Run) -> Result<Option<Error>> {
-    let (place, state_dir) = (Path::new(&run.worktree), context.store().dir());
-    if run.worktree == context.worktree_name() || place.exists() || state_dir.starts_with(place) {
+    let (place, state_dir) = (run.worktree.path(), context.store().dir());
+    if run.worktree == context.worktree_id() || place.exists() || state_dir.starts_with(&place) {
         return Ok(None);
     }
     // Where the project was moved, its checkpoints name another state directory.
-    let same = |checkpoint: &Checkpoint| Path::new(&checkpoint.state_dir) == state_dir;
+    let same = |checkpoint: &Checkpoint| checkpoint.state_dir.path() == state_dir;
     if !state.checkpoints_of(&run.key).any(same) {
         return Ok(None);
     }
-    refusal(context, state, place)
+    refusal(context, state, &place)
 }
 
 fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error>> {
@@ -41,15 +42,16 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
     let Some(latest) = latest_in(project, state, &path).filter(|_| project.has_git()) else { return Ok(None) };
     let held = held_last(state, &path, latest);
     let repo = project.repo()?;
-    let (main, folder) = (project.worktree_name(), path.to_string_lossy().into_owned());
+    let (main, folder) = (project.worktree_id().shell_word(), shell_word(&path));
     let base = held.base_commit.as_ref().map_or("HEAD", |commit| commit.0.as_str());
     let tip = held.head_ref.as_deref().and_then(|branch| resolve_ref(repo, branch));
     let short = held.head_ref.as_deref().map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
     let kept = kept_of(repo, &path)?;
-    let git = |words: &[&str]| join(&[&["git", "-C", &main, "worktree"], words].concat());
-    let mut commands = match (&kept, short) {
+    let git = |words: &[&str]| format!("git -C {main} worktree {}", words.join(" "));
+    let quoted = short.map(|branch| join(&[branch]));
+    let mut commands = match (&kept, &quoted) {
         // `add --force` and `prune` would throw away what git keeps.
-        (Some(_), _) => vec![join(&["mkdir", "-p", &folder]), git(&["repair"])],
+        (Some(_), _) => vec![format!("mkdir -p {folder}"), git(&["repair"])],
         (None, Some(branch)) if tip.is_some() => vec![git(&["add", &folder, branch])],
         (None, Some(branch)) => vec![git(&["add", "-b", branch, &folder, base])],
         (None, None) => vec![git(&["add", "--detach", &folder, base])],
@@ -58,20 +60,24 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
         Some(kept) => kept.head.as_ref(),
         None => tip.as_ref().or(held.base_commit.as_ref()),
     };
-    let recover = |words: &[&str]| project.hint_command_at(&folder, Some(&held.run), words);
+    let recover = |words: &[&str]| project.hint_command_at(&path, Some(&held.run), words);
     if stands_at == held.base_commit.as_ref() {
         let back = ["rollback", "--to", &held.id, "--scope", "files", "--edits", "discard"];
         commands.push(recover(&back));
     } else {
         // What is committed there is newer than the checkpoint; what was not committed then is in there still.
         if kept.is_some() {
-            commands.push(join(&["git", "-C", &folder, "checkout-index", "--all"]));
+            commands.push(format!("git -C {folder} checkout-index --all"));
         }
         commands.push(recover(&["checkpoint", "diff", &held.id]));
     }
     let moved = if stands_at == held.base_commit.as_ref() { "" } else { ", and its HEAD has moved on since" };
-    let message =
-        format!("the work tree {folder} of run {} is gone; {} is what it held last{moved}", held.run, held.id);
+    let message = format!(
+        "the work tree {} of run {} is gone; {} is what it held last{moved}",
+        path.display(),
+        held.run,
+        held.id
+    );
     Ok(Some(Error::new(ErrorKind::UnsafePath, message).hint(commands.join(" && "))))
 }
 
@@ -83,7 +89,7 @@ fn join(words: &[&str]) -> String {
 /// The checkpoint of what the work tree held last: the one that its run last wrote it from, unless that was another run's
 /// or taken on another branch, or parts of others lie on top of it.
 fn held_last<'a>(state: &'a State, path: &Path, latest: &'a Checkpoint) -> &'a Checkpoint {
-    let known = state.worktrees.get(&*path.to_string_lossy());
+    let known = state.worktrees.get(&FolderId::of(path));
     let layer = known.and_then(|worktree| worktree.baseline.last()).filter(|layer| layer.paths.is_empty());
     let written = layer.and_then(|layer| state.checkpoint(&layer.checkpoint_id));
     written.filter(|written| written.run == latest.run && written.head_ref == latest.head_ref).unwrap_or(latest)
@@ -93,7 +99,7 @@ fn held_last<'a>(state: &'a State, path: &Path, latest: &'a Checkpoint) -> &'a C
 fn latest_in<'a>(project: &Context, state: &'a State, path: &Path) -> Option<&'a Checkpoint> {
     let naming = project.naming();
     let named = naming.run_id.as_ref().map(|id| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref()));
-    let there = |checkpoint: &&Checkpoint| Path::new(&checkpoint.worktree) == path;
+    let there = |checkpoint: &&Checkpoint| checkpoint.worktree.path() == path;
     let own = named.as_ref().and_then(|key| state.checkpoints_of(key).rfind(there));
     own.or_else(|| state.checkpoints.values().rfind(there))
 }

@@ -73,8 +73,7 @@ fn modified(
     snapshot: &Snapshot,
 ) -> Result<BTreeMap<RepoPath, Timestamp>> {
     let mut modified = stored.modified(snapshot);
-    if checkpoint.worktree != context.worktree_name() || files_of(snapshot).all(|(path, _)| modified.contains_key(path))
-    {
+    if checkpoint.worktree != context.worktree_id() || files_of(snapshot).all(|(path, _)| modified.contains_key(path)) {
         return Ok(modified);
     }
     let seen = last_seen(context.repo()?)?;

@@ -2,6 +2,7 @@
 
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
+use crate::model::folder::FolderId;
 use crate::model::run::{NONE, Run, RunKey, RunSpec};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
@@ -14,7 +15,7 @@ use super::import::{self, KnownCheckpoint};
 
 /// The run that is named, else the only open one of this work tree; the latest one where none is open.
 pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
-    find_as(context.naming(), &context.worktree_name(), state)
+    find_as(context.naming(), &context.worktree_id(), state)
 }
 
 /// The same for the end of an attempt, whose `--phase` is that of its events too (L5): where no run has that phase, it
@@ -30,7 +31,7 @@ pub fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Optio
         return found;
     }
     let without = Naming { phase: None, ..naming.clone() };
-    match find_as(&without, &context.worktree_name(), state) {
+    match find_as(&without, &context.worktree_id(), state) {
         Ok(Some(run)) if run.key.phase == NONE && may_go_on(context, run) => Ok(Some(run)),
         _ => found,
     }
@@ -47,7 +48,7 @@ fn is_open(run: &Run) -> bool {
 }
 
 /// The same for a work tree of this name.
-pub(super) fn find_as<'a>(naming: &Naming, worktree: &str, state: &'a State) -> Result<Option<&'a Run>> {
+pub(super) fn find_as<'a>(naming: &Naming, worktree: &FolderId, state: &'a State) -> Result<Option<&'a Run>> {
     if let Some(id) = &naming.run_id {
         return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
     }
@@ -191,7 +192,7 @@ pub fn created(context: &Context, key: &RunKey, spec: RunSpec) -> NewEvent {
         Payload::RunCreated {
             task_id: context.naming().task.clone(),
             session: context.session(&key.run_id),
-            worktree: context.worktree_name(),
+            worktree: context.worktree_id(),
             spec: Box::new(spec),
         },
     )

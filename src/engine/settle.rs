@@ -96,7 +96,7 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
 /// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
 fn is_any_lost(context: &Context, state: &State) -> bool {
     let lost = |run: &Run| is_lost(run) || lost_baseline(run).is_some();
-    step::is_any_lost(context, state) || state.runs_of(&context.worktree_name()).any(lost)
+    step::is_any_lost(context, state) || state.runs_of(&context.worktree_id()).any(lost)
 }
 
 fn settle_lost(context: &Context) -> Result<Vec<String>> {
@@ -146,7 +146,7 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
 
 /// Several state directories may share one repository: each takes in its own work trees' checkpoints only.
 fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
-    checkpoint.state_dir == context.store().dir().to_string_lossy()
+    checkpoint.state_dir == context.state_dir_id()
 }
 
 pub(super) fn adopt_one(context: &Context, found: Checkpoint) -> Result<Option<String>> {
@@ -194,7 +194,7 @@ pub(super) fn add(
 /// the work tree is kept in a checkpoint, and they count as crashed.
 fn record_lost(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
-    let worktree = context.worktree_name();
+    let worktree = context.worktree_id();
     let mut done = Vec::new();
     for run in state.runs_of(&worktree).filter(|run| is_lost(run)) {
         let Some(live) = &run.live else { continue };
@@ -240,7 +240,7 @@ fn record_lost(context: &Context) -> Result<Vec<String>> {
 fn end_lost_baselines(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
-    for run in state.runs_of(&context.worktree_name()) {
+    for run in state.runs_of(&context.worktree_id()) {
         let Some(supervisor) = lost_baseline(run) else { continue };
         let failed = |error| super::error::Error::io("cannot look for the run's feedback loops", error);
         let ended = end_children_of(supervisor, GRACE).map_err(failed)?;

@@ -43,7 +43,7 @@ pub fn react(
         let operation = Operation {
             id: format!("op_state_{:04}", safety.seq),
             kind: OperationKind::Restore,
-            worktree: context.worktree_name(),
+            worktree: context.worktree_id(),
             safety_checkpoint_id: safety.id.clone(),
             checkpoint_id: source.id.clone(),
             scope: Scope::State,

@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use crate::git::head::commits_between;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
+use crate::model::folder::FolderId;
 use crate::model::lane::AFTER_TESTS;
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
@@ -212,8 +213,8 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
     let mut start = StepStart {
         name: request.name.clone(),
         command: request.command.clone(),
-        cwd: context.cwd().to_string_lossy().into_owned(),
-        worktree: context.worktree_name(),
+        cwd: FolderId::of(context.cwd()),
+        worktree: context.worktree_id(),
         stage: request.stage.clone(),
         target_branch: request.target_branch.clone(),
         head: head_of(context),

@@ -20,7 +20,7 @@ pub fn redo(context: &Context, commits: Commits, edits: Edits) -> Result<Restore
 fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) -> Result<Restore> {
     // A restore that was cut off is finished first: then there is something to take back.
     restore_with(context, kind, |state| {
-        let worktree = state.worktrees.get(&context.worktree_name());
+        let worktree = state.worktrees.get(&context.worktree_id());
         let entry: Option<&UndoEntry> = worktree.and_then(|worktree| match kind {
             OperationKind::Undo => worktree.undo.last(),
             _ => worktree.redo.last(),

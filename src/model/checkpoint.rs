@@ -1,5 +1,6 @@
 //! Checkpoint records (requirements B13, S1, C1–C3).
 
+use crate::model::folder::FolderId;
 use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackResults;
@@ -187,9 +188,9 @@ pub struct Checkpoint {
     /// Why it was taken.
     pub trigger: String,
     /// Absolute path of the work tree that was captured.
-    pub worktree: String,
+    pub worktree: FolderId,
     /// The state directory it is recorded in: several may share one repository.
-    pub state_dir: String,
+    pub state_dir: FolderId,
     /// The iteration it was taken after; 0 before the first.
     pub after_iteration: u32,
     /// The attempt it was taken after.

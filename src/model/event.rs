@@ -1,5 +1,6 @@
 //! What the ledger records.
 
+use crate::model::folder::FolderId;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, Verdict};
@@ -59,7 +60,7 @@ pub enum Payload {
         /// The session whose budget it shares.
         session: String,
         /// Absolute path of its work tree.
-        worktree: String,
+        worktree: FolderId,
         /// What it executes.
         spec: Box<RunSpec>,
     },

@@ -10,6 +10,7 @@ pub mod decision;
 pub mod event;
 pub mod failure;
 pub mod feedback;
+pub mod folder;
 pub mod hook;
 pub mod import;
 pub mod iterations;

@@ -1,5 +1,6 @@
 //! Restore-like operations and how they are taken back.
 
+use crate::model::folder::FolderId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,7 @@ pub struct Operation {
     /// What was done.
     pub kind: OperationKind,
     /// Absolute path of the work tree.
-    pub worktree: String,
+    pub worktree: FolderId,
     /// What there was before it.
     pub safety_checkpoint_id: String,
     /// What was put back.

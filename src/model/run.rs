@@ -1,5 +1,6 @@
 //! Runs.
 
+use crate::model::folder::FolderId;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -142,7 +143,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
     /// Absolute path of its work tree.
-    pub worktree: String,
+    pub worktree: FolderId,
     /// Sequence of the last event about it.
     pub last_seq: u64,
     /// Where it stands.

@@ -2,6 +2,7 @@
 
 mod apply;
 
+use crate::model::folder::FolderId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -28,9 +29,9 @@ pub struct State {
     pub last_checkpoint_seq: u64,
     /// Where the state directory was when checkpoints were recorded in it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub places: BTreeSet<String>,
+    pub places: BTreeSet<FolderId>,
     /// What is kept of each work tree, by its absolute path.
-    pub worktrees: BTreeMap<String, WorktreeState>,
+    pub worktrees: BTreeMap<FolderId, WorktreeState>,
 }
 
 /// Why a selector names no checkpoint.
@@ -90,8 +91,8 @@ impl State {
     }
 
     /// Runs of a work tree, oldest first.
-    pub fn runs_of<'a>(&'a self, worktree: &str) -> impl DoubleEndedIterator<Item = &'a Run> + use<'a> {
-        let worktree = worktree.to_owned();
+    pub fn runs_of<'a>(&'a self, worktree: &FolderId) -> impl DoubleEndedIterator<Item = &'a Run> + use<'a> {
+        let worktree = worktree.clone();
         self.runs.iter().filter(move |run| run.worktree == worktree)
     }
 

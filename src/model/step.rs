@@ -1,5 +1,6 @@
 //! Steps: named commands that are run once in a run, lane by lane (C4, S6, S12).
 
+use crate::model::folder::FolderId;
 use serde::{Deserialize, Serialize};
 
 use super::run::{NONE, ProcessId, RunKey};
@@ -57,9 +58,9 @@ pub struct StepStart {
     /// The command.
     pub command: Vec<String>,
     /// The folder that the command runs in.
-    pub cwd: String,
+    pub cwd: FolderId,
     /// Absolute path of the work tree.
-    pub worktree: String,
+    pub worktree: FolderId,
     /// The lane's stage that it completes.
     pub stage: Option<String>,
     /// Where the lane is to be merged.

@@ -3,6 +3,7 @@
 mod attempt;
 mod between;
 mod bookkeeping;
+mod bytes;
 mod cargo_project;
 mod checkpoint;
 mod classify;

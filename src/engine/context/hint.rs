@@ -1,5 +1,8 @@
 //! Commands that an error or a view tells to copy.
 
+use std::path::Path;
+
+use crate::model::folder::shell_word;
 use crate::model::run::RunKey;
 
 use super::Context;
@@ -7,25 +10,29 @@ use super::Context;
 impl Context {
     /// A command that can be copied and works from any folder.
     pub fn hint_command(&self, key: Option<&RunKey>, words: &[&str]) -> String {
-        self.hint_command_at(&self.worktree_name(), key, words)
+        self.hint_command_at(&self.worktree, key, words)
     }
 
     /// The same for a folder of its own.
-    pub fn hint_command_at(&self, folder: &str, key: Option<&RunKey>, words: &[&str]) -> String {
-        let mut all = vec!["recover".to_owned(), "-C".to_owned(), folder.to_owned()];
-        all.extend(self.state_dir_flag());
-        all.extend(words.iter().map(|word| (*word).to_owned()));
+    pub fn hint_command_at(&self, folder: &Path, key: Option<&RunKey>, words: &[&str]) -> String {
+        let mut all: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         if let Some(key) = key {
             all.extend(key.flags());
         }
-        line(&all)
+        self.line(folder, &all)
     }
 
-    fn state_dir_flag(&self) -> Vec<String> {
-        if self.setup.state_dir.is_none() {
-            return Vec::new();
+    /// `recover`, where it is to work, and these words, as a line for a shell.
+    fn line(&self, folder: &Path, words: &[String]) -> String {
+        let mut line = format!("recover -C {}", shell_word(folder));
+        if self.setup.state_dir.is_some() {
+            line.push_str(&format!(" --state-dir {}", shell_word(self.store.dir())));
         }
-        vec!["--state-dir".to_owned(), self.store.dir().to_string_lossy().into_owned()]
+        if !words.is_empty() {
+            line.push(' ');
+            line.push_str(&shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" ")));
+        }
+        line
     }
 
     /// The command that was given once more, from any folder: with these flags, each in the place of the same one where it
@@ -35,8 +42,7 @@ impl Context {
         let end = asked.iter().position(|word| word == "--").unwrap_or(asked.len());
         let (own, command) = asked.split_at(end);
         // Names of files are as they were given: relative to where that was.
-        let mut all = vec!["recover".to_owned(), "-C".to_owned(), self.setup.cwd.to_string_lossy().into_owned()];
-        all.extend(self.state_dir_flag());
+        let mut all = Vec::new();
         let has_value = |at: usize| flags.get(at + 1).is_some_and(|next| !next.starts_with('-'));
         let new = flags.iter().enumerate().filter(|(_, flag)| flag.starts_with('-'));
         let mut replaced: Vec<(&str, bool)> = new.map(|(at, flag)| (*flag, has_value(at))).collect();
@@ -59,11 +65,6 @@ impl Context {
             all.push(format!("--run={run}"));
         }
         all.extend(command.iter().cloned());
-        line(&all)
+        self.line(&self.setup.cwd, &all)
     }
-}
-
-/// The words as a line for a shell.
-fn line(words: &[String]) -> String {
-    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::config::Config;
 use crate::git::refuse_root;
+use crate::model::folder::FolderId;
 use crate::store::Store;
 
 use super::super::select;
@@ -17,7 +18,7 @@ pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktre
     }
     // What is wrong with the state or the name, the command itself will say.
     let loaded = store.load().ok()?;
-    let run = select::find_as(&setup.naming, &worktree.to_string_lossy(), &loaded.state).ok()??;
+    let run = select::find_as(&setup.naming, &FolderId::of(worktree), &loaded.state).ok()??;
     let works_on_it = setup.naming.run_id.is_some() || !run.status.has_ended();
     run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
 }

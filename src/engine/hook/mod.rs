@@ -131,7 +131,7 @@ fn at_work(context: &Context) -> Result<Option<Context>> {
     }
     let named = context.naming().run_id.as_ref();
     let fits = |run: &&Run| named.is_none_or(|id| run.key.run_id == *id) && !run.status.has_ended();
-    let here = state.runs_of(&context.worktree_name()).filter(fits);
+    let here = state.runs_of(&context.worktree_id()).filter(fits);
     let run = here.max_by_key(|run| (run.live.is_some(), run.last_seq));
     run.map(|run| context.for_run(&run.key)).transpose()
 }

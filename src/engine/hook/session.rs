@@ -76,7 +76,7 @@ pub fn is_lost(context: &Context, state: &State, run: &Run) -> bool {
 }
 
 fn lost(context: &Context, state: &State) -> Vec<RunKey> {
-    let here = state.runs_of(&context.worktree_name());
+    let here = state.runs_of(&context.worktree_id());
     here.filter(|run| is_lost(context, state, run)).map(|run| run.key.clone()).collect()
 }
 

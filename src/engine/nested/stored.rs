@@ -54,7 +54,7 @@ fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Ve
 /// Deletes the references in nested repositories of checkpoints that were pruned. One that cannot be deleted now goes
 /// with the next checkpoint.
 pub fn forget(context: &Context, outer: &Repo, gone: &[Checkpoint]) {
-    for checkpoint in gone.iter().filter(|checkpoint| checkpoint.worktree == context.worktree_name()) {
+    for checkpoint in gone.iter().filter(|checkpoint| checkpoint.worktree == context.worktree_id()) {
         if let Ok(stored) = load_checkpoint(outer, &checkpoint.commit)
             && let Err(error) = forget_one(context, outer, &stored, checkpoint)
         {
@@ -188,7 +188,7 @@ pub fn adopt(context: &Context, selector: &Selector) -> Result<Selector> {
     let id = Selector::Id(found.id.clone());
     if !context.dry_run() {
         context.check_safe_mode(OperationKind::Restore.as_str())?;
-        found.state_dir = context.store().dir().to_string_lossy().into_owned();
+        found.state_dir = context.state_dir_id();
         adopt_one(context, found)?;
     }
     Ok(id)

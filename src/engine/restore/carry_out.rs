@@ -84,7 +84,7 @@ pub fn carry_out(
     let operation = Operation {
         id: format!("op_{:04}", safety.seq),
         kind: request.kind,
-        worktree: context.worktree_name(),
+        worktree: context.worktree_id(),
         safety_checkpoint_id: safety.id.clone(),
         checkpoint_id: planned.target.id.clone(),
         scope: request.scope,

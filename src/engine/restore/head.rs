@@ -1,12 +1,11 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
-use std::path::Path;
-
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::refs::resolve_ref;
 use crate::git::repository::is_same_folder;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::folder::FolderId;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
 use crate::model::operation::OperationKind;
@@ -72,7 +71,7 @@ pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
 /// somebody else's. `checkpoint restore` puts a checkpoint back anywhere.
 pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option<&Run>) -> Result<()> {
     let goes_back = request.kind == OperationKind::Rollback && request.reposition.is_some() && context.has_git();
-    let here = context.worktree_name();
+    let here = context.worktree_id();
     let Some(run) = run.filter(|run| goes_back && run.worktree != here) else { return Ok(()) };
     // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.
     if !is_there(context, &run.worktree) {
@@ -80,7 +79,7 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
     }
     let message = format!("run {} works in {}, not in {here}", run.key, run.worktree);
     let words = ["rollback", "--to", request.checkpoint_id.as_str()];
-    let again = context.hint_command_at(&run.worktree, Some(&run.key), &words);
+    let again = context.hint_command_at(&run.worktree.path(), Some(&run.key), &words);
     Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
 }
 
@@ -101,28 +100,30 @@ pub fn means_base(context: &Context, request: &RestoreRequest, run: Option<&Run>
 /// Whether a checkpoint is of another work tree of this repository and of before the run did anything.
 pub fn is_beginning_elsewhere(context: &Context, target: &Checkpoint) -> Result<bool> {
     let begins = target.after_iteration == 0 || target.lane_fields.stage.as_deref() == Some(BEFORE_START);
-    if !begins || !context.has_git() || target.worktree == context.worktree_name() {
+    if !begins || !context.has_git() || target.worktree == context.worktree_id() {
         return Ok(false);
     }
     Ok(was_in_project(context, target)? || is_there(context, &target.worktree))
 }
 
 fn is_run_here(context: &Context, run: Option<&Run>) -> bool {
-    run.is_some_and(|run| run.worktree == context.worktree_name())
+    run.is_some_and(|run| run.worktree == context.worktree_id())
 }
 
 /// Whether a checkpoint was taken in the project's work tree, while this is a linked one.
 fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
-    let (main, here) = (context.repo()?.main_worktree(), context.worktree_name());
-    let in_project = Path::new(&target.state_dir).starts_with(&target.worktree) || Path::new(&target.worktree) == main;
-    Ok(in_project && target.worktree != here && Path::new(&here) != main)
+    let (main, here) = (context.repo()?.main_worktree(), context.worktree());
+    let worktree = target.worktree.path();
+    let in_project = target.state_dir.path().starts_with(&worktree) || worktree == main;
+    Ok(in_project && worktree != here && here != main)
 }
 
 /// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well be
 /// of this one.
-pub fn is_there(context: &Context, place: &str) -> bool {
-    let its = Repo::discover(Path::new(place), context.home()).ok();
-    let its = its.filter(|its| its.workdir() == Path::new(place));
+pub fn is_there(context: &Context, place: &FolderId) -> bool {
+    let place = place.path();
+    let its = Repo::discover(&place, context.home()).ok();
+    let its = its.filter(|its| its.workdir() == place);
     its.is_some_and(|its| context.repo().is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir())))
 }
 

@@ -235,7 +235,7 @@ pub fn put_back_unasked(context: &Context, lock: WorktreeLock, request: &Restore
 /// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is put back under it.
 fn refuse_live(context: &Context, state: &State) -> Result<()> {
     let own = std::process::id();
-    let worktree = context.worktree_name();
+    let worktree = context.worktree_id();
     for run in state.runs_of(&worktree) {
         let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
         if let Some(supervisor) = supervisor.filter(|id| id.pid != own && crate::process::is_alive(id)) {

@@ -322,7 +322,7 @@ struct Layer {
 /// What the run last wrote in this work tree, layer by layer.
 fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<Vec<Layer>> {
     let repo = context.repo()?;
-    let Some(worktree) = state.worktrees.get(&context.worktree_name()) else { return Ok(Vec::new()) };
+    let Some(worktree) = state.worktrees.get(&context.worktree_id()) else { return Ok(Vec::new()) };
     let mut layers = Vec::new();
     for layer in &worktree.baseline {
         let (mut stored, mut base) = (None, None);

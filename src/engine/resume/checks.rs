@@ -28,8 +28,8 @@ pub struct Check {
 /// What a resume depends on, looked at before it goes on.
 pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Vec<Check> {
     let mut checks = Vec::new();
-    let worktree = Path::new(&run.worktree);
-    checks.push(Check { check: "worktree", ok: worktree.is_dir(), message: run.worktree.clone() });
+    let worktree = &run.worktree.path();
+    checks.push(Check { check: "worktree", ok: worktree.is_dir(), message: run.worktree.to_string() });
     let command = if request.command.is_empty() { &run.spec.command } else { &request.command };
     if let Some(program) = command.first() {
         let found = find_program(context, program, worktree);
@@ -85,7 +85,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
     }
     for step in run.steps.iter().filter(|step| step.status != StepStatus::Done) {
         let Some(program) = step.start.command.first() else { continue };
-        let ok = find_program(context, program, Path::new(&step.start.cwd));
+        let ok = find_program(context, program, &step.start.cwd.path());
         let message = if ok { program.clone() } else { format!("{program}: not found") };
         checks.push(Check { check: "step", ok, message: format!("{}: {message}", step.start.name) });
     }

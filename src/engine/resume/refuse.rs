@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::model::decision::Strategy;
+use crate::model::folder::shell_word;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
 use crate::store::views::resume_hint;
@@ -21,17 +22,17 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
     if let Some(from) = request.from_iteration {
         reachable(context, state, run, request.strategy, from)?;
     }
-    if run.worktree != context.worktree_name()
+    if run.worktree != context.worktree_id()
         && state.checkpoints_of(&run.key).next().is_none()
         && is_lane(state, &run.key)
     {
         return Err(only_imported(context, state, run));
     }
-    if run.worktree != context.worktree_name() {
+    if run.worktree != context.worktree_id() {
         if let Some(refused) = refuse_for_gone(context, state, run)? {
             return Err(refused);
         }
-        let there = Path::new(&run.worktree);
+        let there = run.worktree.path();
         let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
         let message = if there.exists() { message } else { format!("{message}, which is gone") };
         // It says how a work tree that is gone comes back.
@@ -87,11 +88,12 @@ fn reachable(context: &Context, state: &State, run: &Run, strategy: Option<Strat
 fn only_imported(context: &Context, state: &State, run: &Run) -> Error {
     let message = format!("lane {} was imported: it belongs to the work tree {}", run.key, run.worktree);
     let error = Error::new(ErrorKind::RunNotFound, message);
-    if Path::new(&run.worktree).exists() {
+    if run.worktree.path().exists() {
         return error.hint(resume_hint(run, context.store()));
     }
     let base = state.lane_base(&run.key).unwrap_or_else(|| "HEAD".to_owned());
-    let main = context.worktree_name();
-    let words = ["git", "-C", &main, "worktree", "add", "-b", &run.key.lane, &run.worktree, &base];
-    error.hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" ")))
+    let main = context.worktree_id().shell_word();
+    let word = |text: &str| shell_word(Path::new(text));
+    let (lane, folder, base) = (word(&run.key.lane), run.worktree.shell_word(), word(&base));
+    error.hint(format!("git -C {main} worktree add -b {lane} {folder} {base}"))
 }

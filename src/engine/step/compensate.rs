@@ -53,7 +53,7 @@ impl Crossing {
         let target = state.checkpoint(&request.checkpoint_id);
         let whole = request.scope.covers_files() && request.paths.is_empty();
         let Some(target) = target.filter(|_| whole) else { return Self::default() };
-        let worktree = context.worktree_name();
+        let worktree = context.worktree_id();
         let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (&run.key, step)));
         let mut steps: Vec<(&RunKey, &Step)> =
             all.filter(|(_, step)| step.start.worktree == worktree && step.is_after(target.seq)).collect();
@@ -167,7 +167,7 @@ fn run(context: &Context, key: &RunKey, step: &Step, checkpoint_id: &str, interr
     let shell = context.settings().runner.shell.clone();
     let program = Program::Argv(vec![shell.into(), "-c".into(), line.clone().into()]);
     // Its folder may have gone with the rollback.
-    let folder = std::path::PathBuf::from(&step.start.cwd);
+    let folder = step.start.cwd.path();
     let folder = if folder.is_dir() { folder } else { context.worktree().to_owned() };
     let mut supervised = Supervised { show: Show::Stderr, ..Supervised::new(program, folder) };
     supervised.env_set = variables(context, key, &name)?;

@@ -36,7 +36,7 @@ fn is_lost_compensation(step: &Step) -> bool {
 
 /// Steps of this work tree that were cut off one way or the other.
 fn lost_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
-    let worktree = context.worktree_name();
+    let worktree = context.worktree_id();
     let of_run = |run: &Run| -> Vec<(RunKey, Step)> {
         let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
         let lost = here.filter(|step| is_lost(step) || is_lost_compensation(step));

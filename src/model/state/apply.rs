@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::{Event, Payload};
+use crate::model::folder::FolderId;
 use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
@@ -152,7 +153,7 @@ fn new_run(
     key: &RunKey,
     task_id: Option<String>,
     session: &str,
-    worktree: &str,
+    worktree: &FolderId,
     spec: &RunSpec,
     created_at: Timestamp,
 ) -> Run {
@@ -167,7 +168,7 @@ fn new_run(
     Run {
         key: key.clone(),
         task_id,
-        worktree: worktree.to_owned(),
+        worktree: worktree.clone(),
         last_seq: 0,
         status: RunStatus::Pending,
         error_count: 0,
@@ -298,7 +299,7 @@ fn checkpoint_created(run: &mut Run, checkpoint: &Checkpoint, seq: u64) {
     run.own_commits.extend(checkpoint.branch_commit.clone());
     let fields = &checkpoint.lane_fields;
     // A lane begins in the work tree of the project, where its own is made, and goes on in that: there is no way back.
-    let is_project = std::path::Path::new(&checkpoint.state_dir).starts_with(&checkpoint.worktree);
+    let is_project = checkpoint.state_dir.path().starts_with(checkpoint.worktree.path());
     if fields.stage.is_some() && !is_project {
         run.worktree.clone_from(&checkpoint.worktree);
     }

@@ -65,7 +65,7 @@ impl Simulation {
             cost_micros: None,
         };
         let spec = Box::new(RunSpec { command: vec!["agent".to_owned()], ..RunSpec::default() });
-        let (task_id, session, worktree) = (None, "s".to_owned(), "/w".to_owned());
+        let (task_id, session, worktree) = (None, "s".to_owned(), "/w".into());
         simulation.record(Payload::RunCreated { task_id, session, worktree, spec });
         simulation
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::model::event::Payload;
 use crate::model::failure::{Failure, FailureType, SuggestedAction};
 use crate::model::feedback::{FeedbackResult, FeedbackResults};
+use crate::model::folder::FolderId;
 use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
@@ -34,7 +35,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
         let made = Payload::RunCreated {
             task_id: task.map(str::to_owned),
             session: key.run_id.clone(),
-            worktree: root.text_of("workingDir")?.unwrap_or(at.worktree).to_owned(),
+            worktree: root.text_of("workingDir")?.map_or_else(|| at.worktree.clone(), FolderId::from),
             spec: Box::new(spec),
         };
         part.events.push((began(&iterations)?.unwrap_or(at.now), made));

@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::model::event::{AttemptEnd, Payload};
 use crate::model::failure::{Failure, FailureEvidence, FailureType};
 use crate::model::feedback::FeedbackResults;
+use crate::model::folder::FolderId;
 use crate::model::import::{ImportKind, Imported};
 use crate::model::run::{AttemptOutcome, RunKey, RunSpec};
 use crate::model::state::State;
@@ -40,7 +41,7 @@ pub struct Circumstances<'a> {
     /// The file, absolute.
     pub source: &'a str,
     /// The work tree of runs that name none.
-    pub worktree: &'a str,
+    pub worktree: &'a FolderId,
     /// The run to take it over into, where one is named and the document names none.
     pub run: Option<&'a RunKey>,
     /// The present moment.
@@ -94,7 +95,7 @@ fn created(at: &Circumstances<'_>, key: &RunKey, task_id: Option<String>, worktr
     Payload::RunCreated {
         task_id,
         session: key.run_id.clone(),
-        worktree: worktree.unwrap_or(at.worktree).to_owned(),
+        worktree: worktree.map_or_else(|| at.worktree.clone(), FolderId::from),
         spec: Box::new(RunSpec::default()),
     }
 }

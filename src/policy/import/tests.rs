@@ -11,7 +11,7 @@ fn now() -> Timestamp {
 /// Takes a document over into the state; returns how many events that were.
 fn take(state: &mut State, kind: ImportKind, document: &Value) -> usize {
     let before = state.clone();
-    let at = Circumstances { state: &before, source: "/f", worktree: "/w", run: None, now: now() };
+    let at = Circumstances { state: &before, source: "/f", worktree: &"/w".into(), run: None, now: now() };
     let mut made = 0;
     for part in read(kind, document, &at).unwrap() {
         for (at, payload) in part.events {
@@ -25,7 +25,7 @@ fn take(state: &mut State, kind: ImportKind, document: &Value) -> usize {
 
 fn problem(kind: ImportKind, document: &Value) -> Problem {
     let state = State::default();
-    let at = Circumstances { state: &state, source: "/f", worktree: "/w", run: None, now: now() };
+    let at = Circumstances { state: &state, source: "/f", worktree: &"/w".into(), run: None, now: now() };
     read(kind, document, &at).unwrap_err()
 }
 
@@ -125,7 +125,7 @@ fn lane_records_are_taken_over() {
     take(&mut state, ImportKind::Lanes, &document);
     let key = RunKey::new("R", Some("P1"), Some("SL-1"));
     assert_eq!(state.lane_stands(&key).unwrap().stage, "after_lane_start");
-    assert_eq!((state.runs[0].worktree.as_str(), state.lane_base(&key).as_deref()), ("/lanes/1", Some("main")));
+    assert_eq!((state.runs[0].worktree.text(), state.lane_base(&key).as_deref()), ("/lanes/1", Some("main")));
     assert_eq!(take(&mut state, ImportKind::Lanes, &document), 0);
     take(&mut state, ImportKind::Lanes, &json!([record("after_lane_start", "complete")]));
     assert_eq!(state.lane_records(&key).len(), 2);

@@ -114,8 +114,8 @@ impl Steps<'_, '_> {
         };
         // A command with a secret in it is not repeated.
         let whole = redact(&failing.command) == failing.command && !failing.command.contains('\n');
-        let folder = shlex::try_quote(&self.source.run.worktree).ok().filter(|_| whole);
-        let command = folder.map(|folder| format!("(cd {folder} && {})", failing.command));
+        let folder = self.source.run.worktree.shell_word();
+        let command = whole.then(|| format!("(cd {folder} && {})", failing.command));
         let name = words::line(&failing.name);
         self.push(&format!("Run the failing check '{name}' yourself"), command);
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, Verdict};
 use crate::model::decision::{Action, Budget, BudgetScope, Strategy};
 use crate::model::failure::{Cause, Condition, Evidence, FailureType, Severity, SuggestedAction};
+use crate::model::folder::FolderId;
 use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, IterationStatus};
 use crate::model::snapshot::{ChangeType, ObjectId};
@@ -116,7 +117,7 @@ pub struct RunLine {
     /// The session whose budget it shares.
     pub session: String,
     /// Its work tree.
-    pub worktree: String,
+    pub worktree: FolderId,
     /// What it executes; `None` for a loop that runs its own commands.
     pub command: Option<String>,
 }

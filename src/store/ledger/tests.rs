@@ -18,7 +18,7 @@ fn now() -> Timestamp {
 
 fn created(id: &str) -> NewEvent {
     let spec = Box::new(RunSpec { iterations_total: Some(3), ..RunSpec::default() });
-    let payload = Payload::RunCreated { task_id: None, session: id.to_owned(), worktree: "/w".to_owned(), spec };
+    let payload = Payload::RunCreated { task_id: None, session: id.to_owned(), worktree: "/w".into(), spec };
     NewEvent::about(&RunKey::new(id, None, None), payload)
 }
 

@@ -119,7 +119,7 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
     BattleView::Own(Box::new(Battle {
         id: &run.key.run_id,
         task_id: run.task_id.as_deref(),
-        working_dir: &run.worktree,
+        working_dir: run.worktree.text(),
         status: battle_status(run.status),
         base_prompt: run.spec.prompt.as_deref(),
         current_iteration: run.current_iteration,

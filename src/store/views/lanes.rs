@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Strategy;
+use crate::model::folder::shell_word;
 use crate::model::import::ImportKind;
 use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
 use crate::model::run::{NONE, Run};
@@ -96,14 +97,13 @@ pub fn rollback_hint(run: &Run, store: &Store, stage: Option<&str>) -> String {
 }
 
 fn hint(run: &Run, store: &Store, words: &[&str]) -> String {
-    let state_dir = store.dir().to_string_lossy();
-    let mut all = vec!["recover", "-C", run.worktree.as_str(), "--state-dir", &state_dir];
-    all.extend(words);
+    let mut all = words.to_vec();
     all.extend(["--run", run.key.run_id.as_str()]);
     for (flag, value) in [("--phase", run.key.phase.as_str()), ("--lane", run.key.lane.as_str())] {
         if value != NONE {
             all.extend([flag, value]);
         }
     }
-    shlex::try_join(all.iter().copied()).unwrap_or_else(|_| all.join(" "))
+    let words = shlex::try_join(all.iter().copied()).unwrap_or_else(|_| all.join(" "));
+    format!("recover -C {} --state-dir {} {words}", run.worktree.shell_word(), shell_word(store.dir()))
 }

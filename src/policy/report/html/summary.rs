@@ -110,7 +110,7 @@ fn facts(summary: &Summary) -> Markup {
             @if let Some(task) = &run.task_id { (fact("Task", Line(task))) }
             @if let Some(place) = place { (fact("Phase and lane", Line(&place))) }
             @if let Some(command) = &run.command { (fact("Command", mono(command))) }
-            (fact("Work tree", mono(&run.worktree)))
+            (fact("Work tree", mono(&run.worktree.to_string())))
             (fact("Last event", words::date_time(summary.last_event_at)))
         }
         @if !summary.budgets.is_empty() {

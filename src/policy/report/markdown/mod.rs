@@ -83,7 +83,7 @@ fn summary(out: &mut String, report: &Report) {
     if let Some(command) = &run.command {
         line!(out, "- **Command:** {}", code(command));
     }
-    line!(out, "- **Work tree:** {}", code(&run.worktree));
+    line!(out, "- **Work tree:** {}", code(&run.worktree.to_string()));
     checkpoints(out, report);
     stuck(out, &report.stuck_subtasks);
     out.push('\n');
