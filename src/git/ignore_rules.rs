@@ -1,17 +1,17 @@
 //! Which paths git ignores: `.gitignore` of each folder, `info/exclude`, and the user's own excludes file.
 
+mod patterns;
+mod wildmatch;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use git2::{ObjectType, Oid};
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::dirs;
 use super::error::{Error, Result};
@@ -20,10 +20,12 @@ use super::tree_lookup::TreeLookup;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
+use patterns::Patterns;
+
 /// The name of the file with a folder's rules.
 pub(super) const FILE: &[u8] = b".gitignore";
-/// An ignore file over this size is not a list of patterns.
-const MAX_BYTES: u64 = 4 << 20;
+/// An ignore file over this size holds no rules, as in git.
+const MAX_BYTES: u64 = 100 << 20;
 
 /// The rules in force in a folder: a chain from its own file up to those for the whole tree. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -33,8 +35,8 @@ pub(super) struct Rules(Arc<Link>);
 struct Link {
     above: Option<Rules>,
     content: Vec<u8>,
-    /// Compiled when a path is first asked about: most folders never need it.
-    compiled: OnceLock<Gitignore>,
+    /// Read when a path is first asked about: most folders never need it.
+    patterns: OnceLock<Patterns>,
     ignore_case: bool,
     /// The length of the folder's path with its slash.
     start: usize,
@@ -50,12 +52,13 @@ impl Rules {
             let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
             ignore_case = config.get_bool("core.ignorecase").unwrap_or(false);
             let own = config.get_path("core.excludesfile").ok().or_else(default_excludes);
-            files.extend(own);
+            // git asks from the top of the work tree.
+            files.extend(own.map(|own| repo.workdir().join(own)));
             files.push(repo.common_dir().join("info/exclude"));
         }
         let salt = [salt, &[u8::from(ignore_case)]].concat();
         let id = hash(&salt)?;
-        let none = Link { above: None, content: Vec::new(), compiled: OnceLock::new(), ignore_case, start: 0, id };
+        let none = Link { above: None, content: Vec::new(), patterns: OnceLock::new(), ignore_case, start: 0, id };
         let mut rules = Self(Arc::new(none));
         for path in files {
             // A missing or unreadable file holds no rules, as in git.
@@ -74,7 +77,7 @@ impl Rules {
             id: hash(&[self.0.id.as_bytes(), folder.as_bytes(), b"\0", &content].concat())?,
             above: Some(self.clone()),
             content,
-            compiled: OnceLock::new(),
+            patterns: OnceLock::new(),
             ignore_case: self.0.ignore_case,
             start: if length == 0 { 0 } else { length + 1 },
         };
@@ -87,9 +90,9 @@ impl Rules {
         let size = file.metadata().map_or(0, |file| file.len().min(MAX_BYTES));
         // One byte more: the end is found without another read.
         let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-        match file.by_ref().take(MAX_BYTES).read_to_end(&mut content) {
-            Ok(_) => self.with(folder, content),
-            Err(_) => Ok(self.clone()),
+        match file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut content) {
+            Ok(length) if length as u64 <= MAX_BYTES => self.with(folder, content),
+            _ => Ok(self.clone()),
         }
     }
 
@@ -103,11 +106,10 @@ impl Rules {
         let mut next = Some(self);
         while let Some(Self(link)) = next {
             if !link.content.is_empty() {
-                let compiled = link.compiled.get_or_init(|| parse(&link.content, link.ignore_case));
-                match compiled.matched(Path::new(std::ffi::OsStr::from_bytes(&path[link.start..])), is_folder) {
-                    Match::None => {}
-                    Match::Ignore(_) => return true,
-                    Match::Whitelist(_) => return false,
+                let patterns = link.patterns.get_or_init(|| Patterns::read(&link.content));
+                let said = patterns.verdict(&link.content, &path[link.start..], is_folder, link.ignore_case);
+                if let Some(ignored) = said {
+                    return ignored;
                 }
             }
             next = link.above.as_ref();
@@ -166,19 +168,4 @@ fn default_excludes() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
     Some(base.join("git/ignore"))
-}
-
-/// Reads patterns line by line; one that cannot be read matches nothing, as in git.
-fn parse(content: &[u8], ignore_case: bool) -> Gitignore {
-    let mut builder = GitignoreBuilder::new("");
-    // Only an invalid combination of options fails here, and there is one option.
-    let _ = builder.case_insensitive(ignore_case);
-    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
-    for line in content.split(|byte| *byte == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if let Ok(line) = std::str::from_utf8(line) {
-            let _ = builder.add_line(None, line);
-        }
-    }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
 }

@@ -24,6 +24,7 @@ mod head;
 mod hints;
 mod hook;
 mod hook_install;
+mod ignored;
 mod import;
 mod incidents;
 mod lane_records;

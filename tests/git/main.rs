@@ -8,6 +8,7 @@ mod diff;
 mod discard;
 mod faults;
 mod head;
+mod ignored;
 mod index;
 mod property;
 mod repository;

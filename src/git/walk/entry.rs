@@ -44,8 +44,9 @@ impl<'a> Walk<'a> {
         let settled = here.same_rules && is_content && (taken_before || (tracked && was & flag::TRACKED != 0));
         if !settled {
             let path = folder.path.join(name);
-            let ignored = here.ignored || here.rules.matches(path.as_bytes(), false) || self.passing.matches(&path);
-            let wanted = tracked || !ignored || self.include.matches(&path);
+            // The rules are asked last: most files of most work trees are tracked.
+            let ignored = || here.ignored || here.rules.matches(path.as_bytes(), false) || self.passing.matches(&path);
+            let wanted = tracked || self.include.matches(&path) || !ignored();
             if !wanted && !self.also.contains(&path) {
                 return scan.other(folder, name, Other::IgnoredFile);
             }
