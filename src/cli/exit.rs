@@ -170,7 +170,8 @@ impl From<ErrorKind> for ExitCode {
             | ErrorKind::NotFailed
             | ErrorKind::NotVerified
             | ErrorKind::AlreadyExists
-            | ErrorKind::ForeignOwner => Self::Refused,
+            | ErrorKind::ForeignOwner
+            | ErrorKind::ForeignState => Self::Refused,
             ErrorKind::NoSpace => Self::NoSpace,
             ErrorKind::Newer => Self::Newer,
             ErrorKind::CutOff => Self::CutOff,
@@ -211,6 +212,7 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::NotVerified => "not_verified",
         ErrorKind::AlreadyExists => "already_exists",
         ErrorKind::ForeignOwner => "foreign_owner",
+        ErrorKind::ForeignState => "foreign_state",
         ErrorKind::NoSpace => "no_space",
         ErrorKind::Newer => "newer",
         ErrorKind::CutOff => "cut_off",

@@ -36,6 +36,15 @@ impl Reply {
         Self { document, text: text.into(), exit: ExitCode::Done }
     }
 
+    /// With what was warned of, where there is any.
+    #[must_use]
+    pub fn warned(mut self, warnings: &[String]) -> Self {
+        if !warnings.is_empty() {
+            self.document.insert("warnings".to_owned(), json!(warnings));
+        }
+        self
+    }
+
     /// With this exit code.
     #[must_use]
     pub fn exit(mut self, exit: ExitCode) -> Self {

@@ -3,7 +3,7 @@
 mod hint;
 mod place;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
 use crate::process::Interrupts;
-use crate::store::{Loaded, Store};
+use crate::store::{Loaded, Origin, Store};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
 use super::live::Live;
+use super::trust;
 
 use place::{project_root, task_of_run};
 
@@ -85,7 +86,7 @@ pub struct Context {
     /// Whether the work tree belongs to a git repository of the user's.
     has_git: bool,
     repo: OnceCell<Repo>,
-    /// Where the private repository of a dry run is; removed at the end.
+    /// Where the private repository is of a dry run, or where the state is only read; removed at the end.
     scratch: OnceCell<TempDir>,
     store: Store,
     config: Config,
@@ -103,6 +104,8 @@ pub struct Context {
     editing: Cell<bool>,
     /// Whether whoever called may stop a capture at any time.
     hurried: Cell<bool>,
+    /// What was warned of so far.
+    warnings: RefCell<Vec<String>>,
 }
 
 impl Context {
@@ -141,6 +144,9 @@ impl Context {
             Some(repo) => store.with_twin(&repo.common_dir().join("recover")),
             None => store,
         };
+        let store = store.with_registry(trust::registry(found.as_ref(), &setup));
+        let origin = trust::origin(&store, found.as_ref(), &worktree, &setup);
+        let store = store.of_origin(origin);
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
             config = Config::load(&file, &setup.env, Some(&task))?;
         }
@@ -171,6 +177,7 @@ impl Context {
             confirmed: Cell::new(false),
             editing: Cell::new(false),
             hurried: Cell::new(false),
+            warnings: RefCell::default(),
         })
     }
 
@@ -226,13 +233,17 @@ impl Context {
             return Ok(repo);
         }
         let home = self.setup.home.as_deref();
-        // What is only rehearsed is done next: that one is made for good.
-        let for_good = !self.only_plans() || Repo::has_private(self.store.dir());
+        // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
+        let makes = !self.only_plans() && self.store.origin() == Origin::Ours;
+        let has_one = Repo::has_private(self.store.dir());
+        let for_good = makes || has_one;
         let private = if for_good {
-            self.store.create_dirs()?;
+            if makes {
+                self.store.create_dirs()?;
+            }
             Repo::private(self.store.dir(), &self.worktree, home)?
         } else {
-            // A dry run makes nothing, so what it captures is kept elsewhere.
+            // What is captured is kept elsewhere.
             let failed = |error| Error::io("cannot make a temporary folder", error);
             let scratch = tempfile::tempdir().map_err(failed)?;
             let private = Repo::private(scratch.path(), &self.worktree, home)?;
@@ -291,6 +302,17 @@ impl Context {
         let done = act();
         self.hurried.set(before);
         done
+    }
+
+    /// Warns on stderr, and in the answer's document.
+    pub fn warn(&self, text: String) {
+        tracing::warn!("{text}");
+        self.warnings.borrow_mut().push(text);
+    }
+
+    /// What was warned of so far.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.borrow().clone()
     }
 
     /// Takes note that somebody saw what is to be done and said yes.

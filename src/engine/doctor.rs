@@ -67,13 +67,21 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     // Every line, not only those behind the cached fold.
     let store = context.store();
     if let Err(error) = store.read_lines(0).and_then(|_| store.load_for_writing()).map_err(Error::from) {
-        if error.kind == ErrorKind::Newer {
-            report.error(NEWER_LEDGER, ledger, error.to_string(), false);
-        } else {
-            let way = "recover doctor --rebuild keeps it aside and brings back what can be read";
-            report.error("corrupt_ledger", ledger, format!("{error}; {way}"), false);
+        match error.kind {
+            ErrorKind::ForeignState if repair => return Err(error),
+            ErrorKind::ForeignState => {
+                report.error("foreign_state", ledger.clone(), format!("{error}: recover trust --state"), false);
+            }
+            ErrorKind::Newer => {
+                report.error(NEWER_LEDGER, ledger, error.to_string(), false);
+                return Ok(report);
+            }
+            _ => {
+                let way = "recover doctor --rebuild keeps it aside and brings back what can be read";
+                report.error("corrupt_ledger", ledger, format!("{error}; {way}"), false);
+                return Ok(report);
+            }
         }
-        return Ok(report);
     }
     let lost = rebuild::unrecorded(context)?;
     if lost > 0 && !repair {

@@ -71,6 +71,8 @@ pub enum ErrorKind {
     AlreadyExists,
     /// The repository belongs to somebody else (13).
     ForeignOwner,
+    /// The state came from elsewhere, and is only read (13).
+    ForeignState,
     /// No space, or over a limit (14).
     NoSpace,
     /// Written by a newer version (15).
@@ -164,6 +166,13 @@ impl From<StoreError> for Error {
             StoreError::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover doctor --rebuild"),
             StoreError::Newer { .. } => {
                 Self::new(ErrorKind::Newer, format!("{message}: nothing was changed, use that version"))
+            }
+            StoreError::Foreign { ref dir, .. } => {
+                let message = format!(
+                    "{message}: it is only read; take it over, or record elsewhere with --state-dir (what is in {} stays)",
+                    dir.display()
+                );
+                Self::new(ErrorKind::ForeignState, message).hint("recover trust --state")
             }
             StoreError::Lock(lock) => lock.into(),
         }

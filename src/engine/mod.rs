@@ -5,10 +5,11 @@
 //!   without an event are taken in, a restore that was cut off is finished or reverted.
 //! - [`checkpoint`], [`restore`], [`rollback`], [`undo`] keep and bring back work trees.
 //! - [`attempt`], [`run`], [`resume`], [`manual_fix`], [`retry`] move runs along.
-//! - [`step`] runs a named command once; [`hook`] is what agents and git call.
+//! - [`hook`] is what agents and git call.
 //! - [`step`] runs a named command once; [`lane`] keeps the lane contract's records, [`salvage`] says how a
 //!   work tree that is gone comes back.
 //! - [`import`] takes the source systems' files over, [`sync`] and [`seed_json`] write them.
+//! - [`trust`] says whose the state is, and takes over what came from elsewhere.
 //! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
 //!   ledger again.
 
@@ -48,6 +49,7 @@ pub mod status;
 pub mod step;
 pub mod storage;
 pub mod sync;
+pub mod trust;
 pub mod undo;
 pub mod verify;
 

@@ -133,6 +133,31 @@ impl Cache {
     }
 }
 
+/// So many files are looked at to find out whether a cache is of this place.
+const LOOKED_AT: usize = 10_000;
+
+/// Whether the private repository of a state directory has captured this very folder: at least one file has the inode and
+/// the time of change, to the nanosecond, that the cache has. No archive brings those along, and nobody can set them.
+pub fn saw_files_of(state_dir: &Path, workdir: &Path) -> bool {
+    let cache = Cache::of_files(super::repository::private_path(state_dir).join("recover"));
+    let Ok(root) = super::dirs::open_root(workdir) else { return false };
+    let mut left = LOOKED_AT;
+    cache.folders().any(|folder| {
+        if left == 0 || folder.path.split(|byte| *byte == b'/').any(|name| name == b"..") {
+            return false;
+        }
+        let Ok(dir) = super::dirs::open_path(&root, &RepoPath::new(folder.path)) else { return false };
+        let items = folder.items().take(left).filter(|item| !item.name.contains(&b'/'));
+        left = left.saturating_sub(folder.count as usize);
+        items.into_iter().any(|item| {
+            let found = super::dirs::stat(&dir, item.name).ok().flatten();
+            found.is_some_and(|found| {
+                (found.ino, found.ctime) == (item.stat.ino, item.stat.ctime) && found.ctime % 1_000_000_000 != 0
+            })
+        })
+    })
+}
+
 /// A file written now has the present time of the file system's clock, which need not be ours.
 fn now_of(folder: &Path) -> Result<i64> {
     let path = folder.join("cache-stamp");

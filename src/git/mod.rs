@@ -69,6 +69,7 @@ mod seeds;
 pub mod sides;
 pub mod staying;
 pub mod stored;
+pub mod tracked;
 pub mod trailers;
 pub mod tree_lookup;
 mod trees;
@@ -78,6 +79,7 @@ pub mod verify;
 mod walk;
 mod written;
 
+pub use cache::saw_files_of;
 pub use error::{Error, Result};
 pub use lock::WorktreeLock;
 pub use repository::{Repo, refuse_root};

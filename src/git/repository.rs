@@ -217,7 +217,7 @@ impl Repo {
     }
 }
 
-fn private_path(state_dir: &Path) -> PathBuf {
+pub(super) fn private_path(state_dir: &Path) -> PathBuf {
     state_dir.join("recover").join("shadow.git")
 }
 

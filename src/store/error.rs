@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::durable::LockError;
 
+use super::identity::Foreign;
+
 /// An error of the state directory; each variant has its own consequence (exit code).
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -35,6 +37,14 @@ pub enum StoreError {
         path: PathBuf,
         /// Its schema.
         schema: u32,
+    },
+    /// The state is somebody else's and is only read (exit 13).
+    #[error("the state in {} came from elsewhere: {why}", dir.display())]
+    Foreign {
+        /// The state directory.
+        dir: PathBuf,
+        /// Why it counts as such.
+        why: Foreign,
     },
     /// Another process holds the lock (exit 11).
     #[error(transparent)]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::durable::{FileLock, reap, write_atomic};
+use crate::durable::{FileLock, keep_copy, reap, write_atomic};
 use crate::model::event::{EventSource, Payload};
 use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
@@ -21,6 +21,7 @@ use crate::model::state::State;
 
 use super::error::StoreError;
 use super::fold_cache::FoldCache;
+use super::identity::{Origin, Owned, Registry};
 use super::packed_lines::Flaw;
 use super::twin::Twin;
 use super::written::Written;
@@ -37,6 +38,8 @@ pub struct Store {
     lock_timeout: Duration,
     lane_file: PathBuf,
     twin: Option<Twin>,
+    pub(super) registry: Registry,
+    pub(super) origin: Origin,
     /// What this process read last: nothing of it is folded twice while the ledger only grows.
     recent: Arc<Mutex<Option<Loaded>>>,
 }
@@ -129,13 +132,22 @@ pub struct Exclusive {
     store: Store,
     loaded: Loaded,
     _lock: FileLock,
+    _owned: Owned,
 }
 
 impl Store {
     /// The state directory at `dir`; nothing is read or made yet.
     pub fn new(dir: PathBuf, lock_timeout: Duration) -> Self {
         let lane_file = dir.join("checkpoints.json");
-        Self { dir, lock_timeout, lane_file, twin: None, recent: Arc::default() }
+        Self {
+            dir,
+            lock_timeout,
+            lane_file,
+            twin: None,
+            registry: Registry::default(),
+            origin: Origin::Ours,
+            recent: Arc::default(),
+        }
     }
 
     /// With the lane records in this file (C1).
@@ -154,6 +166,21 @@ impl Store {
     #[must_use]
     pub fn with_twin(self, folder: &Path) -> Self {
         Self { twin: Some(Twin::new(folder, &self.dir)), ..self }
+    }
+
+    /// Whether the ledger's second name shows that what it says was recorded here.
+    pub fn is_vouched_for(&self) -> bool {
+        self.twin.as_ref().is_some_and(|twin| twin.vouches_for(&self.ledger_path()))
+    }
+
+    /// Keeps a copy of the ledger's second name where that holds another ledger, which is about to get this one's place.
+    pub fn keep_other_twin(&self) -> Result<Option<PathBuf>, StoreError> {
+        let Some(twin) = self.twin.as_ref().filter(|twin| twin.path().is_file() && !self.is_vouched_for()) else {
+            return Ok(None);
+        };
+        let place = self.private_dir().join("before").join("events.jsonl");
+        let kept = fs::read(twin.path()).and_then(|bytes| keep_copy(&place, &bytes));
+        kept.map(Some).map_err(self.io("keep a copy of the second name of"))
     }
 
     /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
@@ -312,8 +339,10 @@ impl Store {
         cached.is_in(file, length).then_some(cached)
     }
 
-    /// [`Self::load`] for commands that write: what a newer version wrote is refused before anything is touched.
+    /// [`Self::load`] for commands that write: what a newer version wrote, or somebody else did, is refused before anything
+    /// is touched.
     pub fn load_for_writing(&self) -> Result<Loaded, StoreError> {
+        self.owned()?;
         let loaded = self.load()?;
         match loaded.newer {
             Some(schema) => Err(StoreError::Newer { path: self.ledger_path(), schema }),
@@ -321,8 +350,9 @@ impl Store {
         }
     }
 
-    /// Makes the state directory with its own `.gitignore`, so that no `git add` takes it in.
-    pub fn create_dirs(&self) -> Result<(), StoreError> {
+    /// Makes the state directory with its own `.gitignore`, so that no `git add` takes it in, and its id.
+    pub fn create_dirs(&self) -> Result<Owned, StoreError> {
+        let owned = self.owned()?;
         let private = self.private_dir();
         let made = fs::create_dir_all(&private);
         made.map_err(|source| StoreError::Io { action: "create", path: private, source })?;
@@ -331,13 +361,14 @@ impl Store {
             let written = write_atomic(&ignore, b"*\n");
             written.map_err(|source| StoreError::Io { action: "write", path: ignore, source })?;
         }
-        Ok(())
+        self.name()?;
+        Ok(owned)
     }
 
     /// Takes the ledger's lock and folds what is there. A torn last line (an append that a kill cut off) is dropped
     /// with a warning before anything is appended.
     pub fn lock(&self) -> Result<Exclusive, StoreError> {
-        self.create_dirs()?;
+        let owned = self.create_dirs()?;
         let lock = FileLock::acquire(&self.lock_path(), self.lock_timeout)?;
         if let Some(twin) = &self.twin {
             let ledger = self.ledger_path();
@@ -359,7 +390,7 @@ impl Store {
         if let Some(twin) = self.twin.as_ref().filter(|_| loaded.lines > 0) {
             twin.follow(&self.ledger_path());
         }
-        Ok(Exclusive { store: self.clone(), loaded, _lock: lock })
+        Ok(Exclusive { store: self.clone(), loaded, _lock: lock, _owned: owned })
     }
 }
 

@@ -1,10 +1,12 @@
 //! The state directory: the ledger, which is the truth, and the views made from it.
 //!
 //! A command that only reads calls [`Store::load`], which takes no lock. A command that writes takes
-//! [`Store::lock`]; only the [`Exclusive`] guard can append, so a write without the lock does not compile.
+//! [`Store::lock`]; only the [`Exclusive`] guard can append, so a write without the lock does not compile. State that came
+//! from elsewhere ([`Origin::Foreign`]) gives out no lock.
 
 mod error;
 mod fold_cache;
+mod identity;
 mod ledger;
 mod line;
 mod packed_lines;
@@ -14,6 +16,7 @@ pub mod views;
 mod written;
 
 pub use error::StoreError;
+pub use identity::{Foreign, Origin, Owned, Registry};
 pub use ledger::{Exclusive, Loaded, NewEvent, Store};
 pub use rebuild::{Rebuilding, Salvaged, salvage};
 pub use written::print_of;

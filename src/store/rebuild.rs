@@ -12,6 +12,7 @@ use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::time::Timestamp;
 
 use super::error::StoreError;
+use super::identity::Owned;
 use super::ledger::Store;
 use super::line::{self, Line};
 use super::packed_lines::{self, Flaw, lines_of};
@@ -85,6 +86,7 @@ impl Salvaged {
 pub struct Rebuilding {
     store: Store,
     _lock: FileLock,
+    _owned: Owned,
 }
 
 impl Store {
@@ -121,9 +123,9 @@ impl Store {
 
     /// Takes the ledger's lock without reading the ledger.
     pub fn lock_for_rebuilding(&self) -> Result<Rebuilding, StoreError> {
-        self.create_dirs()?;
+        let owned = self.create_dirs()?;
         let lock = FileLock::acquire(&self.lock_path(), self.lock_timeout())?;
-        Ok(Rebuilding { store: self.clone(), _lock: lock })
+        Ok(Rebuilding { store: self.clone(), _lock: lock, _owned: owned })
     }
 }
 

@@ -54,6 +54,20 @@ impl Twin {
         (all.len() > part.len() && all.starts_with(&part)).then_some(self.path.as_path())
     }
 
+    /// Whether what `ledger` says was recorded here: it is part of what its twin holds, or the twin of one that had another
+    /// place before. A ledger that is gone is, where it has a twin.
+    pub fn vouches_for(&self, ledger: &Path) -> bool {
+        let Ok(bytes) = fs::read(ledger) else { return self.path.is_file() && !ledger.exists() };
+        let whole = |bytes: &[u8]| in_the_open(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]);
+        let part = whole(&bytes);
+        let is_twin = |name: &str| name.strip_prefix("ledger-").is_some_and(|rest| rest.contains(".jsonl"));
+        let entries = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().to_str().is_some_and(is_twin)).any(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_file())
+                && fs::read(entry.path()).is_ok_and(|all| all == bytes || whole(&all).starts_with(&part))
+        })
+    }
+
     /// Makes the twin another name of `ledger`. The caller holds the ledger's lock.
     pub fn follow(&self, ledger: &Path) {
         let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
@@ -89,6 +103,25 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ledger_that_was_recorded_here_is_told_from_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ledger, git) = (folder.path().join("events.jsonl"), folder.path().join("git"));
+        let moved = Twin::new(&git, folder.path());
+        let twin = Twin::new(&git, Path::new("/elsewhere"));
+        assert!(!twin.vouches_for(&ledger));
+        fs::write(&ledger, "one\ntwo\n").unwrap();
+        assert!(!twin.vouches_for(&ledger));
+        moved.follow(&ledger);
+        assert!(twin.vouches_for(&ledger), "it had another place");
+        fs::remove_file(&ledger).unwrap();
+        assert!(moved.vouches_for(&ledger) && !twin.vouches_for(&ledger), "gone");
+        for (content, expected) in [("one\n", true), ("one\ntw", true), ("one\ntwo\n3\n", false), ("two\n", false)] {
+            fs::write(&ledger, content).unwrap();
+            assert_eq!(twin.vouches_for(&ledger), expected, "{content:?}");
+        }
+    }
 
     #[test]
     fn a_ledger_that_was_set_back_is_noticed_and_put_back() {

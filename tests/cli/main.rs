@@ -20,6 +20,7 @@ mod env;
 mod errors;
 mod export;
 mod follow;
+mod foreign;
 mod head;
 mod hints;
 mod hook;

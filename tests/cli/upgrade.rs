@@ -63,7 +63,11 @@ impl Recorded {
         let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v0.1.0/recorded.tar.gz");
         let status = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&place).status().expect("tar starts");
         assert!(status.success());
-        Self { place, now: NOW, _held: held }
+        let recorded = Self { place, now: NOW, _held: held };
+        // With git the ledger's second name came along; without, no archive can bring what shows that it was made here.
+        assert_eq!(recorded.json("plain", 13, &["attempt", "start"])["error"]["code"], "foreign_state");
+        recorded.json("plain", 0, &["trust", "--state", "--yes"]);
+        recorded
     }
 
     /// A command in one of the repositories, with nothing inherited but `PATH`, on which `recover` is this version.

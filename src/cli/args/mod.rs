@@ -13,6 +13,7 @@ mod manual_fix;
 mod restore;
 mod run;
 mod step;
+mod trust;
 mod values;
 
 use std::ffi::OsString;
@@ -36,6 +37,7 @@ pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
 pub use run::{OnFailureArg, ResumeArgs, RunArgs};
 pub use step::StepArgs;
+pub use trust::TrustArgs;
 pub use values::{Wait, duration, name, word_of};
 
 /// The flight recorder and undo button for unattended coding runs.
@@ -174,6 +176,7 @@ pub enum Command {
     Report(ReportArgs),
     Import(ImportArgs),
     Sync(SyncArgs),
+    Trust(TrustArgs),
     Init(InitArgs),
     /// Show the configuration
     Config(ConfigArgs),

@@ -12,6 +12,7 @@ mod restore;
 mod run;
 mod status;
 mod step;
+mod trust;
 
 use crate::engine::{Context, Result};
 
@@ -65,6 +66,7 @@ pub fn name(command: &Command) -> &'static str {
         Command::Report(_) => "report",
         Command::Import(_) => "import",
         Command::Sync(_) => "sync",
+        Command::Trust(_) => "trust",
         Command::Init(_) => "init",
         Command::Config(_) => "config",
         Command::Doctor(_) => "doctor",
@@ -92,8 +94,9 @@ pub fn needs_settings_only(command: &Command) -> bool {
 /// Whether a command runs children or waits, so that signals are its own to handle.
 pub fn supervises(command: &Command) -> bool {
     match command {
-        Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) | Command::Step(_) => true,
-        // A screen, on which Ctrl-C leaves everything as it was, the terminal included.
+        // The last one asks on a screen, on which Ctrl-C leaves everything as it was, the terminal included.
+        Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) | Command::Step(_) | Command::Trust(_) => true,
+        // So do these.
         Command::Rollback(args) => args.iteration.is_none() && args.to.is_none() && !args.full,
         Command::Checkpoint(args) => match &args.command {
             CheckpointCommand::Show(args) => args.selector.is_none(),
@@ -140,6 +143,7 @@ pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
         Command::Report(args) => report::report(context, args, ui),
         Command::Import(args) => exchange::import(context, args),
         Command::Sync(args) => exchange::sync(context, args),
+        Command::Trust(args) => trust::trust(context, args, ui),
         Command::Init(args) => inspect::init(context, args),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args),

@@ -84,6 +84,7 @@ fn begin(schema: &mut Value, command: &Value) {
     all.insert("schema_version".to_owned(), json!({"const": SCHEMA_VERSION}));
     all.insert("command".to_owned(), command.clone());
     all.extend(properties);
+    all.insert("warnings".to_owned(), of_text("string[]"));
     schema["properties"] = Value::Object(all);
     schema["required"] =
         Value::Array([json!("schema_version"), json!("command")].into_iter().chain(required).collect());

@@ -91,6 +91,17 @@ impl<'a> Talk<'a> {
     }
 }
 
+/// Shows what is there and asks whether to go on with it.
+pub fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) -> Result<bool> {
+    let talk = Talk::begin(context, ui)?;
+    for line in shown.lines() {
+        talk.ask(line);
+    }
+    talk.say("");
+    talk.ask(&format!("{question} y yes, n leave everything as it is"));
+    Ok(talk.one_of(&['y', 'n', 'q'])? == 'y')
+}
+
 /// Columns that may be written to, and rows.
 fn size() -> (usize, usize) {
     let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);

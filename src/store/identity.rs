@@ -1,0 +1,231 @@
+//! Whose a state directory is.
+//!
+//! A state directory has a random id, in it and in a folder of the user's or the repository's that no clone and no archive
+//! brings along. One whose id is not known there came from elsewhere: it may be read, and hold back what it says, but
+//! nothing is added to it. The right to add is an [`Owned`], which only a state directory of our own gives out.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::durable::{is_temporary, sync_dir, write_atomic};
+
+use super::error::StoreError;
+use super::ledger::Store;
+
+/// Bytes of an id, before they are written as text.
+const ID_BYTES: usize = 16;
+
+/// The name of the file in the state directory's private folder that holds its id.
+const FILE: &str = "identity";
+
+/// Whose the state is that a state directory holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// It was made here, or taken over, or there is nothing yet.
+    #[default]
+    Ours,
+    /// It came from elsewhere.
+    Foreign(Foreign),
+}
+
+/// Why state counts as somebody else's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// Git tracks it, and it is not what was recorded here.
+    Tracked,
+    /// Its id is not known here, or it has none.
+    UnknownId,
+}
+
+impl Foreign {
+    /// Its word in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tracked => "tracked_by_git",
+            Self::UnknownId => "unknown_id",
+        }
+    }
+}
+
+impl std::fmt::Display for Foreign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Tracked => "git tracks it, and it is not what was recorded here",
+            Self::UnknownId => "it was not made here",
+        })
+    }
+}
+
+/// The folders in which the ids of state directories are kept, one file each. New ones go to the first.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    folders: Vec<PathBuf>,
+}
+
+impl Registry {
+    /// The folders, the one for new ids first.
+    pub fn new(folders: Vec<PathBuf>) -> Self {
+        Self { folders }
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        self.folders.iter().any(|folder| folder.join(id).is_file())
+    }
+
+    /// Keeps `id`, of the state directory `dir`, in the first folder, on disk when this returns.
+    fn add(&self, id: &str, dir: &Path) -> io::Result<()> {
+        let Some(folder) = self.folders.first() else { return Ok(()) };
+        let file = folder.join(id);
+        if file.is_file() {
+            return Ok(());
+        }
+        fs::create_dir_all(folder)?;
+        // Whose id it is, for people.
+        write_atomic(&file, format!("{}\n", dir.display()).as_bytes())?;
+        folder.parent().map_or(Ok(()), sync_dir)
+    }
+}
+
+/// The right to add to a state directory: it is ours, it is there, and it has its id.
+#[derive(Debug)]
+pub struct Owned(());
+
+impl Store {
+    /// With the places where the ids of our own state directories are kept.
+    #[must_use]
+    pub fn with_registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// With what was found out about whose it is.
+    #[must_use]
+    pub fn of_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Whose the state is.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Its id; `None` where it has none, or no valid one.
+    pub fn id(&self) -> Option<String> {
+        let path = self.private_dir().join(FILE);
+        // A FIFO would wait for somebody to write.
+        if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            return None;
+        }
+        let mut text = String::new();
+        File::open(path).ok()?.take(2 * ID_BYTES as u64 + 1).read_to_string(&mut text).ok()?;
+        let id = text.trim_end();
+        let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_id.then(|| id.to_owned())
+    }
+
+    /// Whether its id is one that is known here.
+    pub fn has_known_id(&self) -> bool {
+        self.id().is_some_and(|id| self.registry.knows(&id))
+    }
+
+    /// Whether anything of `recover`'s own is there, the ledger's lock and temporary files aside.
+    pub fn has_content(&self) -> bool {
+        if self.ledger_path().symlink_metadata().is_ok() {
+            return true;
+        }
+        let Ok(entries) = fs::read_dir(self.private_dir()) else { return false };
+        let is_content = |name: &std::ffi::OsStr| name != "ledger.lock" && !is_temporary(name.as_encoded_bytes());
+        entries.flatten().any(|entry| is_content(&entry.file_name()))
+    }
+
+    /// What says that it may be added to; a state directory of somebody else's is refused.
+    pub(super) fn owned(&self) -> Result<Owned, StoreError> {
+        match self.origin {
+            Origin::Ours => Ok(Owned(())),
+            Origin::Foreign(why) => Err(StoreError::Foreign { dir: self.dir().to_owned(), why }),
+        }
+    }
+
+    /// Gives the state directory an id that is known here, unless it has one. One that is known nowhere is replaced: whoever
+    /// made it knows it too. Where no place can be written to that keeps it, there is none, with a warning.
+    pub(super) fn name(&self) -> Result<(), StoreError> {
+        if self.registry.folders.is_empty() {
+            return Ok(());
+        }
+        let known = self.id().filter(|id| self.registry.knows(id));
+        let id = match &known {
+            Some(id) => id.clone(),
+            None => new_id().map_err(|source| self.unnamed("make an id for", source))?,
+        };
+        // Known before it is there: a kill in between leaves an id that nobody has.
+        if let Err(error) = self.registry.add(&id, self.dir()) {
+            let folder = self.registry.folders.first().map(|folder| folder.display().to_string()).unwrap_or_default();
+            tracing::warn!(
+                "whose the state is cannot be kept in {folder} ({error}): set XDG_STATE_HOME to a folder of yours"
+            );
+            return Ok(());
+        }
+        if known.is_none() {
+            let file = self.private_dir().join(FILE);
+            write_atomic(&file, format!("{id}\n").as_bytes()).map_err(|source| self.unnamed("write", source))?;
+        }
+        Ok(())
+    }
+
+    fn unnamed(&self, action: &'static str, source: io::Error) -> StoreError {
+        StoreError::Io { action, path: self.private_dir().join(FILE), source }
+    }
+}
+
+fn new_id() -> io::Result<String> {
+    let mut bytes = [0; ID_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_id_counts_only_where_it_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::new(vec![folder.path().join("ids"), folder.path().join("older")]);
+        let store = Store::new(folder.path().join("state"), Duration::ZERO).with_registry(registry.clone());
+        assert!(!store.has_content() && !store.has_known_id());
+        store.create_dirs().unwrap();
+        let first = store.id().unwrap();
+        assert!(store.has_known_id());
+        store.create_dirs().unwrap();
+        assert_eq!(store.id().unwrap(), first, "it keeps its id");
+
+        // One that is known elsewhere goes with it; one that is known nowhere is replaced.
+        fs::create_dir(folder.path().join("older")).unwrap();
+        fs::rename(folder.path().join("ids").join(&first), folder.path().join("older").join(&first)).unwrap();
+        store.create_dirs().unwrap();
+        assert!(store.id().unwrap() == first && folder.path().join("ids").join(&first).is_file());
+        for wrong in ["0123456789abcdef0123456789abcdef\n", "../older", "", "0123456789ABCDEF0123456789ABCDEF"] {
+            fs::write(store.private_dir().join(FILE), wrong).unwrap();
+            assert!(!store.has_known_id(), "{wrong}");
+            store.create_dirs().unwrap();
+            assert!(store.has_known_id() && store.id().unwrap() != wrong.trim_end(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn foreign_state_is_read_and_never_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            Store::new(folder.path().join("state"), Duration::ZERO).of_origin(Origin::Foreign(Foreign::Tracked));
+        assert!(store.load().is_ok());
+        assert!(matches!(store.lock(), Err(StoreError::Foreign { .. })));
+        assert!(matches!(store.lock_for_rebuilding(), Err(StoreError::Foreign { .. })));
+        assert!(matches!(store.load_for_writing(), Err(StoreError::Foreign { .. })));
+        assert!(matches!(store.create_dirs(), Err(StoreError::Foreign { .. })));
+        assert!(!store.dir().exists());
+    }
+}
