@@ -81,7 +81,11 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         }
         let done = commands::execute(command, &context, ui).map_err(|error| hints::complete(&context, error));
         context.store().leave();
-        done.map(|reply| reply.warned(&context.warnings()))
+        let done = done.map(|reply| reply.warned(&context.warnings()));
+        match context.stopped_late.get() {
+            Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
+            None => done,
+        }
     });
     match reply {
         Ok(reply) => ui.answer(name, reply),

@@ -16,7 +16,7 @@ use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
-use crate::process::Interrupts;
+use crate::process::{Interrupts, Signal};
 use crate::store::{Loaded, Origin, Store};
 
 use super::clock::Clock;
@@ -96,6 +96,8 @@ pub struct Context {
     pub interrupts: Interrupts,
     /// Who watches, and what they ask for.
     pub live: Live,
+    /// A request to stop that came when a restore was nearly done.
+    pub stopped_late: Cell<Option<Signal>>,
     /// Only plans are wanted just now.
     rehearsing: Cell<bool>,
     /// Somebody said yes to what is to be done.
@@ -173,6 +175,7 @@ impl Context {
             clock: Clock::new(fixed),
             interrupts,
             live: Live::default(),
+            stopped_late: Cell::new(None),
             rehearsing: Cell::new(false),
             confirmed: Cell::new(false),
             editing: Cell::new(false),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::git::WorktreeLock;
+use crate::git::marked_lock::{left_over, remove_left_over};
 use crate::git::refs::{list_refs, ref_name, set_ref};
 use crate::git::stored::load_checkpoint;
 use crate::store::views::rewrite_views;
@@ -63,6 +64,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         }
         report.rebuilt = Some(made);
     }
+    locks(context, repair, &mut report)?;
     let ledger = context.store().ledger_path().to_string_lossy().into_owned();
     // Every line, not only those behind the cached fold.
     let store = context.store();
@@ -110,6 +112,23 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     }
     checkpoints(context, repair, &mut report)?;
     Ok(report)
+}
+
+/// Locks of git's that a `recover` left which is dead: git does not work until they are gone.
+fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
+    if !context.has_git() {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    if repair {
+        let removed = remove_left_over(repo, context.lock_timeout())?;
+        report.repaired.extend(removed.iter().map(|lock| format!("removed {}", lock.display())));
+    }
+    for lock in left_over(repo)? {
+        let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
+        report.error("stale_lock", lock.display().to_string(), message.to_owned(), true);
+    }
+    Ok(())
 }
 
 /// Checkpoints without reference or objects. A reference whose commit is still there can be set again.

@@ -3,6 +3,7 @@
 use crate::config::ConfigError;
 use crate::durable::LockError;
 use crate::git;
+use crate::model::folder::shell_word;
 use crate::model::path::PathReason;
 use crate::model::state::SelectionError;
 use crate::store::StoreError;
@@ -221,15 +222,17 @@ impl From<git::Error> for Error {
                 let words = ["git", "-C", folder, "worktree", what];
                 error.hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" ")))
             }
-            Git::ForeignOwner { .. } => {
-                Self::new(ErrorKind::ForeignOwner, format!("{message}: run recover as its owner"))
+            Git::ForeignOwner { ref root, .. } => {
+                let hint = format!("git config --global --add safe.directory {}", shell_word(root));
+                let message = format!("{message}: run recover as its owner, or declare it safe as for git itself");
+                Self::new(ErrorKind::ForeignOwner, message).hint(hint)
             }
             Git::UnsafePath { .. } => Self::new(ErrorKind::UnsafePath, message),
             Git::Conflict { paths } => {
-                let message =
-                    format!("Rollback failed - conflicts: {message}; nothing was written, move them aside first");
+                let message = format!("Rollback failed - conflicts: {message}");
                 Self::new(ErrorKind::Conflicts, message).paths(paths).hint("git status --short --ignored")
             }
+            Git::Stopped => Self::new(ErrorKind::Interrupted(130), message),
             Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
             Git::NoSpace { .. } => {
                 Self::new(ErrorKind::NoSpace, format!("{message}: free some, or remove checkpoints"))

@@ -10,6 +10,7 @@ use rustix::fs::AtFlags;
 use super::content;
 use super::dirs::{self, FileStat};
 use super::error::Result;
+use super::place::Found;
 use crate::model::path::RepoPath;
 use crate::policy::restore_plan::PlannedWrite;
 
@@ -32,6 +33,8 @@ pub(super) struct Pending<'p> {
     pub(super) temp: String,
     /// What was at its place when that was compared.
     pub(super) before: Option<FileStat>,
+    /// What it was then.
+    pub(super) found: Found,
 }
 
 impl Pending<'_> {

@@ -12,6 +12,7 @@ use super::error::{Error, Result};
 use super::file_states;
 use super::lock::WorktreeLock;
 use super::objects::ObjectWriter;
+use super::outputs::Outputs;
 use super::reading::read_files;
 use super::remember::{Recorded, Survey};
 use super::repository::Repo;
@@ -165,6 +166,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         has_index: index_tree.is_some(),
         index_extras: index.as_ref().map_or_else(|| cache.header.index_extras.clone(), |index| index.extras.clone()),
         memory_modes: Vec::new(),
+        outputs: Outputs::own().paths(repo),
         times: file_states::times(&scan),
     };
     Ok(Capture {

@@ -34,12 +34,14 @@ pub enum Error {
         known: PathBuf,
     },
     /// The repository belongs to somebody else (exit 13).
-    #[error("{} belongs to another user (uid {owner})", path.display())]
+    #[error("{} belongs to another user{}", path.display(), if *owner == u32::MAX { String::new() } else { format!(" (uid {owner})") })]
     ForeignOwner {
         /// The folder.
         path: PathBuf,
         /// Its owner.
         owner: u32,
+        /// The work tree's root, as `safe.directory` would name it.
+        root: PathBuf,
     },
     /// A path that must not be touched (exit 13). Nothing was written.
     #[error("{}: {reason}", path.display())]
@@ -55,6 +57,9 @@ pub enum Error {
         /// Each path with the reason.
         paths: Vec<PathReason>,
     },
+    /// Somebody wanted it to stop, and it did.
+    #[error("stopped")]
+    Stopped,
     /// The branch is not where it was (exit 13). Nothing was moved.
     #[error("{reference} has moved: expected {expected}, found {found}")]
     HeadMoved {

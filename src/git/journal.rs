@@ -6,6 +6,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+use super::content;
 use super::dirs;
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
@@ -108,10 +109,12 @@ pub fn reap_temp_files(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> 
     for folder in folders {
         // A folder that is not there holds nothing to remove.
         let Ok(dir) = dirs::open_path(&root, &folder) else { continue };
-        for name in dirs::names(&dir).unwrap_or_default() {
-            if is_left_over(&name) && rustix::fs::unlinkat(&dir, name.as_slice(), rustix::fs::AtFlags::empty()).is_ok()
-            {
-                count += 1;
+        for name in dirs::names(&dir).unwrap_or_default().iter().filter(|name| is_left_over(name)) {
+            match rustix::fs::unlinkat(&dir, name.as_slice(), rustix::fs::AtFlags::empty()) {
+                Ok(()) => count += 1,
+                Err(rustix::io::Errno::NOENT) => {}
+                // It would be captured.
+                Err(error) => return Err(content::io_error(&folder.join(name), error.into())),
             }
         }
     }

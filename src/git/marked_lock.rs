@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::{Error, Result};
-use crate::durable::write_atomic_unsynced;
+use super::repository::Repo;
+use crate::durable::{FileLock, LockError, write_atomic_unsynced};
 
 /// How often a held lock is tried again.
 const POLL: Duration = Duration::from_millis(20);
@@ -36,6 +37,8 @@ impl MarkedLock {
         lock.push(".lock");
         let lock = PathBuf::from(lock);
         let mark = own.join(format!("{MARK}{name}"));
+        // One of this process that could not be removed before: by another mark it would be a foreign one for ever.
+        release(&mark)?;
         write_atomic_unsynced(&mark, lock.as_os_str().as_bytes()).map_err(Error::at(&mark))?;
         let deadline = Instant::now() + timeout;
         loop {
@@ -74,15 +77,86 @@ pub(super) fn release_left_over(own: &Path) -> Result<()> {
         if !entry.file_name().as_encoded_bytes().starts_with(MARK.as_bytes()) {
             continue;
         }
-        let mark = entry.path();
-        let lock = PathBuf::from(OsStr::from_bytes(&fs::read(&mark).map_err(Error::at(&mark))?));
-        let same = |one: &fs::Metadata, other: &fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-        if let (Ok(marked), Ok(found)) = (fs::symlink_metadata(&mark), fs::symlink_metadata(&lock))
-            && same(&marked, &found)
-        {
-            fs::remove_file(&lock).map_err(Error::at(&lock))?;
-        }
-        fs::remove_file(&mark).map_err(Error::at(&mark))?;
+        release(&entry.path())?;
     }
     Ok(())
+}
+
+/// Removes the lock that a mark is of, and the mark, where they are there.
+fn release(mark: &Path) -> Result<()> {
+    if let Some(lock) = marked(mark)? {
+        fs::remove_file(&lock).map_err(Error::at(&lock))?;
+    }
+    match fs::remove_file(mark) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(mark, error)),
+        _ => Ok(()),
+    }
+}
+
+/// The lock that a mark is of, while it is there and ours.
+fn marked(mark: &Path) -> Result<Option<PathBuf>> {
+    let lock = match fs::read(mark) {
+        Ok(lock) => PathBuf::from(OsStr::from_bytes(&lock)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::io(mark, source)),
+    };
+    let number = |path: &Path| fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    Ok(number(mark).filter(|marked| number(&lock) == Some(*marked)).map(|_| lock))
+}
+
+/// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.
+/// Nothing is waited for: where a process of ours is at work, its locks are its own.
+pub fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for (own, marks) in all_marks(repo)? {
+        match FileLock::acquire_unnoticed(&own.join("lock"), Duration::ZERO) {
+            Ok(_held) => {
+                for mark in marks {
+                    found.extend(marked(&mark)?);
+                }
+            }
+            Err(LockError::Held { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
+
+/// Removes them. Returns which.
+pub fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for (own, marks) in all_marks(repo)? {
+        let _held = FileLock::acquire(&own.join("lock"), timeout)?;
+        for mark in marks {
+            removed.extend(marked(&mark)?);
+            release(&mark)?;
+        }
+    }
+    Ok(removed)
+}
+
+/// The folders of our own, one for each work tree of the repository, in which there are marks.
+fn all_marks(repo: &Repo) -> Result<Vec<(PathBuf, Vec<PathBuf>)>> {
+    let linked = list(&repo.common_dir().join("worktrees"))?;
+    let folders = linked.into_iter().chain([repo.common_dir().to_owned()]).map(|folder| folder.join("recover"));
+    let mut all = Vec::new();
+    for own in folders {
+        let is_mark =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(MARK.as_bytes()));
+        let marks: Vec<PathBuf> = list(&own)?.into_iter().filter(is_mark).collect();
+        if !marks.is_empty() {
+            all.push((own, marks));
+        }
+    }
+    Ok(all)
+}
+
+/// What a folder holds; nothing where it is not there.
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::io(folder, source)),
+    };
+    entries.map(|entry| Ok(entry.map_err(Error::at(folder))?.path())).collect()
 }

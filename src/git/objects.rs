@@ -11,8 +11,9 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -165,19 +166,36 @@ impl ObjectWriter {
             staged.move_into(&objects)?;
         }
         drop(state);
-        let mut line = std::os::unix::ffi::OsStrExt::as_bytes(self.target.as_os_str()).to_vec();
-        line.push(b'\n');
-        let alternates = objects.join("info/alternates");
-        if fs::read(&alternates).ok().as_ref() != Some(&line) {
-            fs::create_dir_all(objects.join("info")).map_err(Error::at(&alternates))?;
-            fs::write(&alternates, &line).map_err(Error::at(&alternates))?;
-        }
+        self.borrow(&objects.join("info"))?;
         if let Ok(repository) = git2::Repository::open_bare(&self.quarantine) {
             return Ok(repository);
         }
         // It was never made, or cut off while it was: the lock files of git's library stand in its own way then.
         publish::empty_but_objects(&self.quarantine)?;
         init_bare(&self.quarantine)
+    }
+
+    /// Has the quarantine see the real objects too, by the file that names them.
+    fn borrow(&self, info: &Path) -> Result<()> {
+        let (alternates, detour) = (info.join("alternates"), info.join("target"));
+        let mut line = self.target.as_os_str().as_bytes().to_vec();
+        // libgit2 reads one folder a line: what is named in more than one is reached by another name.
+        let is_one_line = !line.contains(&b'\n');
+        if !is_one_line {
+            line = b"./info/target".to_vec();
+        }
+        line.push(b'\n');
+        if fs::read(&alternates).ok().as_ref() == Some(&line) && (is_one_line || detour.exists()) {
+            return Ok(());
+        }
+        fs::create_dir_all(info).map_err(Error::at(&alternates))?;
+        if !is_one_line {
+            match fs::remove_file(&detour) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(detour, error)),
+                _ => std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?,
+            }
+        }
+        fs::write(&alternates, &line).map_err(Error::at(&alternates))
     }
 
     /// Writes an object from memory, unless it is there.

@@ -6,16 +6,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use git2::{ObjectType, Oid};
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
 use sha1::{Digest as _, Sha1};
 
-use super::batch::{A_THREAD, BATCH, BATCH_BYTES};
+use super::batch::{A_THREAD, BATCH, BATCH_BYTES, Pending};
 use super::content;
 use super::crew;
 use super::database::Database;
 use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
 use super::folders::Folders;
+use super::holes::WithHoles;
 use super::pack;
 use super::repository::Repo;
 use super::trees::parse_oid;
@@ -43,6 +45,14 @@ impl Found {
                 kind == entry.kind && oid.to_string() == entry.oid.0
             }
             _ => false,
+        }
+    }
+
+    /// Whether it is of the same kind and content as this.
+    pub fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Entry(oid, stat), Self::Entry(of, then)) => (oid, stat.kind()) == (of, then.kind()),
+            (one, other) => one == other,
         }
     }
 
@@ -239,10 +249,11 @@ pub(super) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     Ok(())
 }
 
-/// Writes the content of a planned path under a temp name, with its mode. It is not synced; a file is returned open.
+/// Writes the content of a planned path under its temp name, with mode and owner. It is not synced; a file is returned open.
 ///
 /// That the object was whole is seen when the path is read again, by [`verify`](super::verify::verify).
-pub(super) fn fill(database: &Database<'_>, dir: &OwnedFd, temp: &[u8], write: &PlannedWrite) -> Result<Option<File>> {
+pub(super) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Option<File>> {
+    let (write, dir, temp) = (pending.write, &*pending.dir, pending.temp.as_bytes());
     let path = &write.path;
     let failed = |error: io::Error| content::io_error(path, error);
     let oid = parse_oid(&write.entry.oid)?;
@@ -253,17 +264,48 @@ pub(super) fn fill(database: &Database<'_>, dir: &OwnedFd, temp: &[u8], write: &
     if write.entry.kind == EntryKind::Symlink {
         let content = database.blob(oid).map_err(about)?;
         rustix::fs::symlinkat(content.as_slice(), dir, temp).map_err(|error| failed(error.into()))?;
+        keep_owner(dir, pending.name, temp).map_err(failed)?;
         return Ok(None);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
-    let mut file = File::from(opened.map_err(|error| failed(error.into()))?);
-    let size = database.copy_blob(oid, &mut file).map_err(failed)?.map_err(about)?;
+    let file = File::from(opened.map_err(|error| failed(error.into()))?);
+    let mut content = WithHoles::new(&file);
+    let size = database.copy_blob(oid, &mut content).map_err(failed)?.map_err(about)?;
+    content.end().map_err(failed)?;
     if dirs::stat_open(&file).map_err(failed)?.size != size {
         return Err(Error::conflict(path, "changed while it was written"));
     }
+    // Another owner takes some permissions away, so that they come after it.
+    keep_owner(dir, pending.name, temp).map_err(failed)?;
     rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode)).map_err(|error| failed(error.into()))?;
     Ok(Some(file))
+}
+
+/// Gives `made` the owner and group of what stands at `name`, in whose place it comes; what is new there, made by root,
+/// those of the folder. Where the system does not allow that, it stays as it was made.
+pub(super) fn keep_owner(dir: &OwnedFd, name: &[u8], made: &[u8]) -> io::Result<()> {
+    let at = |name: &[u8]| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let own = at(made)?;
+    let wanted = match if name == made { Err(Errno::NOENT) } else { at(name) } {
+        Err(Errno::NOENT) if rustix::process::geteuid().is_root() => rustix::fs::fstat(dir)?,
+        Err(Errno::NOENT) => return Ok(()),
+        found => found?,
+    };
+    if (own.st_uid, own.st_gid) == (wanted.st_uid, wanted.st_gid) {
+        return Ok(());
+    }
+    let (owner, group) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
+    let change = |owner| match rustix::fs::chownat(dir, made, owner, Some(group), AtFlags::SYMLINK_NOFOLLOW) {
+        // An owner that this user name space does not know, a file system without owners, no right to give files away.
+        Err(Errno::PERM | Errno::INVAL | Errno::NOTSUP) => Ok(false),
+        done => done.map(|()| true),
+    };
+    // Whoever may not give a file away may still give it to another group of their own.
+    if !change(Some(owner))? && own.st_gid != wanted.st_gid {
+        change(None)?;
+    }
+    Ok(())
 }
 
 /// Puts a temp file in its place. With `new` nothing may be there: it fails with `AlreadyExists`.
@@ -272,7 +314,7 @@ pub(super) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool) -> io::
     if new {
         match rustix::fs::renameat_with(dir, temp, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
             // Some file systems cannot do that; the look right before has to be enough there.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
+            Err(Errno::INVAL | Errno::NOSYS) => {}
             other => return Ok(other?),
         }
     }
@@ -286,7 +328,7 @@ pub(super) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
 
 /// Whether opening a folder failed because there is nothing, or something else: a file or a symlink.
 pub(super) fn is_no_folder(error: &io::Error) -> bool {
-    let errnos = [rustix::io::Errno::NOENT, rustix::io::Errno::LOOP, rustix::io::Errno::NOTDIR];
+    let errnos = [Errno::NOENT, Errno::LOOP, Errno::NOTDIR];
     errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 

@@ -101,11 +101,23 @@ pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) 
 
 /// The text of a reference, durably, in a file of the worktree's own folder: to be renamed or linked into its place.
 pub(super) fn write_draft(repo: &Repo, _lock: &WorktreeLock, commit: &ObjectId) -> Result<PathBuf> {
-    let draft = repo.recover_dir()?.join(format!("{}ref", temporary_prefix()));
-    let mut file = fs::File::create(&draft).map_err(Error::at(&draft))?;
+    let (draft, mut file) = new_file(&repo.recover_dir()?, "ref")?;
     let written = file.write_all(format!("{commit}\n").as_bytes()).and_then(|()| file.sync_all());
     written.map_err(Error::at(&draft))?;
     Ok(draft)
+}
+
+/// Makes a temporary file that was not there. One that is there could not be removed: it may be a name of a reference.
+fn new_file(folder: &Path, name: &str) -> Result<(PathBuf, fs::File)> {
+    let mut number = 0_u32;
+    loop {
+        let path = folder.join(format!("{}{name}.{number}", temporary_prefix()));
+        match fs::File::create_new(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(source) => return Err(Error::io(path, source)),
+        }
+    }
 }
 
 /// Syncs the file of a reference and the folders above it that may be new.
@@ -226,8 +238,8 @@ pub(super) fn remove_packed(repo: &Repo, _lock: &WorktreeLock, names: &BTreeSet<
     }
     let _held = MarkedLock::acquire(&own, "packed-refs", &path, GIT_WAIT)?;
     let Some(kept) = without()? else { return Ok(()) };
-    let draft = own.join(format!("{}packed", temporary_prefix()));
-    let written = fs::File::create(&draft).and_then(|mut file| file.write_all(&kept).and_then(|()| file.sync_all()));
+    let (draft, mut file) = new_file(&own, "packed")?;
+    let written = file.write_all(&kept).and_then(|()| file.sync_all());
     written.map_err(Error::at(&draft))?;
     fs::rename(&draft, &path).map_err(Error::at(&path))?;
     sync_folder(repo.common_dir())

@@ -249,7 +249,7 @@ fn check_owner(folder: &Path, workdir: &Path) -> Result<()> {
     if owner == ours || (ours == 0 && sudo() == Some(owner)) || declared_safe(workdir) {
         return Ok(());
     }
-    Err(Error::ForeignOwner { path: folder.to_owned(), owner })
+    Err(Error::ForeignOwner { path: folder.to_owned(), owner, root: workdir.to_owned() })
 }
 
 /// Whether the user's or the system's configuration (never the repository's own) names the folder in `safe.directory`.
@@ -262,16 +262,23 @@ fn declared_safe(workdir: &Path) -> bool {
             // An empty value takes back what was said before.
             b"" => safe = false,
             b"*" => safe = true,
+            value if let Some(above) = value.strip_suffix(b"/*") => {
+                safe |= workdir.starts_with(Path::new(std::ffi::OsStr::from_bytes(above)));
+            }
             value => safe |= value == workdir.as_os_str().as_bytes(),
         }
     }
     safe
 }
 
-/// The folder that is not ours, of the repository that libgit2 found from `start`.
-fn foreign(start: &Path) -> Option<(PathBuf, u32)> {
+/// The root of the repository that libgit2 found from `start`.
+fn repository_above(start: &Path) -> Option<PathBuf> {
     let start = fs::canonicalize(start).ok()?;
-    let root = start.ancestors().find(|folder| folder.join(".git").exists())?;
+    start.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
+}
+
+/// The folder of a repository that is not ours.
+fn foreign(root: &Path) -> Option<(PathBuf, u32)> {
     let ours = rustix::process::geteuid().as_raw();
     let owner = |path: PathBuf| fs::symlink_metadata(&path).ok().map(|metadata| (path, metadata.uid()));
     [root.join(".git"), root.to_owned()].into_iter().filter_map(owner).find(|(_, uid)| *uid != ours)
@@ -282,8 +289,9 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
     match source.code() {
         ErrorCode::NotFound => return Error::NotARepository { start: start.to_owned() },
         ErrorCode::Owner => {
-            let (path, owner) = foreign(start).unwrap_or_else(|| (start.to_owned(), u32::MAX));
-            return Error::ForeignOwner { path, owner };
+            let root = repository_above(start).unwrap_or_else(|| start.to_owned());
+            let (path, owner) = foreign(&root).unwrap_or_else(|| (root.clone(), u32::MAX));
+            return Error::ForeignOwner { path, owner, root };
         }
         _ => {}
     }

@@ -17,7 +17,7 @@ use super::batch::{A_THREAD, Batch, Limits, Pending, Sync};
 use super::content;
 use super::crew;
 use super::database::Database;
-use super::dirs;
+use super::dirs::{self, FileStat};
 use super::error::{Error, Result};
 use super::folders::Folders;
 use super::lock::WorktreeLock;
@@ -39,6 +39,9 @@ pub enum Expect {
     /// is and listed in [`Restored::kept`].
     CutOff,
 }
+
+/// Whether somebody wants the restore to stop.
+pub type Stop<'s> = &'s (dyn Fn() -> bool + std::marker::Sync);
 
 /// What a restore did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,10 +86,18 @@ fn paths(plan: &RestorePlan) -> impl Iterator<Item = &RepoPath> {
 /// turn comes.
 ///
 /// On an error the work tree is in between: the caller reverts with `execute(plan.invert(), Expect::CutOff)`.
-pub fn execute(repo: &Repo, _lock: &WorktreeLock, plan: &RestorePlan, expect: Expect) -> Result<Restored> {
+///
+/// `stop` is asked before each path: once it says yes, nothing more is done and the error is [`Error::Stopped`].
+pub fn execute(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    plan: &RestorePlan,
+    expect: Expect,
+    stop: Stop<'_>,
+) -> Result<Restored> {
     refuse(plan)?;
     let database = repo.database()?;
-    let mut run = Execution::new(repo.workdir(), &database, expect, 0)?;
+    let mut run = Execution::new(repo.workdir(), &database, (expect, stop), 0)?;
     for delete in &plan.delete {
         run.delete(&delete.path, &delete.from)?;
     }
@@ -117,6 +128,7 @@ struct Execution<'r> {
     folders: Folders,
     database: &'r Database<'r>,
     expect: Expect,
+    stop: Stop<'r>,
     /// Folders in which names changed, and folders that were made.
     changed: BTreeSet<RepoPath>,
     done: Restored,
@@ -126,12 +138,17 @@ struct Execution<'r> {
 
 impl<'r> Execution<'r> {
     /// Temp files are numbered from `temp` on.
-    fn new(root: &Path, database: &'r Database<'r>, expect: Expect, temp: u64) -> Result<Self> {
+    fn new(root: &Path, database: &'r Database<'r>, (expect, stop): (Expect, Stop<'r>), temp: u64) -> Result<Self> {
         let folders = Folders::new(dirs::open_root(root)?);
-        Ok(Self { folders, database, expect, changed: BTreeSet::new(), done: Restored::default(), temp })
+        Ok(Self { folders, database, expect, stop, changed: BTreeSet::new(), done: Restored::default(), temp })
+    }
+
+    fn go_on(&self) -> Result<()> {
+        if (self.stop)() { Err(Error::Stopped) } else { Ok(()) }
     }
 
     fn delete(&mut self, path: &RepoPath, from: &Entry) -> Result<()> {
+        self.go_on()?;
         let (parent, name) = dirs::split(path);
         let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
         let folder = || matches!(dirs::stat(&dir, name), Ok(Some(stat)) if stat.kind() == FileType::Directory);
@@ -181,6 +198,7 @@ impl<'r> Execution<'r> {
         // Writable until its files are in it; the mode comes last.
         match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
+                place::keep_owner(&dir, name, name).map_err(|error| content::io_error(path, error))?;
                 self.changed.insert(parent);
                 self.changed.insert(path.clone());
                 self.done.written.push(path.clone());
@@ -207,10 +225,10 @@ impl<'r> Execution<'r> {
         if threads == 1 {
             return self.write_all(writes, limits);
         }
-        let (root, database, expect) = (repo.workdir(), self.database, self.expect);
+        let (root, database, how) = (repo.workdir(), self.database, (self.expect, self.stop));
         let portions = writes.chunks(writes.len().div_ceil(threads)).zip(0_u64..).collect();
         let done = crew::run(portions, threads, |(writes, number), _, done: &mut Vec<_>| {
-            let mut part = Execution::new(root, database, expect, number << 32)?;
+            let mut part = Execution::new(root, database, how, number << 32)?;
             part.write_all(writes, limits)?;
             done.push((part.done, part.changed));
             Ok(())
@@ -240,6 +258,7 @@ impl<'r> Execution<'r> {
 
     /// Writes the temp file of one path, unless the path is to stay as it is.
     fn prepare<'p>(&mut self, write: &'p PlannedWrite, batch: &mut Batch<'p>) -> Result<()> {
+        self.go_on()?;
         let path = &write.path;
         let (parent, name) = dirs::split(path);
         let dir = self.open(path, &parent)?;
@@ -255,8 +274,8 @@ impl<'r> Execution<'r> {
         }
         self.temp += 1;
         let pending =
-            Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before };
-        match place::fill(self.database, &pending.dir, pending.temp.as_bytes(), write) {
+            Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before, found };
+        match place::fill(self.database, &pending) {
             Ok(file) => batch.add(pending, file),
             Err(error) => {
                 pending.discard();
@@ -269,11 +288,15 @@ impl<'r> Execution<'r> {
     fn place(&mut self, batch: &mut Batch<'_>) -> Result<()> {
         batch.sync()?;
         while let Some(pending) = batch.pending.pop() {
+            if let Err(stopped) = self.go_on() {
+                batch.pending.push(pending);
+                return Err(stopped);
+            }
             let path = &pending.write.path;
             // The last look: what was compared before it was written must still be the same file.
             let now = dirs::stat(&pending.dir, pending.name).map_err(|error| content::io_error(path, error));
             let placed = now.and_then(|now| {
-                if now != pending.before {
+                if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
                     return Err(Error::conflict(path, "changed while it was restored"));
                 }
                 place::rename(&pending.dir, pending.temp.as_bytes(), pending.name, now.is_none()).map_err(|error| {
@@ -367,4 +390,16 @@ impl<'r> Execution<'r> {
         }
         Ok(())
     }
+}
+
+/// Whether a file is the one that was compared although it has other times now, as it gets when another of its names is
+/// replaced: then it is read again.
+fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bool> {
+    let (Some(before), Some(now)) = (&pending.before, now) else { return Ok(false) };
+    if (FileStat { ctime: now.ctime, ..*before }) != *now {
+        return Ok(false);
+    }
+    let found =
+        place::look(&pending.dir, pending.name).map_err(|error| content::io_error(&pending.write.path, error))?;
+    Ok(found.is_as(&pending.found))
 }

@@ -211,6 +211,9 @@ pub struct Manifest {
     /// Files of the working memory with other modes than 0644 and 0755.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_modes: Vec<PathMode>,
+    /// Files that whoever captured wrote its own output to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<RepoPath>,
     /// When files were last modified.
     #[serde(default, skip_serializing_if = "FileTimes::is_empty")]
     pub times: FileTimes,

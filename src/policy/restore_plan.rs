@@ -36,6 +36,9 @@ pub enum Edits {
     Discard,
 }
 
+/// Why the file that this program's own output goes to is kept.
+pub const OUTPUT: &str = "recover's own output goes to it";
+
 /// What a plan is made from.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
@@ -51,6 +54,9 @@ pub struct PlanInput<'a> {
     pub ignored: &'a dyn Fn(&RepoPath, bool) -> bool,
     /// Folders that are no part of the work tree (the state folder): nothing in them is touched, or listed.
     pub left_out: &'a BTreeSet<RepoPath>,
+    /// Whether a path is what this program itself says, or said while the run was at work: that is nobody's edit, and
+    /// stays.
+    pub is_output: &'a dyn Fn(&RepoPath) -> bool,
     /// What becomes of hand edits.
     pub edits: Edits,
 }
@@ -276,6 +282,9 @@ impl Planner<'_> {
         }
         if let Some(skipped) = covering(&self.input.target.skipped, path) {
             return Some(format!("not captured in the checkpoint: {}", skipped.reason));
+        }
+        if (self.input.is_output)(path) {
+            return Some(OUTPUT.to_owned());
         }
         // What the target holds was captured now as well before it is written over; a deletion has no such ground.
         let is_folder = now.is_some_and(|entry| entry.kind == EntryKind::EmptyDir);

@@ -103,6 +103,7 @@ fn input<'a>(now: &'a Snapshot, target: &'a Snapshot, selection: &'a Selection) 
         selection,
         ignored: &|_, _| false,
         left_out: NONE,
+        is_output: &|_| false,
         edits: Edits::Refuse,
     }
 }

@@ -40,7 +40,7 @@ pub use footer::{Footer, Stderr};
 pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, own_id};
 pub use output::{Captured, Keep};
 pub use pty::{HELPER, exec_on_terminal, own_program};
-pub use signals::{Interrupts, Signal};
+pub use signals::{Interrupts, Shield, Signal};
 pub use suspend::{Registered, Suspension, on_suspend};
 pub use terminal::{Terminal, Typing};
 

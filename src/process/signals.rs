@@ -88,6 +88,8 @@ struct State {
     pending: Option<Signal>,
     /// How many came while nobody listened, since the last was taken.
     unheard: u32,
+    /// How many are at something that must come to an end, and will act on a signal then.
+    shields: u32,
     /// Who is to be told through a byte.
     listeners: Vec<(u64, UnixStream)>,
     next_listener: u64,
@@ -187,6 +189,12 @@ impl Interrupts {
         (state.count, state.latest)
     }
 
+    /// Keeps the process alive for something that must come to an end.
+    pub fn shield(&self) -> Shield {
+        self.state().shields += 1;
+        Shield { interrupts: self.clone() }
+    }
+
     /// Has a byte written to `wake` at each signal, until the answer is dropped. `wake` must not block.
     pub(super) fn listen(&self, wake: UnixStream) -> Listener {
         let mut state = self.state();
@@ -207,7 +215,7 @@ impl Interrupts {
             let _ = listener.write(&[0]);
         }
         self.shared.changed.notify_all();
-        if !state.listeners.is_empty() {
+        if !state.listeners.is_empty() || state.shields > 0 {
             return Delivery::Heard;
         }
         state.unheard += 1;
@@ -216,6 +224,25 @@ impl Interrupts {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// While it is there, no signal ends the process, however many come.
+#[derive(Debug)]
+pub struct Shield {
+    interrupts: Interrupts,
+}
+
+impl Shield {
+    /// The first request that was not taken yet.
+    pub fn pending(&self) -> Option<Signal> {
+        self.interrupts.pending()
+    }
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        self.interrupts.state().shields -= 1;
     }
 }
 

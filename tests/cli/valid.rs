@@ -48,6 +48,8 @@ fn no_command(hint: &str) -> Option<String> {
                 }
             }
             Some("git") if command.get(1).is_some_and(|flag| flag == "-C") => {}
+            // The user's own configuration is the same from any folder.
+            Some("git") if command[1..].starts_with(&["config".to_owned(), "--global".to_owned()]) => {}
             Some("mkdir" | "readlink") => {}
             _ => return Some("it is no command".to_owned()),
         }

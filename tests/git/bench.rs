@@ -194,6 +194,7 @@ impl Bench {
                 selection,
                 ignored: &ignored,
                 left_out: &recover::git::left_out(&repo, &self.rules),
+                is_output: &|_| false,
                 edits: Edits::Discard,
             })
         };
@@ -201,7 +202,7 @@ impl Bench {
         let (few_now, few_wanted) = differing(&lookup, safety.side(), target.side())?;
         assert_eq!(plan_of(&few_now, &few_wanted), planned, "what is the same on both sides makes no difference");
         meanwhile(&planned, &lock);
-        let done = execute(&repo, &lock, &planned, Expect::Captured)?;
+        let done = execute(&repo, &lock, &planned, Expect::Captured, &|| false)?;
         assert_eq!(verify(&repo, &planned, &done)?.differing, []);
         Ok((safety, planned, done))
     }

@@ -121,7 +121,7 @@ fn settle<'s>(
     let journal = read_journal(&repo).unwrap()?;
     reap_temp_files(&repo, &lock, &journal.plan).unwrap();
     let plan = if finish { journal.plan } else { journal.plan.invert() };
-    let done = execute(&repo, &lock, &plan, Expect::CutOff).unwrap();
+    let done = execute(&repo, &lock, &plan, Expect::CutOff, &|| false).unwrap();
     assert!(done.kept.is_empty(), "{:?}", done.kept);
     remove_journal(&repo, &lock).unwrap();
     Some(if finish { then } else { now })

@@ -215,9 +215,10 @@ fn without_git_a_private_repository_does() {
         selection: &Selection::all(),
         ignored: &|_, _| false,
         left_out: &recover::git::left_out(&repo, &rules),
+        is_output: &|_| false,
         edits: Edits::Refuse,
     });
-    execute(&repo, &lock, &planned, Expect::Captured).unwrap();
+    execute(&repo, &lock, &planned, Expect::Captured, &|| false).unwrap();
     assert_eq!(fs::read(root.join("file")).unwrap(), b"1");
     Repo::private(&state, &root, None).unwrap();
 }

@@ -129,7 +129,7 @@ fn an_edit_made_meanwhile_is_never_lost() {
     // The caller reverts what was done.
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    let done = execute(&repo, &lock, &plan.invert(), Expect::CutOff).unwrap();
+    let done = execute(&repo, &lock, &plan.invert(), Expect::CutOff, &|| false).unwrap();
     assert_eq!((bench.read("a"), bench.read("b")), (b"2".to_vec(), b"3".to_vec()));
     assert_eq!(done.kept.len(), 1);
 }
@@ -187,7 +187,7 @@ fn names_of_the_repository_are_refused_before_any_write() {
     };
     for path in [".git/hooks/x", ".GIT/x", "a/git~1", "../x", "a/./b", ".g\u{200c}it/x", "a//b"] {
         let plan = RestorePlan { write: vec![write("first"), write(path)], ..RestorePlan::default() };
-        let error = execute(&repo, &lock, &plan, Expect::Captured).unwrap_err();
+        let error = execute(&repo, &lock, &plan, Expect::Captured, &|| false).unwrap_err();
         assert!(matches!(error, Error::UnsafePath { .. }), "{path}: {error}");
         assert!(!bench.exists("first"));
     }
@@ -242,7 +242,7 @@ fn a_restore_that_was_cut_off_is_finished_or_reverted() {
         let repo = bench.repo();
         let lock = Bench::lock(&repo);
         let then = if finish { plan.clone() } else { plan.invert() };
-        let done = execute(&repo, &lock, &then, Expect::CutOff).unwrap();
+        let done = execute(&repo, &lock, &then, Expect::CutOff, &|| false).unwrap();
         assert!(done.kept.is_empty(), "{:?}", done.kept);
         drop(lock);
         let expected = if finish { &stored } else { &safety };
@@ -368,7 +368,7 @@ fn what_is_right_already_is_not_written_again_after_a_cut() {
     let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(bench.path("file")).unwrap());
     let before = inode();
     let repo = bench.repo();
-    let done = execute(&repo, &Bench::lock(&repo), &plan, Expect::CutOff).unwrap();
+    let done = execute(&repo, &Bench::lock(&repo), &plan, Expect::CutOff, &|| false).unwrap();
     assert_eq!((done.written, inode()), (vec![RepoPath::from("file")], before));
 }
 
@@ -416,7 +416,7 @@ fn one_conflict_among_many_files_leaves_nothing_half_way() {
         assert_eq!(temps(), BTreeSet::new());
         // The caller reverts what was done.
         let repo = bench.repo();
-        let done = execute(&repo, &Bench::lock(&repo), &plan.invert(), Expect::CutOff).unwrap();
+        let done = execute(&repo, &Bench::lock(&repo), &plan.invert(), Expect::CutOff, &|| false).unwrap();
         assert_eq!(done.kept.iter().map(|kept| kept.path.to_lossy().into_owned()).collect::<Vec<_>>(), [path(changed)]);
         assert_eq!(bench.read(path(changed)), b"edited meanwhile");
         bench.write(path(changed), before[changed].as_ref().unwrap());

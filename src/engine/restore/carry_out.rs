@@ -27,8 +27,9 @@ use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::{memory, select};
 use super::head::HeadPlan;
+use super::interruption::Interruption;
 use super::plan::Planned;
-use super::take_back::{not_taken_back, revert, take_back, unsettled};
+use super::take_back::{not_taken_back, revert, take_back, unreaped, unsettled};
 use super::{Restore, RestoreRequest};
 
 /// What the engine needs beside the file plan to finish a restore that was cut off.
@@ -49,12 +50,18 @@ pub struct CarryOut {
 }
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
+///
+/// With `takes_back` a request to stop takes back what was done, as long as files are left to write; else, and after that,
+/// the restore is finished.
 pub fn carry_out(
     context: &Context,
     request: &RestoreRequest,
     planned: Planned,
     steps: Vec<StepRef>,
+    takes_back: bool,
 ) -> Result<Restore> {
+    let interruption = &Interruption::new(takes_back)?;
+    interruption.refuse(request.kind)?;
     let repo = context.repo()?;
     let mut ledger = context.store().lock()?;
     let (key, created) = match &request.run {
@@ -114,10 +121,11 @@ pub fn carry_out(
         context: encode(&CarryOut { run: Some(key.clone()), operation, clear_loop_state: false, on_top, of_base })?,
     };
     let lock = &planned.prepared.lock;
+    interruption.refuse(request.kind)?;
     begin(context, lock, &journal)?;
-    let done = match step(context, lock, &journal, Expect::Captured) {
+    let done = match step(context, lock, &journal, (Expect::Captured, interruption)) {
         Ok(done) => done,
-        Err(error) => return Err(revert(context, lock, &journal, error)),
+        Err(error) => return Err(revert(context, lock, &journal, interruption.explained(request.kind, error))),
     };
     result.verified = done.verified;
     // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
@@ -128,6 +136,7 @@ pub fn carry_out(
     result.kept.sort();
     result.kept.dedup();
     settle_journal(context, lock, &journal).map_err(|error| unsettled(context, lock, &journal, error))?;
+    interruption.tell_finished(context, &journal.kind);
     let run = context.load()?.state.run(&key).cloned();
     Ok(Restore { changed: true, result, run })
 }
@@ -169,11 +178,16 @@ struct Done {
 }
 
 /// Everything between the journal and the event. May be repeated after a cut.
-fn step(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, expect: Expect) -> Result<Done> {
+fn step(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    (expect, interruption): (Expect, &Interruption),
+) -> Result<Done> {
     let repo = context.repo()?;
     let carry_out = decode(journal)?;
     let scope = carry_out.operation.scope;
-    let mut restored = execute(repo, lock, &journal.plan, expect)?;
+    let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
     let verified = verify(repo, &journal.plan, &restored)?;
     if !verified.differing.is_empty() {
         let message = "what was written does not read back as the checkpoint's";
@@ -261,10 +275,14 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     // Read again under the lock: whoever held it may have been the one that was at it.
     let Some(journal) = read_journal(repo)? else { return Ok(None) };
-    reap_temp_files(repo, &lock, &journal.plan)?;
-    match step(context, &lock, &journal, Expect::CutOff) {
+    // It was cut off once: now it comes to an end, one way or the other.
+    let interruption = Interruption::new(false)?;
+    reap_temp_files(repo, &lock, &journal.plan).map_err(|error| unreaped(context, &error.into()))?;
+    match step(context, &lock, &journal, (Expect::CutOff, &interruption)) {
         Ok(_) => {
             settle_journal(context, &lock, &journal)?;
+            interruption.tell_finished(context, &journal.kind);
+            interruption.go_on()?;
             Ok(Some(format!("finished {} {}", journal.kind, journal.operation_id)))
         }
         Err(error) => {
@@ -309,6 +327,7 @@ pub fn restore_state_only(
             of_base: false,
         })?,
     };
+    let _interruption = Interruption::new(false)?;
     begin(context, lock, &journal)?;
     let kept = restore_memory(context, &journal, true).map_err(|error| revert(context, lock, &journal, error))?;
     if !kept.is_empty() {

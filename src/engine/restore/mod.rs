@@ -6,6 +6,7 @@
 
 mod carry_out;
 mod head;
+mod interruption;
 mod plan;
 mod take_back;
 
@@ -26,6 +27,8 @@ use super::error::{Error, ErrorKind, Result};
 use super::step::{Compensated, CrossedStep, Crossing, compensate, is_above};
 use super::verify::doubt;
 use super::{checkpoint, select, settle};
+
+use interruption::listen;
 
 pub use carry_out::{CarryOut, finish_cut_off, restore_state_only};
 pub use head::Commits;
@@ -155,19 +158,31 @@ pub struct Restore {
     pub run: Option<Run>,
 }
 
-/// Does it; with `--dry-run` only plans it.
+/// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
 pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
-    restore_with(context, request.kind, |_| Ok(request.clone()))
+    restore_noting_doubt(context, request.kind, false, |_| Ok(request.clone()))
 }
 
-/// Does what `request` makes of the state as it is once nobody else can change the work tree: two restores at once take
+/// The same for a person, whose request to stop takes it back: what `request` makes of the state as it is once nobody else can change the work tree: two restores at once take
 /// place one after the other, and each is chosen and planned from what the other left.
 pub fn restore_with(
     context: &Context,
     kind: OperationKind,
     request: impl FnOnce(&State) -> Result<RestoreRequest>,
 ) -> Result<Restore> {
-    restore_chosen(context, kind, request).inspect_err(|error| {
+    if !context.dry_run() {
+        listen()?;
+    }
+    restore_noting_doubt(context, kind, true, request)
+}
+
+fn restore_noting_doubt(
+    context: &Context,
+    kind: OperationKind,
+    takes_back: bool,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    restore_chosen(context, kind, takes_back, request).inspect_err(|error| {
         if let (ErrorKind::Corrupt, false, Ok(repo)) = (error.kind, context.dry_run(), context.repo()) {
             doubt(repo);
         }
@@ -177,6 +192,7 @@ pub fn restore_with(
 fn restore_chosen(
     context: &Context,
     kind: OperationKind,
+    takes_back: bool,
     request: impl FnOnce(&State) -> Result<RestoreRequest>,
 ) -> Result<Restore> {
     if !context.dry_run() {
@@ -200,7 +216,7 @@ fn restore_chosen(
         result.tell(&crossing, crossing.planned());
         return Ok(Restore { changed: changes, result, run: run() });
     }
-    let mut restore = carry_out::carry_out(context, &request, planned, crossing.refs())?;
+    let mut restore = carry_out::carry_out(context, &request, planned, crossing.refs(), takes_back)?;
     let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
     restore.result.tell(&crossing, compensated);
     Ok(restore)
@@ -229,7 +245,7 @@ pub fn put_back_unasked(context: &Context, lock: WorktreeLock, request: &Restore
     if planned.is_empty() {
         return Ok(Restore { changed: false, result: planned.result(None, true), run: None });
     }
-    carry_out::carry_out(context, request, planned, Vec::new())
+    carry_out::carry_out(context, request, planned, Vec::new(), false)
 }
 
 /// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is put back under it.

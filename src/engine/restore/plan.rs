@@ -10,6 +10,7 @@ use crate::git::checkpoint::MemoryFile;
 use crate::git::diff::Objects;
 use crate::git::ignore_rules::TreeIgnores;
 use crate::git::left_out;
+use crate::git::outputs::Outputs;
 use crate::git::restore::check;
 use crate::git::sides::differing;
 use crate::git::staying::keep_folders;
@@ -118,7 +119,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         let wanted = Wanted { captured: &stored, of_base, selection: &selection };
         let (prepared, stored, mut files) = file_plan(context, state, request, lock, &wanted)?;
         nested::keep(repo.workdir(), &prepared.nested, &stored.manifest.nested, &selection, &mut files.kept);
-        check(repo, &files)?;
+        check(repo, &files).map_err(refused)?;
         keep_folders(repo, &mut files)?;
         (prepared, stored, files)
     } else {
@@ -148,6 +149,16 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let index = (request.restore_index || follows) && index_differs && context.has_git();
     let memory_root = memory::named_root(context);
     Ok(Planned { prepared, target, stored, of_base, files, memory, memory_root, head, index })
+}
+
+/// A refusal of what was not begun with.
+fn refused(error: crate::git::Error) -> Error {
+    let is_conflict = matches!(error, crate::git::Error::Conflict { .. });
+    let mut error = Error::from(error);
+    if is_conflict {
+        error.message.push_str("; nothing was written, move them aside first");
+    }
+    error
 }
 
 /// What is to be there.
@@ -219,6 +230,9 @@ fn file_plan(
             true
         })
     };
+    let (own, recorded) = (Outputs::own(), recorded_outputs(&stored, &layers));
+    let is_output =
+        |path: &RepoPath| now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path));
     let plan = plan_files(&PlanInput {
         now: &now,
         target: &target,
@@ -226,6 +240,7 @@ fn file_plan(
         selection: wanted.selection,
         ignored: &ignored,
         left_out: &left_out(repo, &context.capture_rules()),
+        is_output: &is_output,
         edits: request.edits,
     });
     if let Some(error) = unreadable.take() {
@@ -247,6 +262,12 @@ fn file_plan(
     drop(lookup);
     drop(opened);
     Ok((prepared, stored, plan))
+}
+
+/// The files that this program's output went to when the target, and what the run last wrote, were captured.
+fn recorded_outputs(target: &StoredCheckpoint, layers: &[Layer]) -> BTreeSet<RepoPath> {
+    let layers = layers.iter().filter_map(|layer| layer.stored.as_ref());
+    layers.chain([target]).flat_map(|stored| stored.manifest.outputs.iter().cloned()).collect()
 }
 
 /// What is there and what shall be, as far as they differ.

@@ -13,10 +13,13 @@ use super::super::error::{Error, ErrorKind, Result};
 use super::super::memory;
 use super::carry_out::{decode, is_recorded};
 
+/// How the message of an error ends after which everything is as it was.
+const TAKEN_BACK: &str = "what was written was taken back";
+
 /// Takes back what a failed restore has done so far. The journal stays only where that fails too.
 pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
     match take_back(context, lock, journal) {
-        Ok(left) if left.is_empty() => error,
+        Ok(left) if left.is_empty() => taken_back(error),
         Ok(left) => {
             let mut partial = Error::new(
                 ErrorKind::Partial,
@@ -29,6 +32,20 @@ pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJo
         Err(_) if !context.repo().is_ok_and(has_journal) => error,
         Err(second) => not_taken_back(context, &error, &second),
     }
+}
+
+/// What stopped the restore, and that nothing is left of that.
+fn taken_back(mut error: Error) -> Error {
+    if !error.message.ends_with(TAKEN_BACK) {
+        error.message.push_str("; ");
+        error.message.push_str(TAKEN_BACK);
+    }
+    error
+}
+
+/// A temporary file that cannot be removed would be captured: the journal waits until it can be.
+pub(super) fn unreaped(context: &Context, error: &Error) -> Error {
+    waits(context, format!("a temporary file of a restore that was cut off cannot be removed: {}", in_full(error)))
 }
 
 /// Neither done nor taken back: the journal waits until the reason is gone.
@@ -70,7 +87,7 @@ fn in_full(error: &Error) -> String {
 /// first error is returned, and the journal stays then.
 pub(super) fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
-    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff).map_err(Error::from);
+    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| false).map_err(Error::from);
     let memory = take_back_memory(context, journal);
     let head = take_back_head(repo, lock, journal);
     let index = take_back_index(context, repo, lock, journal);

@@ -74,6 +74,7 @@ fn stored(repo: &Repo, world: &World, listed: &FolderModes, modes: DefaultModes)
         has_index: false,
         index_extras: Vec::new(),
         memory_modes: Vec::new(),
+        outputs: Vec::new(),
         times: FileTimes::default(),
     };
     let oid = |kind: &str, number: u8| git2::Oid::hash_object(ObjectType::Blob, format!("{kind} {number}").as_bytes());
@@ -220,7 +221,7 @@ proptest! {
         let selection = Selection::globs(&globs).unwrap();
         let left_out = (mask & 0x20 != 0).then(|| RepoPath::from("a/b")).into_iter().collect();
         let plan_of = |now, target| plan(&PlanInput {
-            now, target, baseline: &baseline, selection: &selection, ignored: &ignored, left_out: &left_out, edits: edit,
+            now, target, baseline: &baseline, selection: &selection, ignored: &ignored, left_out: &left_out, is_output: &|_| false, edits: edit,
         });
         prop_assert_eq!(plan_of(&few.0, &few.1), plan_of(&full[0], &full[1]));
         prop_assert_eq!(plan_of(&few.1, &few.0), plan_of(&full[1], &full[0]), "the other way");

@@ -1,0 +1,74 @@
+//! Requests to stop while a restore is under way: it is taken back, or finished where that is nearly done anyway. Either
+//! way the work tree is one of the two, however many signals come.
+
+use crate::model::operation::OperationKind;
+use crate::process::{Interrupts, Shield};
+
+use super::super::context::Context;
+use super::super::error::{Error, ErrorKind, Result};
+
+/// What a restore does about a request to stop.
+#[derive(Debug)]
+pub struct Interruption {
+    shield: Shield,
+    takes_back: bool,
+}
+
+impl Interruption {
+    /// From here on no signal ends the process. With `takes_back` a request takes back what was done; else the restore
+    /// comes to its end, and whoever asked for it acts on the request then.
+    pub fn new(takes_back: bool) -> Result<Self> {
+        Ok(Self { shield: listen()?.shield(), takes_back })
+    }
+
+    /// Whether to stop now.
+    pub fn stops(&self) -> bool {
+        self.takes_back && self.shield.pending().is_some()
+    }
+
+    /// Refuses to begin.
+    pub fn refuse(&self, kind: OperationKind) -> Result<()> {
+        match self.shield.pending().filter(|_| self.takes_back) {
+            Some(signal) => {
+                let message = format!("{}: the {} was not begun, nothing was written", signal.name(), kind.as_str());
+                Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The error of a restore that stopped, by the signal that stopped it.
+    pub fn explained(&self, kind: OperationKind, error: Error) -> Error {
+        match (error.kind, self.shield.pending()) {
+            (ErrorKind::Interrupted(_), Some(signal)) => {
+                let message = format!("{}: the {} was stopped", signal.name(), kind.as_str());
+                Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+            }
+            _ => error,
+        }
+    }
+
+    /// Says that it was finished although somebody asked to stop. The program ends with that signal's code.
+    pub fn tell_finished(&self, context: &Context, kind: &str) {
+        if let Some(signal) = self.shield.pending() {
+            tracing::error!("{}: the {kind} was finished first; recover undo takes it back", signal.name());
+            context.stopped_late.set(Some(signal));
+        }
+    }
+
+    /// Refuses what comes after a restore that was finished although somebody asked to stop.
+    pub fn go_on(&self) -> Result<()> {
+        match self.shield.pending() {
+            Some(signal) => {
+                let message = format!("{}: nothing else was done", signal.name());
+                Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), message))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// From here on a request to stop is noted and asked for, instead of ending the process.
+pub fn listen() -> Result<Interrupts> {
+    Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))
+}

@@ -1,0 +1,241 @@
+//! Restores that neither say what is not so nor lose anything: own output, other names of a file, holes, owners, locks.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::env::{Ran, TestEnv};
+use crate::seen::{assert_clean, checkpoint, seen, text};
+
+const RECOVER: &str = env!("CARGO_BIN_EXE_recover");
+
+/// Why each path of a list is in it.
+fn reasons(list: &Value) -> Vec<(String, String)> {
+    let of = |one: &Value| (text(&one["path"]), text(&one["reason"]));
+    list.as_array().expect("a list").iter().map(of).collect()
+}
+
+const OWN_OUTPUT: &str = "recover's own output goes to it";
+
+// runs.md: the files that stdout and stderr of `recover` itself go to are nobody's edit; they are kept.
+#[test]
+fn the_log_of_a_run_survives_the_runs_own_rollback() {
+    let env = TestEnv::repo();
+    // The check passes before the first attempt, fails after it, and passes again once the files are back.
+    let work = "cat a.txt; test -e ../again || echo broken >> a.txt; touch ../again";
+    let line = format!(
+        "{RECOVER} run --run r --attempts 2 --on-failure rollback --feedback 't=! grep -q broken a.txt' -- sh -c '{work}' \
+         > out.log 2>&1"
+    );
+    let ran = env.sh(&line);
+    let log = env.read("out.log");
+    assert_eq!(ran.code, 0, "{log}");
+    assert!(log.starts_with("one\n") && log.lines().filter(|line| *line == "one").count() == 2, "{log}");
+    assert_eq!(env.read("a.txt"), "one\n", "it was rolled back once\n{log}");
+    // Nor is what was said after the last checkpoint somebody's edit for whoever rolls back next.
+    env.sh("echo 'said later' >> out.log").expect(0);
+    let back = env.json(0, &["rollback", "--run", "r", "--to", "initial", "--path", "out.log"]);
+    assert!(env.read("out.log").ends_with("said later\n"));
+    let kept = reasons(&back["result"]["kept"]);
+    assert!(kept.contains(&("out.log".to_owned(), OWN_OUTPUT.to_owned())), "{back}");
+}
+
+// The same of a rollback itself: it neither truncates, replaces nor deletes what it writes to, by any name.
+#[test]
+fn a_rollback_keeps_the_file_that_it_writes_to() {
+    for (before, name) in [("echo old > out.log", "out.log"), ("true", "new.log"), ("echo l > x; ln x y.log", "y.log")]
+    {
+        let env = TestEnv::repo();
+        env.sh(before).expect(0);
+        checkpoint(&env);
+        env.sh("echo two > a.txt; echo more >> out.log").expect(0);
+        let line = format!("{RECOVER} --json rollback --to @1 --edits discard >> {name} 2> {name}");
+        let ran = env.sh(&line);
+        let said = env.read(name);
+        assert_eq!(ran.code, 0, "{said}");
+        assert_eq!(env.read("a.txt"), "one\n");
+        let start = said.find('{').expect("the document");
+        let document: Value = serde_json::from_str(&said[start..]).expect("whole");
+        assert_eq!(document["result"]["verified"], true);
+        let kept = reasons(&document["result"]["kept"]);
+        assert!(kept.contains(&(name.to_owned(), OWN_OUTPUT.to_owned())), "{document}");
+    }
+}
+
+// Two names of one file: the one that is replaced first gives the other new times, and that is nobody's edit.
+#[test]
+fn hard_links_inside_the_tree_are_no_foreign_edit() {
+    let env = TestEnv::repo();
+    env.sh("echo one > b; ln b c; mkdir d; ln b d/e; ln a.txt f").expect(0);
+    checkpoint(&env);
+    let kept = seen(env.work());
+    env.sh("echo two > b; echo two > a.txt").expect(0);
+    let changed = seen(env.work());
+    let done = env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!(done["result"]["verified"], true);
+    assert_eq!(seen(env.work()), kept);
+    env.json(0, &["undo"]);
+    assert_eq!(seen(env.work()), changed);
+    assert_clean(&env);
+}
+
+#[test]
+fn long_runs_of_zeros_come_back_as_holes() {
+    let env = TestEnv::repo();
+    // Holes, with something before, between and after them, not at the ends of blocks.
+    env.sh("truncate -s 24M sparse && printf begin | dd of=sparse conv=notrunc status=none && \
+         printf middle | dd of=sparse bs=1 seek=10000001 conv=notrunc status=none && printf end >> sparse; \
+         truncate -s 3000 small; truncate -s 4M empty; cp sparse ../copy")
+        .expect(0);
+    checkpoint(&env);
+    env.sh("rm sparse small; echo x > empty").expect(0);
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    env.sh("cmp sparse ../copy && cmp -n 3000 small /dev/zero && cmp -n 4194304 empty /dev/zero").expect(0);
+    let sizes = |name: &str| {
+        let found = std::fs::metadata(env.work().join(name)).expect("there");
+        (found.len(), found.blocks() * 512)
+    };
+    let (length, used) = sizes("sparse");
+    assert!(length > 24 << 20 && used < 1 << 20, "{length} bytes in {used}");
+    assert_eq!(sizes("empty").0, 4 << 20);
+    assert!(sizes("empty").1 < 1 << 20 && sizes("small").0 == 3000);
+}
+
+fn is_root(env: &TestEnv) -> bool {
+    let root = env.sh("id -u").stdout.trim() == "0";
+    if !root {
+        eprintln!("skipped: only root may give files away");
+    }
+    root
+}
+
+// sudo: what is replaced stays its owner's, and what is new belongs to whom its folder belongs.
+#[test]
+fn a_rollback_by_root_keeps_owners() {
+    let mut env = TestEnv::repo();
+    if !is_root(&env) {
+        return;
+    }
+    env.set("SUDO_UID", "1234");
+    env.sh("mkdir -p gone/deep; echo g > gone/deep/g; echo s > s; ln -s a.txt link").expect(0);
+    env.sh("chown -hR 1234:1234 . && chown 4321:77 a.txt && chown -h 11:12 link && chmod 4755 s").expect(0);
+    checkpoint(&env);
+    env.sh("echo two > a.txt; rm -r gone; echo t > s; ln -sfn b.txt link; chown -h 11:12 link").expect(0);
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    let owners =
+        env.sh("stat -c '%n %u:%g %a' a.txt gone gone/deep gone/deep/g s; stat -c '%n %u:%g' link").expect(0).stdout;
+    assert_eq!(
+        owners,
+        "a.txt 4321:77 644\ngone 1234:1234 755\ngone/deep 1234:1234 755\ngone/deep/g 1234:1234 644\ns 1234:1234 4755\n\
+         link 11:12\n"
+    );
+}
+
+// The hint is the command that helps, also where the folder has to be quoted.
+#[test]
+fn a_repository_of_somebody_else_says_how_it_is_declared_safe() {
+    let env = TestEnv::repo();
+    if !is_root(&env) {
+        return;
+    }
+    env.sh("mv ../work '../it is'\"'\"'s' && mkdir ../work && chown -R 1234 '../it is'\"'\"'s'").expect(0);
+    let recover = |env: &TestEnv, args: &[&str]| {
+        let mut command = env.recover_command(args);
+        command.env_remove("GIT_CONFIG_GLOBAL").current_dir(env.root().join("it is's"));
+        Ran::of(&command.output().expect("recover starts"))
+    };
+    let refused = recover(&env, &["--json", "checkpoint", "create"]).expect(13).json()["error"].take();
+    assert_eq!(refused["code"], "foreign_owner");
+    let hint = text(&refused["hint"]);
+    assert!(hint.starts_with("git config --global --add safe.directory "), "{hint}");
+    let mut shell = env.command("sh");
+    shell.env_remove("GIT_CONFIG_GLOBAL").args(["-c", &hint]);
+    Ran::of(&shell.output().expect("a shell")).expect(0);
+    recover(&env, &["checkpoint", "create"]).expect(0);
+    recover(&env, &["checkpoint", "create"]).expect(0);
+}
+
+// libgit2 reads the list of borrowed databases line by line.
+#[test]
+fn a_project_whose_path_has_a_line_end() {
+    for git in [true, false] {
+        let env = if git { TestEnv::repo() } else { TestEnv::plain() };
+        env.sh("mkdir ../up && mv ../work '../up/two\nlines' && ln -s '../home' ../work").expect(0);
+        let place = env.root().join("up/two\nlines");
+        let recover = |args: &[&str]| {
+            let mut command = env.recover_command(&["--json"]);
+            Ran::of(&command.args(args).current_dir(&place).output().expect("recover starts"))
+        };
+        let write = |content: &str| std::fs::write(place.join("a.txt"), content).expect("written");
+        write("one\n");
+        recover(&["checkpoint", "create"]).expect(0);
+        write("two\n");
+        let planned = recover(&["--dry-run", "rollback", "--to", "@1", "--edits", "discard"]).expect(0).json();
+        assert_eq!(planned["plan"]["written"][0]["path"], "a.txt", "{planned}");
+        let done = recover(&["rollback", "--to", "@1", "--edits", "discard"]).expect(0).json();
+        assert_eq!(done["result"]["verified"], true);
+        assert_eq!(std::fs::read_to_string(place.join("a.txt")).expect("read"), "one\n");
+        recover(&["undo"]).expect(0);
+        assert_eq!(std::fs::read_to_string(place.join("a.txt")).expect("read"), "two\n");
+        recover(&["checkpoint", "diff", "@1", "--patch"]).expect(0);
+        recover(&["checkpoint", "verify"]).expect(0);
+        recover(&["doctor"]).expect(0);
+    }
+}
+
+// A lock of git's that a killed recover left keeps git from working: doctor says so, and removes only that.
+#[test]
+fn doctor_tells_of_a_lock_of_ours_and_leaves_a_foreign_one() {
+    let env = TestEnv::repo();
+    checkpoint(&env);
+    env.git(&["worktree", "add", "-q", "../linked"]);
+    env.json(0, &["-C", "../linked", "checkpoint", "create"]);
+    // What a kill leaves: the mark, and the lock that is a link to it.
+    for own in [".git/recover", ".git/worktrees/linked/recover"] {
+        let lock = env.work().join(own).with_file_name("index.lock");
+        std::fs::write(env.work().join(own).join("holds-index"), lock.as_os_str().as_encoded_bytes()).unwrap();
+        std::fs::hard_link(env.work().join(own).join("holds-index"), &lock).unwrap();
+    }
+    env.write(".git/HEAD.lock", "");
+    assert_ne!(env.sh("git add a.txt").code, 0);
+    let report = env.json(12, &["doctor"]);
+    let found: Vec<_> = report["problems"].as_array().unwrap().iter().map(|one| text(&one["path"])).collect();
+    assert_eq!(found.len(), 2, "{report}");
+    for problem in report["problems"].as_array().unwrap() {
+        assert_eq!((&problem["code"], &problem["repairable"]), (&"stale_lock".into(), &true.into()), "{problem}");
+    }
+    let repaired = env.json(0, &["doctor", "--repair"]);
+    assert_eq!(repaired["problems"], serde_json::json!([]), "{repaired}");
+    assert!(repaired["repaired"].as_array().unwrap().iter().any(|one| text(one).contains("index.lock")), "{repaired}");
+    assert!(!env.exists(".git/index.lock") && !env.exists(".git/worktrees/linked/index.lock"));
+    assert!(env.exists(".git/HEAD.lock"), "it is somebody else's");
+    env.git(&["add", "a.txt"]);
+    env.json(0, &["doctor"]);
+    // While a process of ours is alive, its lock is its own.
+    env.sh("rm .git/HEAD.lock").expect(0);
+    let mark = env.work().join(".git/recover/holds-index");
+    let lock = env.work().join(".git/index.lock");
+    std::fs::write(&mark, lock.as_os_str().as_encoded_bytes()).unwrap();
+    std::fs::hard_link(&mark, &lock).unwrap();
+    let held =
+        recover::durable::FileLock::acquire(&env.work().join(".git/recover/lock"), Duration::from_secs(5)).unwrap();
+    let problems = env.json(0, &["doctor"])["problems"].take();
+    drop(held);
+    assert_eq!(problems, serde_json::json!([]));
+    assert!(lock.exists());
+}
+
+// A refusal says what was written, and that is so.
+#[test]
+fn a_refusal_before_the_first_write_says_so() {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "dir\n");
+    env.write("x/dir", "tracked before\n");
+    env.git(&["add", "-f", "."]);
+    checkpoint(&env);
+    env.sh("git rm -q --cached x/dir; rm x/dir; mkdir x/dir; echo ignored > x/dir/own; echo two > a.txt").expect(0);
+    let error = env.error(13, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert!(text(&error["message"]).contains("nothing was written"), "{error}");
+    assert_eq!(env.read("a.txt"), "two\n");
+}
