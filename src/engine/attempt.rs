@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::model::checkpoint::Checkpoint;
+use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::decision::{Action, Decision};
 use crate::model::event::Payload;
 use crate::model::failure::{Condition, Failure};
@@ -185,20 +185,45 @@ pub(super) fn head_of(context: &Context) -> Option<ObjectId> {
     repo.head().ok().and_then(|head| head.commit)
 }
 
-/// `attempt start`: records the beginning of an attempt of a loop that runs its own commands.
+/// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
+/// no checkpoint yet, what it begins with.
 pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
         let (_, run) = preview::assumed_run(context, |state| select::find_or_create(context, state, "manual"))?;
         return Ok(beginning(context, run, request).0);
     }
     settle::settle(context)?;
+    // Captured before the ledger's lock, which others wait for.
+    let state = context.load()?.state;
+    let known = select::find_open(context, &state).ok().flatten();
+    let begins = known.is_none_or(|run| !run.was_captured);
+    let prepared = begins.then(|| checkpoint::prepare(context, &BTreeSet::new()));
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
+    let captured = ledger.state().run(&key).is_some_and(|run| run.was_captured);
+    if let Some(prepared) = prepared.filter(|_| !captured)
+        && let Err(error) = prepared.and_then(|prepared| take_initial(context, &mut ledger, &key, &prepared))
+    {
+        tracing::warn!(%error, "the attempt begins without a checkpoint of what there is now");
+    }
     let started = begin(context, &mut ledger, &key, request)?;
     write_views(&ledger, Some(&key))?;
     Ok(started)
+}
+
+/// What the run begins with, so that all of it can be taken back.
+fn take_initial(
+    context: &Context,
+    ledger: &mut Exclusive,
+    key: &RunKey,
+    prepared: &checkpoint::Prepared,
+) -> Result<()> {
+    let request = checkpoint::Request { trigger: trigger::INITIAL.to_owned(), ..checkpoint::Request::default() };
+    let initial = checkpoint::record(context, ledger, key, prepared, request)?;
+    ledger.append(initial.created_at, vec![checkpoint::event(&initial)])?;
+    Ok(())
 }
 
 /// `attempt pass` and `attempt fail`: the end of the attempt that was started, else of one that begins now.

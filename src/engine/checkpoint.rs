@@ -32,7 +32,7 @@ use super::restore::is_there;
 use super::{lane, memory, seed_json, select, settle, step, storage};
 
 use changes::changes_since;
-pub use due::{due, is_due_by_operations, latest, not_due, record_operation};
+pub use due::{due, is_due_by_operations, not_due, record_operation};
 use message::message;
 pub use message::record_of;
 pub(super) use message::{RECORD, record_in};
@@ -334,7 +334,7 @@ pub(super) fn totals(capture: &Capture) -> CapturedTotals {
 }
 
 fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Prepared) -> Result<Option<Checkpoint>> {
-    let Some(latest) = latest(state, key) else { return Ok(None) };
+    let Some(latest) = state.latest(key) else { return Ok(None) };
     let stored = match load_checkpoint(context.repo()?, &latest.commit) {
         Ok(stored) => stored,
         // A damaged checkpoint is no reason not to take the next one.

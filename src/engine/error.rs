@@ -191,7 +191,7 @@ impl From<ConfigError> for Error {
 impl From<SelectionError> for Error {
     fn from(error: SelectionError) -> Self {
         match &error {
-            SelectionError::NotFound { .. } => {
+            SelectionError::NotFound { .. } | SelectionError::Removed { .. } => {
                 Self::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {error}"))
                     .hint("recover checkpoint list --all-runs")
             }

@@ -6,7 +6,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{OperationKind, Reposition, Scope};
 use crate::model::run::{Iteration, Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
-use crate::model::state::State;
+use crate::model::state::{Named, State};
 use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
@@ -55,19 +55,34 @@ impl Default for Options {
     }
 }
 
-/// The run that a rollback would be of, and the checkpoints that it could go back to, oldest first.
-pub fn targets(context: &Context) -> Result<(Run, Vec<Checkpoint>)> {
-    let state = settle::load_settled(context)?;
-    let run = select::require(context, &state)?.clone();
-    let checkpoints = state.checkpoints_of(&run.key).filter(|checkpoint| !checkpoint.is_safety()).cloned().collect();
-    Ok((run, checkpoints))
+/// What there is to choose from.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    /// The run that a command works on.
+    pub run: Run,
+    /// Its checkpoints, those before restores included, oldest first.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Id of the last good one.
+    pub last_good: Option<String>,
+    /// Id of the one that it began with.
+    pub initial: Option<String>,
+    /// Ids of those that a rollback went back over.
+    pub superseded: BTreeSet<String>,
 }
 
-/// The checkpoints of the run that a command works on, safety checkpoints included, oldest first.
-pub fn targets_of_all(context: &Context) -> Result<Vec<Checkpoint>> {
+/// The checkpoints of the run that a command works on.
+pub fn targets(context: &Context) -> Result<Targets> {
     let state = settle::load_settled(context)?;
-    let run = select::require(context, &state)?;
-    Ok(state.checkpoints_of(&run.key).cloned().collect())
+    let run = select::require(context, &state)?.clone();
+    let all = || state.checkpoints_of(&run.key);
+    let superseded = all().filter(|one| !one.is_safety() && state.is_superseded(one));
+    Ok(Targets {
+        checkpoints: all().cloned().collect(),
+        last_good: state.last_good(&run.key).map(|good| good.id.clone()),
+        initial: state.initial(&run.key).and_then(Named::kept).map(|initial| initial.id.clone()),
+        superseded: superseded.map(|one| one.id.clone()).collect(),
+        run,
+    })
 }
 
 /// The checkpoints of all runs of this work tree, oldest first: an id names one whatever run it is of.
@@ -155,8 +170,7 @@ fn list(run: Option<&Run>) -> String {
     run.map_or("recover checkpoint list".to_owned(), |run| select::about(&run.key, "recover checkpoint list"))
 }
 
-/// The checkpoint before iteration `number`: after the iteration before it (the latest that did not fail, else the
-/// latest), or the initial one.
+/// The checkpoint before iteration `number`.
 fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Result<&'a Checkpoint> {
     let none = || {
         let at = run.filter(|run| number > run.current_iteration.max(1));
@@ -168,13 +182,5 @@ fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Res
     if number > run.current_iteration.max(1) {
         return Err(none());
     }
-    let key = &run.key;
-    let wanted = number.saturating_sub(1);
-    if wanted == 0
-        && let Ok(initial) = state.select(&Selector::Initial, Some(key))
-    {
-        return Ok(initial);
-    }
-    // A skipped iteration may have left no good one: then the one before it is the way back.
-    (0..=wanted).rev().find_map(|after| state.select(&Selector::Iteration(after), Some(key)).ok()).ok_or_else(none)
+    state.before_iteration(run, number).ok_or_else(none)
 }

@@ -42,6 +42,11 @@ fn may_go_on(context: &Context, run: &Run) -> bool {
     context.naming().run_id.is_some() || is_open(run)
 }
 
+/// The run that [`find_or_create`] would find.
+pub fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+    Ok(find(context, state)?.filter(|run| may_go_on(context, run)))
+}
+
 /// What was imported for its history alone is nobody's work under way.
 fn is_open(run: &Run) -> bool {
     !run.status.has_ended() && !run.is_history()

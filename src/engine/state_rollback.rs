@@ -20,7 +20,7 @@ use super::restore::restore_state_only;
 pub fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
     let began = state.run(key).and_then(|run| run.live.as_ref()).map(|live| live.after_checkpoint);
     let of_attempt = |c: &Checkpoint| c.is_in_between() && began.is_some_and(|began| c.seq > began);
-    state.checkpoints_of(key).rfind(|c| !c.is_safety() && !c.is_failed_attempt() && !of_attempt(c))
+    state.standing(key).rfind(|c| !c.is_failed_attempt() && !of_attempt(c))
 }
 
 /// Puts the working memory back and clears the loop's own state files. `safety` is the checkpoint that holds what there

@@ -52,7 +52,7 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: settle::unfinished_operation(context)?,
         checkpoint_count: state.checkpoints_of(&run.key).count(),
-        latest: state.checkpoints_of(&run.key).rfind(|c| !c.is_safety()).map(|c| c.id.clone()),
+        latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,
         retry: retry::look(context)?,
         run,

@@ -358,8 +358,7 @@ fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<String> 
         |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage == step.start.stage && !step.is_after(checkpoint.seq);
     let ended = step.start.stage.is_some() && step.status == StepStatus::Done;
     // One that was gone back past says nothing of where the lane stands now.
-    let stands = |seq: &u64| state.run(key).is_none_or(|run| !run.rolled_back.contains(seq));
-    let found = state.checkpoints_of(key).rfind(of_stage).filter(|found| ended && stands(&found.seq));
+    let found = state.checkpoints_of(key).rfind(of_stage).filter(|found| ended && !state.is_superseded(found));
     found.map(|checkpoint| checkpoint.id.clone())
 }
 

@@ -241,6 +241,25 @@ pub struct Checkpoint {
     pub duration_ms: u64,
 }
 
+/// What stays known of a checkpoint that was removed: another one must not be taken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// The iteration it was taken after.
+    pub after_iteration: u32,
+    /// What the feedback loops said.
+    pub verdict: Verdict,
+    /// Whether it was taken around a single operation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_between: bool,
+}
+
+impl From<&Checkpoint> for Removed {
+    fn from(checkpoint: &Checkpoint) -> Self {
+        let Checkpoint { after_iteration, verdict, .. } = *checkpoint;
+        Self { after_iteration, verdict, in_between: checkpoint.is_in_between() }
+    }
+}
+
 impl Checkpoint {
     /// Whether it holds what a failed attempt left. The initial one never does: what fails there was there before.
     pub fn is_failed_attempt(&self) -> bool {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, Verdict};
 use super::packed::{Packed, Part};
 use super::run::RunKey;
 
@@ -31,6 +31,9 @@ struct Page {
     /// Whether one of them is a lane's record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_stage: bool,
+    /// Whether one of them has passed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_passed: bool,
     /// Themselves.
     content: Packed<BTreeMap<u64, Checkpoint>>,
 }
@@ -41,6 +44,7 @@ impl Page {
         self.ids = self.content.iter().map(|(seq, checkpoint)| (*seq, checkpoint.id.clone())).collect();
         self.runs = self.content.values().map(|checkpoint| checkpoint.run.clone()).collect();
         self.has_stage = self.content.values().any(|checkpoint| checkpoint.lane_fields.stage.is_some());
+        self.has_passed = self.content.values().any(|checkpoint| checkpoint.verdict == Verdict::Passed);
     }
 }
 
@@ -87,10 +91,23 @@ impl Checkpoints {
 
     /// Those of a run, oldest first.
     pub fn of<'a>(&'a self, run: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+        self.of_where(run, |_| true)
+    }
+
+    /// Those of a run that have passed, oldest first.
+    pub fn passed_of<'a>(&'a self, run: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+        self.of_where(run, |page| page.has_passed).filter(|checkpoint| checkpoint.verdict == Verdict::Passed)
+    }
+
+    fn of_where<'a>(
+        &'a self,
+        run: &RunKey,
+        may: fn(&Page) -> bool,
+    ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         let key = run.clone();
         let pages = self.pages.values().filter({
             let key = key.clone();
-            move |page| page.runs.contains(&key)
+            move |page| page.runs.contains(&key) && may(page)
         });
         pages.flat_map(|page| page.content.values()).filter(move |checkpoint| checkpoint.run == key)
     }
@@ -106,6 +123,7 @@ impl Checkpoints {
         page.ids.insert(checkpoint.seq, checkpoint.id.clone());
         page.runs.insert(checkpoint.run.clone());
         page.has_stage |= checkpoint.lane_fields.stage.is_some();
+        page.has_passed |= checkpoint.verdict == Verdict::Passed;
         if page.content.insert(checkpoint.seq, checkpoint).is_some() {
             page.describe();
         }
@@ -114,8 +132,10 @@ impl Checkpoints {
     /// Changes the latest one with this id, where there is one; its id, sequence, run and stage stay.
     pub fn change(&mut self, id: &str, change: impl FnOnce(&mut Checkpoint)) {
         let Some(seq) = self.seq_of(id) else { return };
-        if let Some(checkpoint) = self.pages.get_mut(&(seq / PAGE)).and_then(|page| page.content.get_mut(&seq)) {
+        let Some(page) = self.pages.get_mut(&(seq / PAGE)) else { return };
+        if let Some(checkpoint) = page.content.get_mut(&seq) {
             change(checkpoint);
+            page.has_passed |= checkpoint.verdict == Verdict::Passed;
         }
     }
 

@@ -121,16 +121,15 @@ impl State {
     /// The safest prior stage of a lane (C5): the latest earlier checkpoint of a stage that did not fail, of the same stage
     /// only where that has failed since. A lane that stands at its first one goes back to that.
     pub fn lane_safest(&self, key: &RunKey) -> Option<&Checkpoint> {
-        let rolled_back = &self.run(key)?.rolled_back;
         let stands = self.lane_stands(key).filter(|record| record.status != Some(ROLLED_BACK))?;
         let failed = !stands.is_safe();
         let at = stands.checkpoint().map_or(u64::MAX, |checkpoint| checkpoint.seq);
         let fits = |checkpoint: &&Checkpoint| {
             let stage = checkpoint.lane_fields.stage.as_deref();
             let other = failed || stage != Some(stands.stage);
-            checkpoint.seq < at && other && !rolled_back.contains(&checkpoint.seq) && is_safe(checkpoint)
+            checkpoint.seq < at && other && is_safe(checkpoint)
         };
-        let earlier = self.checkpoints_of(key).rfind(fits);
+        let earlier = self.standing(key).rfind(fits);
         earlier.or_else(|| stands.checkpoint().filter(|checkpoint| is_safe(checkpoint)))
     }
 }

@@ -15,6 +15,7 @@ pub mod hook;
 pub mod import;
 pub mod iterations;
 pub mod lane;
+pub mod line;
 pub mod manifest;
 pub mod manual_fix;
 pub mod operation;

@@ -113,6 +113,8 @@ pub struct RunPosition {
     pub failure: Option<Failure>,
     /// What was decided about it.
     pub decision: Option<Decision>,
+    /// Sequence at which its line of checkpoints ended.
+    pub checkpoint: u64,
     /// Checkpoints of a lane's stages that were gone back past, by sequence.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub rolled_back: BTreeSet<u64>,

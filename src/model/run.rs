@@ -1,17 +1,19 @@
 //! Runs.
 
-use crate::model::folder::FolderId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::Removed;
 use super::decision::{Decision, Strategy};
 use super::failure::Failure;
 use super::feedback::FeedbackResults;
+use super::folder::FolderId;
 use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
+use super::line::Line;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::packed::Packed;
 use super::snapshot::ObjectId;
@@ -214,10 +216,15 @@ pub struct RunDetails {
     pub fresh_session: bool,
     /// The agent's own session id, from its records.
     pub agent_session: Option<String>,
-    /// The checkpoint taken before the first attempt.
+    /// Its first checkpoint, whatever took it: what it began with. `None` where that is what an attempt left that did not
+    /// pass: then nobody knows what there was before.
     pub initial_checkpoint: Option<String>,
-    /// The latest checkpoint whose verdict is passed.
-    pub good_checkpoint: Option<String>,
+    /// Whether a checkpoint of it was taken yet, those before restores aside.
+    pub was_captured: bool,
+    /// Which of its checkpoints count, and which were gone back over.
+    pub line: Line,
+    /// Its checkpoints that were removed, by sequence, those before restores aside.
+    pub removed: BTreeMap<u64, Removed>,
     /// Ledger sequence of the run's latest checkpoint, at first of what was before the run: what came after it goes into
     /// the next one.
     pub checkpoint_event_seq: u64,

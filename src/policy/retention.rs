@@ -103,11 +103,11 @@ pub fn retain(
     for (key, checkpoints) in by_run {
         let protections = Protections::of(state, key, settings, now);
         let complete = state.run(key).filter(|run| run.status == RunStatus::Complete);
-        let mut not_failed = 0;
+        let mut results = 0;
         for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
-            let on_the_way = checkpoint.is_safety() || checkpoint.is_in_between();
-            let result = (checkpoint.verdict != Verdict::Failed && !on_the_way).then_some(not_failed);
-            not_failed += usize::from(result.is_some());
+            let on_the_way = checkpoint.is_safety() || checkpoint.is_in_between() || state.is_superseded(checkpoint);
+            let result = (checkpoint.verdict != Verdict::Failed && !on_the_way).then_some(results);
+            results += usize::from(result.is_some());
             let mut reasons = protections.of_checkpoint(checkpoint);
             let old = limits.archive.is_some_and(|age| now.since(checkpoint.created_at) > age);
             if old && !reasons.is_empty() && reasons.iter().all(|why| MILESTONE.contains(&why.as_str())) {
@@ -248,7 +248,8 @@ struct Position<'a> {
     of_run: usize,
     /// Among those of its session.
     of_session: usize,
-    /// Among those of its run that hold results: neither failures nor what a restore found, nor what was taken on the way.
+    /// Among those of its run that hold results: neither failures nor what a restore found or went back over, nor what was
+    /// taken on the way.
     result: Option<usize>,
     /// Its run, if that ended well.
     complete: Option<&'a Run>,
@@ -337,3 +338,6 @@ fn asked(
 }
 
 type Bucket = fn(&chrono::DateTime<chrono::Utc>) -> (i32, u32);
+
+#[cfg(test)]
+mod property;

@@ -21,6 +21,7 @@ mod errors;
 mod export;
 mod follow;
 mod foreign;
+mod good;
 mod head;
 mod hints;
 mod hook;

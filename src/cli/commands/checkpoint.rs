@@ -1,5 +1,7 @@
 //! `checkpoint …`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::engine::archive::age;
@@ -108,12 +110,14 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     if let Some(limit) = args.limit {
         all.drain(..all.len().saturating_sub(limit));
     }
+    let superseded = all.iter().filter(|one| !one.is_safety() && state.is_superseded(one));
+    let superseded: BTreeSet<&str> = superseded.map(|one| one.id.as_str()).collect();
     let imported = foreign(context, &state, run.filter(|_| !args.all_runs).map(|run| &run.key));
     let text = ui.text(|| {
         let foreign = imported.iter().map(|one| format!("{}\n", foreign_line(one)));
-        render::checkpoints_table(ui, &all, context.clock.now()) + &foreign.collect::<String>()
+        render::checkpoints_table(ui, &all, &superseded, context.clock.now()) + &foreign.collect::<String>()
     });
-    Ok(Reply::new(json!({"checkpoints": all, "imported": imported}), text))
+    Ok(Reply::new(json!({"checkpoints": all, "superseded": superseded, "imported": imported}), text))
 }
 
 /// Which checkpoint: on a terminal it is asked for where it was not named.

@@ -7,10 +7,9 @@ use std::ffi::OsStr;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompletionCandidate;
 
-use crate::engine::rollback::{targets_of_all, targets_of_worktree};
+use crate::engine::rollback::{targets, targets_of_worktree};
 use crate::engine::status::status;
 use crate::engine::{Context, ErrorKind, Result};
-use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
 use crate::policy::options::label;
 
@@ -71,13 +70,16 @@ fn known_runs(context: &Context) -> Result<Vec<Word>> {
 fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
     let now = context.clock.now();
     let mut words = Vec::new();
-    let (all, of_one) = match targets_of_all(context) {
-        Ok(all) => {
-            let named = [("latest", "the latest"), ("good", "the last good one"), ("initial", "before the run")];
-            let is_good = |checkpoint: &Checkpoint| checkpoint.verdict == Verdict::Passed;
-            let there = named.into_iter().filter(|(word, _)| *word != "good" || all.iter().any(is_good));
-            words.extend(there.map(|(word, what)| (word.to_owned(), what.to_owned())));
-            (all, true)
+    let (all, of_one) = match targets(context) {
+        Ok(targets) => {
+            let named = [
+                ("latest", "the latest", !targets.checkpoints.is_empty()),
+                ("good", "the last good one", targets.last_good.is_some()),
+                ("initial", "before the run", targets.initial.is_some()),
+            ];
+            let there = named.into_iter().filter(|(.., there)| *there);
+            words.extend(there.map(|(word, what, _)| (word.to_owned(), what.to_owned())));
+            (targets.checkpoints, true)
         }
         // Only ids say of which run they are.
         Err(error) if error.kind == ErrorKind::Ambiguous => (targets_of_worktree(context)?, false),

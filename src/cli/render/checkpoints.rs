@@ -1,5 +1,6 @@
 //! Checkpoints for people: what there is, and what a restore or a prune did with them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
@@ -22,14 +23,15 @@ fn verdict_cell(ui: &Ui, verdict: Verdict) -> Cell {
     if ui.color { Cell::new(text).fg(color) } else { Cell::new(text) }
 }
 
-/// Checkpoints, oldest first.
-pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], now: Timestamp) -> String {
+/// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over.
+pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], superseded: &BTreeSet<&str>, now: Timestamp) -> String {
     if checkpoints.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
     let mut table = table(ui, &["SEQ", "ID", "ITERATION", "VERDICT", "TRIGGER", "CREATED", "DESCRIPTION"]);
     for checkpoint in checkpoints {
         let pin = if checkpoint.pinned { " (pinned)" } else { "" };
+        let over = if superseded.contains(checkpoint.id.as_str()) { "superseded: " } else { "" };
         table.add_row([
             Cell::new(format!("@{}", checkpoint.seq)),
             Cell::new(&checkpoint.id),
@@ -37,7 +39,7 @@ pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], now: Timestamp) -
             verdict_cell(ui, checkpoint.verdict),
             Cell::new(escape(&checkpoint.trigger)),
             Cell::new(when(checkpoint.created_at, now)),
-            Cell::new(format!("{}{pin}", escape(&checkpoint.description))),
+            Cell::new(format!("{over}{}{pin}", escape(&checkpoint.description))),
         ]);
     }
     finish(&table)

@@ -2,9 +2,9 @@
 
 use crate::engine::inspect::diff;
 use crate::engine::restore::Restore;
-use crate::engine::rollback::targets_of_all;
+use crate::engine::rollback::{Targets, targets};
 use crate::engine::{Context, Error, ErrorKind, Result, settle};
-use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 
 use super::super::ui::{Ui, escape};
@@ -15,9 +15,9 @@ use super::{Talk, same_as, size};
 
 /// Asks which one; `words` is the command, of which the checkpoint is the missing word.
 pub fn choose(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
-    let checkpoints = all(context)?;
+    let targets = all(context)?;
     let talk = Talk::begin(context, ui)?;
-    let id = pick(&talk, &checkpoints, &mut 0)?;
+    let id = pick(&talk, &targets, &mut 0)?;
     talk.say_all(&same_as(&with(words, &id, &[])));
     Ok(Selector::Id(id))
 }
@@ -30,11 +30,11 @@ pub fn restore(
     flags: &[String],
     plan: &dyn Fn(&Selector, How) -> Result<Restore>,
 ) -> Result<(Selector, How)> {
-    let checkpoints = all(context)?;
+    let targets = all(context)?;
     let talk = Talk::begin(context, ui)?;
     let mut at = 0;
     loop {
-        let id = pick(&talk, &checkpoints, &mut at)?;
+        let id = pick(&talk, &targets, &mut at)?;
         let selector = Selector::Id(id.clone());
         let Some(how) = confirm(&talk, how, &|how| plan(&selector, how))? else { continue };
         let flags: Vec<String> = flags.iter().cloned().chain(how.words()).collect();
@@ -49,19 +49,19 @@ fn with(words: &[&str], id: &str, flags: &[String]) -> Vec<String> {
 }
 
 /// Newest first.
-fn all(context: &Context) -> Result<Vec<Checkpoint>> {
-    let mut checkpoints = targets_of_all(context)?;
-    checkpoints.reverse();
-    if checkpoints.is_empty() {
+fn all(context: &Context) -> Result<Targets> {
+    let mut targets = targets(context)?;
+    targets.checkpoints.reverse();
+    if targets.checkpoints.is_empty() {
         return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"));
     }
-    Ok(checkpoints)
+    Ok(targets)
 }
 
-fn pick(talk: &Talk<'_>, checkpoints: &[Checkpoint], at: &mut usize) -> Result<String> {
-    let initial = |checkpoint: &Checkpoint| checkpoint.trigger == trigger::INITIAL;
+fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<String> {
+    let checkpoints = &targets.checkpoints;
     let labels: Vec<String> =
-        checkpoints.iter().map(|checkpoint| talk.ui.shown(&label(talk, checkpoint, initial(checkpoint)))).collect();
+        checkpoints.iter().map(|checkpoint| talk.ui.shown(&label(talk, checkpoint, targets))).collect();
     talk.say("Which checkpoint?");
     loop {
         let help = "arrows or j/k, d what changed since, p as a patch, Enter, q leaves";

@@ -1,9 +1,8 @@
 //! The rollback screen (B11): where to, what will happen, and a yes.
 
-use crate::engine::rollback::{Options, Target, rollback, targets};
+use crate::engine::rollback::{Options, Target, Targets, rollback, targets};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::run::Run;
+use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 
 use super::super::commands::{commits, edits};
@@ -34,12 +33,14 @@ struct Row {
 
 /// Asks. `options` and `words` are what was given by flags already.
 pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[String]) -> Result<Choice> {
-    let (run, checkpoints) = targets(context)?;
-    if checkpoints.is_empty() {
+    let mut targets = targets(context)?;
+    targets.checkpoints.retain(|checkpoint| !checkpoint.is_safety());
+    if targets.checkpoints.is_empty() {
         return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"));
     }
     let talk = Talk::begin(context, ui)?;
-    let rows = rows(&talk, &run, &checkpoints);
+    let rows = rows(&talk, &targets);
+    let run = &targets.run;
     let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
     talk.say(&format!(
         "Rollback of run {}: {}, iteration {}{total}",
@@ -79,12 +80,9 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
 }
 
 /// Newest first; the whole run last.
-fn rows(talk: &Talk<'_>, run: &Run, checkpoints: &[Checkpoint]) -> Vec<Row> {
+fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
+    let run = &targets.run;
     let current = run.shown_iteration();
-    let last_good = checkpoints
-        .iter()
-        .rfind(|checkpoint| checkpoint.verdict == Verdict::Passed)
-        .map(|checkpoint| checkpoint.id.clone());
     let from = |number: u32| format!("The run goes on from iteration {number}; its history stays.");
     let mut rows = vec![Row {
         target: Target::Iteration(current),
@@ -93,16 +91,16 @@ fn rows(talk: &Talk<'_>, run: &Run, checkpoints: &[Checkpoint]) -> Vec<Row> {
         good: false,
         after: from(current),
     }];
-    for checkpoint in checkpoints.iter().rev() {
+    for checkpoint in targets.checkpoints.iter().rev() {
         rows.push(Row {
             target: Target::Checkpoint(Selector::Id(checkpoint.id.clone())),
             words: vec!["--to".to_owned(), checkpoint.id.clone()],
-            label: label(talk, checkpoint, run.initial_checkpoint.as_ref() == Some(&checkpoint.id)),
-            good: last_good.as_ref() == Some(&checkpoint.id),
+            label: label(talk, checkpoint, targets),
+            good: targets.last_good.as_ref() == Some(&checkpoint.id),
             after: from(checkpoint.after_iteration.saturating_add(1).min(run.current_iteration.max(1))),
         });
     }
-    if run.initial_checkpoint.is_some() {
+    if targets.initial.is_some() {
         rows.push(Row {
             target: Target::Full,
             words: vec!["--full".to_owned()],
@@ -115,11 +113,13 @@ fn rows(talk: &Talk<'_>, run: &Run, checkpoints: &[Checkpoint]) -> Vec<Row> {
 }
 
 /// What matters most first: a narrow terminal cuts the rest.
-pub fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, initial: bool) -> String {
+pub fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets) -> String {
+    let initial = targets.initial.as_ref() == Some(&checkpoint.id);
     let (number, seq) = (checkpoint.after_iteration, checkpoint.seq);
     let (verdict, age) = (checkpoint.verdict.as_str(), when(checkpoint.created_at, talk.context.clock.now()));
     let pin = if checkpoint.pinned { " (pinned)" } else { "" };
-    let what = format!("{}{pin}", checkpoint.description);
+    let over = if targets.superseded.contains(&checkpoint.id) { "superseded: " } else { "" };
+    let what = format!("{over}{}{pin}", checkpoint.description);
     if size().0 < 70 {
         let place = if initial { "before".to_owned() } else { format!("after {number}") };
         return format!("{place:<8} {verdict:<10} @{seq:<3} {age} {what}");

@@ -107,9 +107,8 @@ impl Scene<'_> {
     /// What the attempt's work is measured from: the last good checkpoint, else the oldest one.
     fn base(&self) -> Option<&Checkpoint> {
         let key = &self.run.key;
-        let initial = || self.run.initial_checkpoint.as_deref().and_then(|id| self.state.checkpoint(id));
-        let oldest = || self.state.checkpoints_of(key).find(|checkpoint| !checkpoint.is_safety());
-        self.state.last_good(key).or_else(initial).or_else(oldest)
+        // The oldest is the initial one, if there is any.
+        self.state.last_good(key).or_else(|| self.state.standing(key).next())
     }
 
     fn since(&self, base: &Checkpoint) -> Result<Vec<ChangedFile>> {

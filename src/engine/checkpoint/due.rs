@@ -26,14 +26,14 @@ pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
     let Some(run) = run.filter(|run| due(context, &state, &run.key, u32::from(counts)).is_none()) else {
         return Ok(None);
     };
-    Ok(latest(&state, &run.key).cloned())
+    Ok(state.latest(&run.key).cloned())
 }
 
 /// Why a checkpoint of a run is due (S10): its latest one is as old as the interval, or with `more` of them so many
 /// operations were recorded since. One dated in the future says nothing.
 pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<&'static str> {
     let (settings, now) = (&context.settings().checkpoint, context.clock.now());
-    let Some(latest) = latest(state, key) else { return Some(trigger::INTERVAL) };
+    let Some(latest) = state.latest(key) else { return Some(trigger::INTERVAL) };
     let is_old = |interval| latest.created_at > now || now.since(latest.created_at) >= interval;
     if settings.interval.is_some_and(is_old) {
         return Some(trigger::INTERVAL);
@@ -45,11 +45,6 @@ pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<
 pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more: u32) -> bool {
     let operations = state.run(key).map_or(0, |run| run.operations).saturating_add(more);
     context.settings().checkpoint.every_operations.is_some_and(|every| operations >= every)
-}
-
-/// The run's latest checkpoint, what was taken before a restore aside.
-pub fn latest<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
-    state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety())
 }
 
 /// Records that something was done in a run.

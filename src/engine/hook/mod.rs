@@ -23,7 +23,7 @@ use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 use super::attempt::{self, Ending};
-use super::checkpoint::{Request, Unless, create, due, latest, record_operation};
+use super::checkpoint::{Request, Unless, create, due, record_operation};
 use super::context::{Context, Naming};
 use super::error::{ErrorKind, Result};
 use super::{prune, select};
@@ -91,7 +91,7 @@ pub fn is_first(context: &Context) -> bool {
     let first = || {
         let state = context.load()?.state;
         Ok::<bool, super::error::Error>(
-            select::find(context, &state)?.is_none_or(|run| latest(&state, &run.key).is_none()),
+            select::find(context, &state)?.is_none_or(|run| state.latest(&run.key).is_none()),
         )
     };
     first().unwrap_or(true)
@@ -149,7 +149,7 @@ fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCal
     }
     let state = context.load()?.state;
     let run = run_of_moment(context, &state)?;
-    let has_one = run.is_some_and(|run| latest(&state, &run.key).is_some());
+    let has_one = run.is_some_and(|run| state.latest(&run.key).is_some());
     let why = occasion.trigger().or_else(|| match run {
         Some(run) if has_one => due(context, &state, &run.key, 1),
         _ => Some(trigger::INTERVAL),

@@ -25,7 +25,7 @@ use crate::store::views::write_views;
 use super::super::checkpoint::{self, Request};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::{memory, select};
+use super::super::{memory, seed_json, select};
 use super::head::HeadPlan;
 use super::interruption::Interruption;
 use super::plan::Planned;
@@ -253,7 +253,8 @@ fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
         ledger.append(context.clock.now(), vec![event])?;
     }
     // It is done: the next command writes the views, should they fail now.
-    if let Err(error) = write_views(&ledger, carry_out.run.as_ref()) {
+    let written = seed_json::refresh_active(context, ledger.state());
+    if let Err(error) = written.and_then(|()| Ok(write_views(&ledger, carry_out.run.as_ref())?)) {
         let kind = &journal.kind;
         tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
     }

@@ -13,8 +13,7 @@ mod take_back;
 use serde::Serialize;
 
 use crate::git::WorktreeLock;
-use crate::model::checkpoint::StorageType;
-use crate::model::lane::stages_after;
+use crate::model::checkpoint::{Checkpoint, StorageType, Verdict};
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
@@ -207,7 +206,7 @@ fn restore_chosen(
     let crossing = Crossing::of(context, &state, &request);
     let run = || request.run.as_ref().and_then(|key| state.run(key)).cloned();
     let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)))
-        || goes_past_stages(&state, &request)
+        || moves_line(&state, &request)
         || gives_steps_back(&state, &crossing.refs());
     // An undo whose files are there already moves on to what was before.
     let changes = !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some();
@@ -222,12 +221,14 @@ fn restore_chosen(
     Ok(restore)
 }
 
-/// Whether stages of a lane come to stand as rolled back (C5).
-fn goes_past_stages(state: &State, request: &RestoreRequest) -> bool {
-    let run = request.reposition.as_ref().and(request.run.as_ref()).and_then(|key| state.run(key));
-    let target = state.checkpoint(&request.checkpoint_id);
-    let (Some(run), Some(target)) = (run, target) else { return false };
-    stages_after(state, run, target.seq).iter().any(|seq| !run.rolled_back.contains(seq))
+/// Whether another checkpoint is good afterwards, or stages of a lane come to stand as rolled back (C5).
+fn moves_line(state: &State, request: &RestoreRequest) -> bool {
+    let run = request.reposition.as_ref().and(request.run.as_ref());
+    let target = state.checkpoint(&request.checkpoint_id).filter(|target| run == Some(&target.run));
+    let Some(target) = target else { return false };
+    let passed = |one: &Checkpoint| one.verdict == Verdict::Passed;
+    let mut after = state.standing(&target.run).rev().take_while(|one| one.seq > target.seq);
+    (passed(target) && state.is_superseded(target)) || after.any(|one| passed(one) || one.lane_fields.stage.is_some())
 }
 
 /// Whether steps of a lane that are done come to be run again (C4).

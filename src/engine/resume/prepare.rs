@@ -3,7 +3,7 @@
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
 use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
-use crate::model::state::State;
+use crate::model::state::{Named, State};
 use crate::policy::restore_plan::Edits;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
@@ -81,7 +81,7 @@ fn put_files_back(
     strategy: Option<Strategy>,
 ) -> Result<()> {
     let key = &run.key;
-    let initial = || run.initial_checkpoint.as_deref().and_then(|id| state.checkpoint(id));
+    let initial = || state.initial(key).and_then(Named::kept);
     if request.restart {
         // Starting fresh is asked for, losing somebody's edits is not.
         return initial().map_or(Ok(()), |initial| put_back(context, key, initial, Edits::Keep));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
 use crate::process::{Show, own_id};
@@ -64,7 +64,8 @@ fn subject(context: &Context, key: &RunKey) -> Result<Option<(Run, Checkpoint)>>
     if begun || !context.settings().checks.baseline || loops_of(context, &run).is_empty() {
         return Ok(None);
     }
-    let initial = run.initial_checkpoint.as_deref().and_then(|id| state.checkpoint(id)).cloned();
+    // The run may have had others before it was to be supervised.
+    let initial = state.standing(key).rfind(|checkpoint| checkpoint.trigger == trigger::INITIAL).cloned();
     let Some(initial) = initial else { return Ok(None) };
     let same = checkpoint::prepare(context, &BTreeSet::new())?.capture.tree == initial.tree;
     Ok(same.then_some((run, initial)))

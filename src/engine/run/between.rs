@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::model::run::RunKey;
 
-use super::super::checkpoint::{due, latest, on_the_way};
+use super::super::checkpoint::{due, on_the_way};
 use super::super::context::Context;
 use super::super::error::Result;
 
@@ -55,6 +55,6 @@ fn look(context: &Context, key: &RunKey, interval: Duration) -> Result<Duration>
         return Ok(interval);
     }
     // Somebody else took one meanwhile.
-    let age = latest(&state, key).map(|latest| context.clock.now().since(latest.created_at)).unwrap_or_default();
+    let age = state.latest(key).map(|latest| context.clock.now().since(latest.created_at)).unwrap_or_default();
     Ok(interval.saturating_sub(age).max(SHORTEST))
 }

@@ -5,7 +5,7 @@ mod steps;
 
 use std::collections::BTreeSet;
 
-use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
+use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
 use crate::model::import::{ImportKind, ImportedDocument};
@@ -32,6 +32,9 @@ impl State {
             (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
             (Payload::CheckpointReturned { checkpoint }, _) => {
                 self.pruned.remove(&checkpoint.id);
+                if let Some(run) = self.runs.iter_mut().find(|run| run.key == checkpoint.run) {
+                    run.removed.remove(&checkpoint.seq);
+                }
                 self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
                 self.checkpoints.insert((**checkpoint).clone());
             }
@@ -48,6 +51,7 @@ impl State {
                 });
             }
             (Payload::CheckpointsPruned { ids }, _) => {
+                self.remember_removed(ids);
                 self.checkpoints.remove(ids);
                 self.pruned.extend(ids.iter().cloned());
             }
@@ -76,7 +80,25 @@ impl State {
         }
     }
 
+    fn remember_removed(&mut self, ids: &[String]) {
+        let gone = ids.iter().filter_map(|id| self.checkpoints.by_id(id)).filter(|checkpoint| !checkpoint.is_safety());
+        for checkpoint in gone {
+            if let Some(run) = self.runs.iter_mut().find(|run| run.key == checkpoint.run) {
+                run.removed.insert(checkpoint.seq, checkpoint.into());
+            }
+        }
+    }
+
     fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
+        // What is taken in after a loss may have come after others that are lost.
+        let is_next = checkpoint.previous.as_ref().is_none_or(|id| self.checkpoint(id).is_some());
+        if let Some(run) = self.runs.iter_mut().find(|run| run.key == checkpoint.run && !checkpoint.is_safety()) {
+            let begins = checkpoint.attempt.is_none() || checkpoint.verdict == Verdict::Passed;
+            if !run.was_captured && is_next && begins {
+                run.initial_checkpoint = Some(checkpoint.id.clone());
+            }
+            run.was_captured = true;
+        }
         self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
         self.checkpoints.insert(checkpoint.clone());
         if !self.places.contains(&checkpoint.state_dir) {
@@ -90,9 +112,12 @@ impl State {
     }
 
     fn restored(&mut self, event: &Event, operation: &Operation) {
-        let target = self.checkpoint(&operation.checkpoint_id).map_or(u64::MAX, |checkpoint| checkpoint.seq);
-        let passed = event.run.as_ref().and_then(|key| self.run(key));
-        let passed = passed.map(|run| stages_after(self, run, target)).unwrap_or_default();
+        let target = self.checkpoint(&operation.checkpoint_id);
+        // A checkpoint of another run is on no line of this one.
+        let target = target.filter(|target| event.run.as_ref() == Some(&target.run)).map(|target| target.seq);
+        let passed = event.run.as_ref().and_then(|key| self.run(key)).zip(target);
+        let passed = passed.map(|(run, target)| stages_after(self, run, target)).unwrap_or_default();
+        let last = self.last_checkpoint_seq;
         let run = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key));
         let worktree = self.worktrees.entry(operation.worktree.clone()).or_default();
 
@@ -111,13 +136,23 @@ impl State {
             OperationKind::Redo => worktree.redo.pop(),
             OperationKind::Rollback | OperationKind::Restore => None,
         };
-        let position = run.as_deref().map(position_of);
+        // `checkpoint restore`, parts of the files and the working memory leave the run where it stands, and so does what
+        // takes that back.
+        let kind = taken_back.as_ref().map_or(operation.kind, |entry| entry.kind);
+        let whole = operation.scope.covers_files() && operation.paths.is_empty();
+        let run = run.filter(|_| kind == OperationKind::Rollback && whole);
+        let position = run.as_deref().map(|run| position_of(run, last));
         if let Some(run) = run {
+            if let Some(position) = taken_back.as_ref().and_then(|entry| entry.position.as_ref()) {
+                put_back(run, position, last);
+            } else if let Some(target) = target {
+                run.line.turn(last, target);
+            }
             if let Some(to) = &operation.reposition {
                 reposition(run, to);
                 run.rolled_back.extend(passed);
-            } else if let Some(position) = taken_back.as_ref().and_then(|entry| entry.position.as_ref()) {
-                put_back(run, position);
+                let standing = run.line.standing();
+                run.rolled_back.retain(|seq| !standing.holds(*seq));
             }
         }
         // Those that an undo gives back a redo takes again.
@@ -303,12 +338,6 @@ fn checkpoint_created(run: &mut Run, checkpoint: &Checkpoint, seq: u64) {
     if fields.stage.is_some() && !is_project {
         run.worktree.clone_from(&checkpoint.worktree);
     }
-    if checkpoint.trigger == trigger::INITIAL && run.initial_checkpoint.is_none() {
-        run.initial_checkpoint = Some(checkpoint.id.clone());
-    }
-    if checkpoint.verdict == Verdict::Passed {
-        run.good_checkpoint = Some(checkpoint.id.clone());
-    }
 }
 
 fn iteration_entry(run: &mut Run, number: u32) -> &mut Iteration {
@@ -348,8 +377,9 @@ fn supersede_from(run: &mut Run, first: u32) {
     }
 }
 
-fn position_of(run: &Run) -> RunPosition {
+fn position_of(run: &Run, last_checkpoint: u64) -> RunPosition {
     RunPosition {
+        checkpoint: run.line.end(last_checkpoint),
         status: run.status,
         current_iteration: run.current_iteration,
         iterations: run.iterations.statuses().collect(),
@@ -359,7 +389,8 @@ fn position_of(run: &Run) -> RunPosition {
     }
 }
 
-fn put_back(run: &mut Run, position: &RunPosition) {
+fn put_back(run: &mut Run, position: &RunPosition, last_checkpoint: u64) {
+    run.line.turn(last_checkpoint, position.checkpoint);
     run.status = position.status;
     run.current_iteration = position.current_iteration;
     run.failure.clone_from(&position.failure);

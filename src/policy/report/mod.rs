@@ -17,7 +17,7 @@ use crate::model::event::Event;
 use crate::model::feedback::FeedbackLoop;
 use crate::model::run::{Attempt, Iteration, Run};
 use crate::model::snapshot::Change;
-use crate::model::state::State;
+use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 
 use super::retry_status::RetryStatus;
@@ -101,11 +101,11 @@ pub fn report(source: &Source<'_>) -> Report {
 
 fn checkpoints(source: &Source<'_>) -> Checkpoints {
     let key = &source.run.key;
-    let initial = source.run.initial_checkpoint.as_deref().and_then(|id| source.state.checkpoint(id));
+    let initial = source.state.initial(key).and_then(Named::kept);
     Checkpoints {
         count: source.state.checkpoints_of(key).count(),
         last_good: source.state.last_good(key).map(CheckpointLine::of),
         initial: initial.map(CheckpointLine::of),
-        latest: source.state.checkpoints_of(key).rfind(|checkpoint| !checkpoint.is_safety()).map(CheckpointLine::of),
+        latest: source.state.latest(key).map(CheckpointLine::of),
     }
 }

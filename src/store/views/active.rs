@@ -51,9 +51,9 @@ impl ActiveState {
     }
 }
 
-/// The latest checkpoint that is no safety checkpoint, of whichever run.
+/// The latest checkpoint of whichever run, those before restores and what a rollback went back over aside.
 pub fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
-    state.checkpoints.values().rfind(|checkpoint| !checkpoint.is_safety())
+    state.checkpoints.values().rfind(|checkpoint| !checkpoint.is_safety() && !state.is_superseded(checkpoint))
 }
 
 /// The latest checkpoint as the view tells it; `None` without any. What is kept of another one says nothing.

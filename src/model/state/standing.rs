@@ -1,0 +1,119 @@
+//! The one rule of which of a run's checkpoints count (see [`Line`](crate::model::line)): whatever picks one by itself picks
+//! it here.
+
+use std::collections::BTreeMap;
+
+use crate::model::checkpoint::{Checkpoint, Removed, Verdict, trigger};
+use crate::model::run::{IterationStatus, Run, RunKey};
+
+use super::State;
+
+/// The checkpoint that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named<'a> {
+    /// It is there.
+    Kept(&'a Checkpoint),
+    /// It was removed.
+    Removed,
+}
+
+impl<'a> Named<'a> {
+    /// The checkpoint, where it is there.
+    pub fn kept(self) -> Option<&'a Checkpoint> {
+        match self {
+            Self::Kept(checkpoint) => Some(checkpoint),
+            Self::Removed => None,
+        }
+    }
+}
+
+impl State {
+    /// The checkpoints of a run that count, oldest first: neither those before restores nor what a rollback went back over.
+    pub fn standing<'a>(&'a self, key: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+        let standing = self.run(key).map(|run| run.line.standing());
+        let ordinary = self.checkpoints.of(key).filter(|checkpoint| !checkpoint.is_safety());
+        ordinary.filter(move |checkpoint| standing.as_ref().is_none_or(|standing| standing.holds(checkpoint.seq)))
+    }
+
+    /// Whether a rollback went back over a checkpoint, and nothing has taken it up again.
+    pub fn is_superseded(&self, checkpoint: &Checkpoint) -> bool {
+        self.run(&checkpoint.run).is_some_and(|run| !run.line.holds(checkpoint.seq))
+    }
+
+    /// The latest checkpoint of a run.
+    pub fn latest(&self, key: &RunKey) -> Option<&Checkpoint> {
+        self.standing(key).next_back()
+    }
+
+    /// The latest checkpoint with a passed verdict, else what was taken before the first attempt, unless a feedback loop
+    /// failed on it.
+    pub fn last_good(&self, key: &RunKey) -> Option<&Checkpoint> {
+        let line = &self.run(key)?.line;
+        let mut passed = self.checkpoints.passed_of(key).filter(|checkpoint| !checkpoint.is_safety());
+        let usable = |one: &&Checkpoint| one.trigger == trigger::INITIAL && one.verdict != Verdict::Failed;
+        let initial = || self.initial(key).and_then(Named::kept).filter(usable);
+        let standing = line.standing();
+        passed.rfind(|checkpoint| standing.holds(checkpoint.seq)).or_else(initial)
+    }
+
+    /// What a run began with.
+    pub fn initial(&self, key: &RunKey) -> Option<Named<'_>> {
+        let id = self.run(key)?.initial_checkpoint.as_deref()?;
+        Some(self.checkpoint(id).map_or(Named::Removed, Named::Kept))
+    }
+
+    /// What an iteration came to: of the checkpoints after it the latest that passed, else the latest that was not taken on
+    /// the way to the next one, else the latest. Where a rollback took the iteration back, that of then.
+    pub fn end_of_iteration(&self, key: &RunKey, number: u32) -> Option<Named<'_>> {
+        let all = self.known(key, |one| one.after_iteration == number);
+        let standing = self.run(key).map(|run| run.line.standing());
+        let stands = |seq: u64| standing.as_ref().is_none_or(|standing| standing.holds(seq));
+        end(&all, stands).or_else(|| end(&all, |seq| !stands(seq)))
+    }
+
+    /// What there was before an iteration of a run: what those before it came to. `None` where that was never captured, or
+    /// was removed: what is older is without the work of some of them.
+    pub fn before_iteration(&self, run: &Run, number: u32) -> Option<&Checkpoint> {
+        let wanted = number.saturating_sub(1);
+        let standing = run.line.standing();
+        let all = self.known(&run.key, |one| (1..=wanted).contains(&one.after_iteration));
+        let all: BTreeMap<_, _> = all.into_iter().filter(|(seq, _)| standing.holds(*seq)).collect();
+        let last = all.values().map(|(one, _)| one.after_iteration).max();
+        let is_missing = |(number, status): (u32, IterationStatus)| {
+            status == IterationStatus::Completed && number <= wanted && last.is_none_or(|last| number > last)
+        };
+        if run.iterations.statuses().any(is_missing) {
+            return None;
+        }
+        let begins = |initial: &&Checkpoint| initial.after_iteration == 0;
+        match last {
+            Some(last) => end(&all, |seq| all.get(&seq).is_some_and(|(one, _)| one.after_iteration == last))?.kept(),
+            None => self.initial(&run.key)?.kept().filter(begins),
+        }
+    }
+
+    /// The latest checkpoint of a stage of a lane. Where a rollback went back over the stage, that of then.
+    pub(super) fn of_stage(&self, key: &RunKey, stage: &str) -> Option<&Checkpoint> {
+        let is_its = |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage.as_deref() == Some(stage);
+        let ordinary = || self.checkpoints.of(key).filter(|checkpoint| !checkpoint.is_safety());
+        self.standing(key).rfind(is_its).or_else(|| ordinary().rfind(is_its))
+    }
+
+    /// Checkpoints of a run by sequence, those that were removed as well, those before restores not.
+    fn known(&self, key: &RunKey, fits: impl Fn(&Removed) -> bool) -> BTreeMap<u64, (Removed, Named<'_>)> {
+        let kept = self.checkpoints.of(key).filter(|checkpoint| !checkpoint.is_safety());
+        let kept = kept.map(|checkpoint| (checkpoint.seq, (Removed::from(checkpoint), Named::Kept(checkpoint))));
+        let removed = self.run(key).into_iter().flat_map(|run| &run.removed);
+        let removed = removed.map(|(seq, removed)| (*seq, (*removed, Named::Removed)));
+        removed.chain(kept).filter(|(_, (one, _))| fits(one)).collect()
+    }
+}
+
+/// The one among those that `counts` says which ends an iteration.
+fn end<'a>(all: &BTreeMap<u64, (Removed, Named<'a>)>, counts: impl Fn(u64) -> bool) -> Option<Named<'a>> {
+    let those = || all.iter().filter(|(seq, _)| counts(**seq)).map(|(_, one)| one);
+    let passed = those().rfind(|(one, _)| one.verdict == Verdict::Passed);
+    let reached = || those().rfind(|(one, _)| !one.in_between);
+    let found = passed.or_else(reached).or_else(|| those().next_back());
+    found.map(|(_, named)| *named)
+}
