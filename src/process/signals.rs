@@ -1,4 +1,5 @@
-//! Requests to stop: SIGINT, SIGTERM and SIGHUP to this process.
+//! Requests to stop: SIGINT, SIGTERM and SIGHUP to this process. Every other signal that would end it counts as SIGTERM,
+//! so that no child is left without its supervisor; only SIGKILL cannot be had.
 //!
 //! A thread takes the signals and tells everybody who waits. A request stays [pending](Interrupts::pending) until it is
 //! [taken](Interrupts::take), so that a signal that comes between two children is not lost.
@@ -13,7 +14,9 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
@@ -21,6 +24,9 @@ use super::suspend;
 
 /// So many signals that nobody heeds show that something hangs.
 const UNHEARD_LIMIT: u32 = 3;
+
+/// What else ends a process by default and may come from outside; each is a request to stop like SIGTERM.
+const LIKE_TERM: [i32; 8] = [SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO];
 
 /// A request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,7 +69,8 @@ impl Signal {
     }
 
     fn from_number(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|signal| signal.number() == number)
+        let like_term = LIKE_TERM.contains(&number).then_some(Self::Term);
+        Self::ALL.into_iter().find(|signal| signal.number() == number).or(like_term)
     }
 }
 
@@ -116,7 +123,7 @@ impl Interrupts {
         let interrupts = Self::disconnected();
         let nohup = ignored_signals() >> (SIGHUP - 1) & 1 == 1;
         let wanted = Signal::ALL.into_iter().map(Signal::number).filter(|number| !(nohup && *number == SIGHUP));
-        let mut signals = Signals::new(wanted)?;
+        let mut signals = Signals::new(wanted.chain(LIKE_TERM))?;
         let handle = interrupts.clone();
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for number in signals.forever() {
@@ -124,7 +131,7 @@ impl Interrupts {
                 if handle.deliver(signal) == Delivery::Unheard {
                     suspend::leave_terminal();
                     // Fails only for signals that it does not know.
-                    let _ = low_level::emulate_default_handler(number);
+                    let _ = low_level::emulate_default_handler(signal.number());
                 }
             }
         })?;
