@@ -158,7 +158,7 @@ impl From<ErrorKind> for ExitCode {
             ErrorKind::NeedsPerson => Self::NeedsPerson,
             ErrorKind::GaveUpWaiting => Self::GaveUpWaiting,
             ErrorKind::NoRepository | ErrorKind::UnsupportedRepository => Self::NoRepository,
-            ErrorKind::Locked => Self::Locked,
+            ErrorKind::Locked | ErrorKind::InsideAttempt => Self::Locked,
             ErrorKind::Corrupt => Self::Corrupt,
             ErrorKind::HeadMoved
             | ErrorKind::HandEdits
@@ -200,6 +200,7 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::NoRepository => "no_repository",
         ErrorKind::UnsupportedRepository => "unsupported_repository",
         ErrorKind::Locked => "locked",
+        ErrorKind::InsideAttempt => "inside_attempt",
         ErrorKind::Corrupt => "corrupt",
         ErrorKind::HeadMoved => "head_moved",
         ErrorKind::HandEdits => "hand_edits",

@@ -23,6 +23,7 @@ use clap::Parser;
 use serde_json::json;
 
 use crate::engine::context::{Naming, Setup};
+use crate::engine::inside;
 use crate::engine::salvage::refuse_gone;
 use crate::engine::trust::warn_if_foreign;
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -79,7 +80,10 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         if !matches!(command, Command::Trust(_)) && !commands::needs_settings_only(command) {
             warn_if_foreign(&context);
         }
-        let done = commands::execute(command, &context, ui).map_err(|error| hints::complete(&context, error));
+        let allowed = inside::refuse(&context, name, commands::reach(command));
+        let done = allowed
+            .and_then(|()| commands::execute(command, &context, ui))
+            .map_err(|error| hints::complete(&context, error));
         context.store().leave();
         let done = done.map(|reply| reply.warned(&context.warnings()));
         match context.stopped_late.get() {

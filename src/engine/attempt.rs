@@ -13,7 +13,7 @@ use crate::model::decision::{Action, Decision};
 use crate::model::event::Payload;
 use crate::model::failure::{Condition, Failure};
 use crate::model::feedback::FeedbackResults;
-use crate::model::run::{ProcessId, Run, RunKey};
+use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -93,6 +93,8 @@ pub struct Ending {
     pub failed_loop: Option<String>,
     /// What it cost by the agent's records, in millionths of a US dollar.
     pub cost_micros: Option<u64>,
+    /// Processes that it left behind.
+    pub leftovers: Vec<Leftover>,
 }
 
 /// What the loop contract calls the result (L2).

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::config::Config;
 use crate::git::{Repo, WorktreeLock, refuse_root};
+use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
 use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
@@ -108,6 +109,9 @@ pub struct Context {
     hurried: Cell<bool>,
     /// What was warned of so far.
     warnings: RefCell<Vec<String>>,
+    /// Failures that this process saw and charged since the subtask's last success: whatever becomes of the ledger
+    /// meanwhile, they count for what this process does.
+    pub(super) witnessed: RefCell<Vec<(String, Cause)>>,
 }
 
 impl Context {
@@ -181,6 +185,7 @@ impl Context {
             editing: Cell::new(false),
             hurried: Cell::new(false),
             warnings: RefCell::default(),
+            witnessed: RefCell::default(),
         })
     }
 
@@ -193,6 +198,12 @@ impl Context {
         setup.naming.lane = Some(key.lane.clone());
         setup.yes = true;
         Self::new(setup, Interrupts::disconnected())
+    }
+
+    /// The causes of the failures of a subtask that this process saw.
+    pub(super) fn witnessed_at(&self, subtask: &str) -> Vec<Cause> {
+        let all = self.witnessed.borrow();
+        all.iter().filter(|(of, _)| of == subtask).map(|(_, cause)| *cause).collect()
     }
 
     /// The work tree's root.

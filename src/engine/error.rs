@@ -48,6 +48,8 @@ pub enum ErrorKind {
     UnsupportedRepository,
     /// Another process holds a lock, or a live run is under way (11).
     Locked,
+    /// Not for a process that is part of a supervised attempt (11).
+    InsideAttempt,
     /// State or objects are damaged (12).
     Corrupt,
     /// Unsafe (13): the branch was switched, or commits of others are in the way.

@@ -27,7 +27,8 @@ pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
         failure.attempt = Some(live.attempt);
         failure.at = Some(now);
         let settings = retry::settings_of(context, &run);
-        let account = Account { state, run: &run, subtask: &attempt.subtask, session: &attempt.session };
+        let account =
+            Account { state, run: &run, subtask: &attempt.subtask, session: &attempt.session, witnessed: &[] };
         let around = Circumstances {
             account,
             settings: &settings,

@@ -8,6 +8,7 @@
 //! - [`hook`] is what agents and git call.
 //! - [`step`] runs a named command once; [`lane`] keeps the lane contract's records, [`salvage`] says how a
 //!   work tree that is gone comes back.
+//! - [`inside`] says what a supervised agent may do with all this.
 //! - [`import`] takes the source systems' files over, [`sync`] and [`seed_json`] write them.
 //! - [`trust`] says whose the state is, and takes over what came from elsewhere.
 //! - [`status`], [`follow`], [`report`] and [`prune`] look and tidy up; [`export`] writes checkpoints to files; [`rebuild`] makes a lost
@@ -24,6 +25,7 @@ pub mod export;
 pub mod follow;
 pub mod hook;
 pub mod import;
+pub mod inside;
 pub mod inspect;
 pub mod lane;
 pub mod live;

@@ -127,7 +127,7 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
 pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &RetryStatus) -> Result<()> {
     let subtask = run.default_subtask(run.current_iteration);
     let session = attempt::session_of(context, run);
-    let account = Account { state, run, subtask: &subtask, session: &session };
+    let account = Account { state, run, subtask: &subtask, session: &session, witnessed: &[] };
     let claimed = account.under_way_elsewhere(|live| live.supervisor.as_ref().is_some_and(crate::process::is_alive));
     for budget in &status.budgets {
         let others = match budget.scope {

@@ -128,6 +128,20 @@ pub struct Attempt {
     /// What it cost by the agent's records, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+    /// Processes that it left behind outside its session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<Leftover>,
+}
+
+/// A process that outlived its attempt outside the attempt's session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Its number.
+    pub pid: u32,
+    /// Its command line, with what looks like a secret masked.
+    pub command: String,
+    /// Whether it was ended.
+    pub ended: bool,
 }
 
 /// How an attempt ended.

@@ -10,7 +10,7 @@ use super::feedback::FeedbackResults;
 use super::import::Imported;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
-use super::run::{AttemptOutcome, IterationStatus, ProcessId, RunKey, RunSpec, RunStatus};
+use super::run::{AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus};
 use super::snapshot::{Change, ObjectId};
 use super::step::{StepEnd, StepStart};
 use super::time::Timestamp;
@@ -309,6 +309,9 @@ pub struct AttemptEnd {
     /// What it cost by the agent's records, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+    /// Processes that it left behind outside its session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<Leftover>,
 }
 
 impl AttemptEnd {
@@ -334,6 +337,7 @@ impl AttemptEnd {
             agent_session: None,
             notes: Vec::new(),
             cost_micros: None,
+            leftovers: Vec::new(),
         }
     }
 }

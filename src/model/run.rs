@@ -20,7 +20,7 @@ use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
 
-pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, LiveAttempt, ProcessId};
+pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId};
 pub use super::spec::{OnFailure, RunSpec};
 
 /// What stands for "no phase" and "no lane".

@@ -25,6 +25,8 @@ pub struct Account<'a> {
     pub subtask: &'a str,
     /// The session.
     pub session: &'a str,
+    /// Causes of failures at the subtask that a supervisor saw itself: a reset meanwhile does not give it more attempts.
+    pub witnessed: &'a [Cause],
 }
 
 /// Failed attempts so far that no success or reset has forgiven.
@@ -81,6 +83,12 @@ impl Account<'_> {
             counts.subtask += 1;
             counts.cause += u32::from(failure.cause == cause);
         }
+        let witnessed = clamp(self.witnessed.len() as u64);
+        for count in [&mut counts.subtask, &mut counts.task, &mut counts.session] {
+            *count = witnessed.max(*count);
+        }
+        let of_cause = self.witnessed.iter().filter(|seen| **seen == cause).count();
+        counts.cause = counts.cause.max(clamp(of_cause as u64));
         counts
     }
 

@@ -27,10 +27,22 @@ pub struct RetryStatus {
 
 /// Works it out for `run` at `now`.
 pub fn retry_status(state: &State, run: &Run, retry: &RetrySettings, now: Timestamp) -> RetryStatus {
+    witnessed_status(state, run, retry, now, |_| Vec::new())
+}
+
+/// The same for a supervisor: `witnessed` are the causes of the failures at a subtask that it saw itself.
+pub fn witnessed_status(
+    state: &State,
+    run: &Run,
+    retry: &RetrySettings,
+    now: Timestamp,
+    witnessed: impl Fn(&str) -> Vec<Cause>,
+) -> RetryStatus {
     let last = run.standing_attempt();
     let subtask = last.map_or_else(|| run.default_subtask(run.current_iteration), |attempt| attempt.subtask.clone());
     let session = last.map_or(&run.session, |attempt| &attempt.session);
-    let account = Account { state, run, subtask: &subtask, session };
+    let witnessed = witnessed(&subtask);
+    let account = Account { state, run, subtask: &subtask, session, witnessed: &witnessed };
     // An interruption is nobody's failure: what holds is what held before it.
     let failure = run.failure.as_ref().filter(|failure| failure.kind != FailureType::Cancellation);
     let cause = failure.map_or(Cause::Unknown, |failure| failure.cause);

@@ -11,6 +11,7 @@
 //! - [`Interrupts`] are the requests to stop that this process gets; `suspend` is Ctrl-Z.
 //! - `pty` gives a child a terminal of its own; [`Terminal`] takes ours.
 //! - [`Footer`] is a line below everything that is shown.
+//! - `mark` finds what belongs to an attempt outside its group.
 //! - `orphan` deals with children whose supervisor was killed; `group` and `table` are the system's view of processes.
 
 mod ending;
@@ -18,6 +19,7 @@ mod footer;
 mod group;
 mod leftover;
 mod log;
+mod mark;
 mod orphan;
 mod output;
 mod pipe;
@@ -37,6 +39,7 @@ use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
 pub use footer::{Footer, Stderr};
+pub use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
 pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, own_id};
 pub use output::{Captured, Keep};
 pub use pty::{HELPER, exec_on_terminal, own_program};

@@ -111,7 +111,7 @@ pub fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<Gr
 }
 
 /// SIGTERM, after `grace` SIGKILL, until `find` finds nothing any more.
-fn end(find: impl Fn() -> io::Result<Vec<Entry>>, grace: Duration) -> io::Result<GroupEnd> {
+pub(super) fn end(find: impl Fn() -> io::Result<Vec<Entry>>, grace: Duration) -> io::Result<GroupEnd> {
     let left = find()?;
     if left.is_empty() {
         return Ok(GroupEnd::Gone);
@@ -141,7 +141,7 @@ fn remaining(id: &ProcessId) -> io::Result<Vec<Entry>> {
     Ok(living)
 }
 
-fn living() -> io::Result<Vec<Entry>> {
+pub(super) fn living() -> io::Result<Vec<Entry>> {
     let unreadable = || io::Error::new(io::ErrorKind::Unsupported, "the process table cannot be read");
     table::living().ok_or_else(unreadable)
 }

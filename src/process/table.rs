@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub(super) zombie: bool,
 }
 
-pub(super) use platform::{boot_id, entry, has_variable, living, name};
+pub(super) use platform::{boot_id, command, entry, folder, has_variable, living, name, variable};
 
 /// The living processes of the group `group`; `None` if the table cannot be read.
 pub(super) fn members(group: u32) -> Option<Vec<Entry>> {
@@ -32,6 +32,7 @@ pub(super) fn parent(pid: u32) -> Option<Pid> {
 #[cfg(target_os = "linux")]
 mod platform {
     use std::fs;
+    use std::path::PathBuf;
 
     use super::Entry;
 
@@ -51,6 +52,26 @@ mod platform {
     pub(in super::super) fn has_variable(pid: u32, setting: &str) -> bool {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|entry| entry == setting.as_bytes())
+    }
+
+    /// The value of a variable in the environment that a process was started with.
+    pub(in super::super) fn variable(pid: u32, name: &str) -> Option<String> {
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let value = |entry: &[u8]| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+        String::from_utf8(environment.split(|&byte| byte == 0).find_map(value)?).ok()
+    }
+
+    /// The words that a process was started with, or its program's name where it keeps none.
+    pub(in super::super) fn command(pid: u32) -> Option<String> {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let words: Vec<_> = words.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
+        let line = words.join(" ").trim().to_owned();
+        if line.is_empty() { name(pid) } else { Some(line) }
+    }
+
+    /// A process's current folder.
+    pub(in super::super) fn folder(pid: u32) -> Option<PathBuf> {
+        fs::read_link(format!("/proc/{pid}/cwd")).ok()
     }
 
     /// The name of its program, as far as the table keeps it.
@@ -88,6 +109,21 @@ mod platform {
     /// The environment of another process is not shown here.
     pub(in super::super) fn has_variable(_pid: u32, _setting: &str) -> bool {
         false
+    }
+
+    /// Nor a variable of it.
+    pub(in super::super) fn variable(_pid: u32, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// What it was started with is not looked for here.
+    pub(in super::super) fn command(_pid: u32) -> Option<String> {
+        None
+    }
+
+    /// Nor its folder.
+    pub(in super::super) fn folder(_pid: u32) -> Option<std::path::PathBuf> {
+        None
     }
 
     /// Its program's name is not looked for here.

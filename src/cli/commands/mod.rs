@@ -14,6 +14,7 @@ mod status;
 mod step;
 mod trust;
 
+use crate::engine::inside::Reach;
 use crate::engine::{Context, Result};
 
 use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand};
@@ -111,6 +112,60 @@ pub fn supervises(command: &Command) -> bool {
             Some(ManualFixCommand::Start { .. } | ManualFixCommand::Status | ManualFixCommand::Abort)
         ),
         _ => false,
+    }
+}
+
+/// What a command would decide about, if a supervised agent called it.
+pub fn reach(command: &Command) -> Reach {
+    match command {
+        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Resume(_) => Reach::Tree,
+        Command::Checkpoint(args) => match &args.command {
+            CheckpointCommand::Restore(_) => Reach::Tree,
+            CheckpointCommand::Prune(_) | CheckpointCommand::Unpin(_) => Reach::Record,
+            CheckpointCommand::Create(_)
+            | CheckpointCommand::List(_)
+            | CheckpointCommand::Show(_)
+            | CheckpointCommand::Diff(_)
+            | CheckpointCommand::Pin(_)
+            | CheckpointCommand::Verify(_)
+            | CheckpointCommand::Export(_) => Reach::Nothing,
+        },
+        Command::ManualFix(args) => match &args.command {
+            Some(ManualFixCommand::Continue { .. } | ManualFixCommand::Abort) => Reach::Tree,
+            None
+            | Some(
+                ManualFixCommand::Start { .. }
+                | ManualFixCommand::Status
+                | ManualFixCommand::Watch { .. }
+                | ManualFixCommand::Verify,
+            ) => Reach::Nothing,
+        },
+        Command::RetryStatus(args) if args.reset => Reach::Record,
+        Command::Attempt(args) => match &args.command {
+            AttemptCommand::Start(_) | AttemptCommand::Pass(_) | AttemptCommand::Fail(_) => Reach::Run,
+            AttemptCommand::List => Reach::Nothing,
+        },
+        Command::Import(_) | Command::Trust(_) => Reach::Record,
+        Command::Doctor(args) if args.repair || args.rebuild => Reach::Record,
+        Command::Hook(args) => match &args.command {
+            HookCommand::Uninstall(_) => Reach::Record,
+            HookCommand::Print(_) | HookCommand::Install(_) | HookCommand::Run(_) => Reach::Nothing,
+        },
+        // A run of its own within an attempt is supervised like any other one.
+        Command::Run(_)
+        | Command::RetryStatus(_)
+        | Command::Classify(_)
+        | Command::Step(_)
+        | Command::Status(_)
+        | Command::Log(_)
+        | Command::Report(_)
+        | Command::Sync(_)
+        | Command::Init(_)
+        | Command::Config(_)
+        | Command::Doctor(_)
+        | Command::Completions(_)
+        | Command::Schema(_)
+        | Command::Man(_) => Reach::Nothing,
     }
 }
 

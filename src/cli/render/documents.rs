@@ -61,6 +61,7 @@ fn attempt(attempt: &Attempt) -> Value {
         "notes": attempt.notes,
         "fallback": attempt.fallback,
         "cost_usd": attempt.cost_micros.map(|micros| micros as f64 / 1e6),
+        "leftovers": attempt.leftovers,
         "feedback_results": attempt.feedback_results,
     })
 }

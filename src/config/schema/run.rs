@@ -56,6 +56,11 @@ pub(super) const RUN: Section = Section {
         ),
         Key::new("log_limit", Size, "How much of an attempt's output is kept, head and tail."),
         Key::new("prompt_limit", Size, "How much failure context goes into a prompt at most."),
+        Key::new(
+            "leftovers",
+            Choice(&["auto", "end", "keep"]),
+            "Processes that an attempt left outside its session: end those in the work tree, end all, or keep; all are reported.",
+        ),
     ],
 };
 

@@ -45,6 +45,13 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     let mut ledger = context.store().lock()?;
     let ended = end_locked(context, &mut ledger, key, started, ending, found, &prepared)?;
     drop(ledger);
+    match (&ended.failure, &ended.decision) {
+        (None, _) => context.witnessed.borrow_mut().retain(|(subtask, _)| *subtask != started.subtask),
+        (Some(failure), Some(decision)) if is_charged(failure, decision) => {
+            context.witnessed.borrow_mut().push((started.subtask.clone(), failure.cause));
+        }
+        _ => {}
+    }
     Ok(report::after(context, key, ended))
 }
 
@@ -122,6 +129,7 @@ impl Judged {
             agent_session: ending.agent_session.clone(),
             notes: self.notes.clone(),
             cost_micros: ending.cost_micros,
+            leftovers: ending.leftovers.clone(),
         }
     }
 }
@@ -221,11 +229,12 @@ pub(super) fn decide_for(
 ) -> Decision {
     let settings = retry::settings_of(context, run);
     let session = session_of(context, run);
+    let witnessed = context.witnessed_at(&started.subtask);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let decision = decide(
         failure,
         &Circumstances {
-            account: Account { state, run, subtask: &started.subtask, session: &session },
+            account: Account { state, run, subtask: &started.subtask, session: &session, witnessed: &witnessed },
             settings: &settings,
             on_failure: run.spec.on_failure,
             has_good_checkpoint,

@@ -200,7 +200,10 @@ fn restore_chosen(
     }
     let lock = checkpoint::lock(context)?;
     let state = settle::load_settled(context)?;
-    refuse_live(context, &state)?;
+    // A plan touches nothing.
+    if !context.dry_run() {
+        refuse_live(context, &state)?;
+    }
     let request = request(&state)?;
     let planned = plan::plan(context, lock, &state, &request)?;
     let crossing = Crossing::of(context, &state, &request);

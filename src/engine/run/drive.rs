@@ -4,11 +4,13 @@ use crate::model::decision::{Action, Decision, Standing};
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition, Failure};
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
+use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::classify::known;
 use crate::policy::decide::{Fallback, fallback_of};
 use crate::policy::restore_plan::Edits;
-use crate::policy::retry_status::retry_status;
+use crate::policy::retry_status::{RetryStatus, witnessed_status};
+use crate::policy::settings::Settings;
 use crate::process::{Program, Show, Supervised};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
@@ -85,6 +87,12 @@ impl Driver<'_> {
         }
     }
 
+    /// Where the run stands, counting at least the failures that this supervisor saw.
+    fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
+        let witnessed = |subtask: &str| self.context.witnessed_at(subtask);
+        witnessed_status(state, run, &settings.retry, self.context.clock.now(), witnessed)
+    }
+
     fn load(&self) -> Result<Run> {
         run_of(&self.context.load()?.state, self.key)
     }
@@ -124,7 +132,7 @@ impl Driver<'_> {
     fn wait(&mut self, run: &Run) -> Result<Option<Outcome>> {
         let state = self.context.load()?.state;
         let settings = retry::settings_of(self.context, run);
-        match retry_status(&state, run, &settings.retry, self.context.clock.now()).standing {
+        match self.status(&state, run, &settings).standing {
             Standing::Allowed => Ok(None),
             Standing::Exhausted => Ok(Some(Outcome::Failed)),
             Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
@@ -160,7 +168,7 @@ impl Driver<'_> {
         let mut ledger = self.context.store().lock()?;
         let before = run_of(ledger.state(), self.key)?;
         let settings = retry::settings_of(self.context, &before);
-        let status = retry_status(ledger.state(), &before, &settings.retry, self.context.clock.now());
+        let status = self.status(ledger.state(), &before, &settings);
         match status.standing {
             Standing::Allowed => {}
             // Somebody who watches did not want to wait for that.
@@ -306,7 +314,7 @@ impl Driver<'_> {
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
         let settings = retry::settings_of(self.context, &run);
-        let stands = retry_status(&state, &run, &settings.retry, self.context.clock.now());
+        let stands = self.status(&state, &run, &settings);
         Ok(Driven {
             outcome,
             decision: stands.decision.filter(|_| outcome != Outcome::Complete),

@@ -7,20 +7,26 @@ use std::time::Duration;
 use crate::agent;
 use crate::durable::{reap, write_atomic};
 use crate::model::event::Payload;
-use crate::model::run::{ProcessId, Run, RunKey};
+use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage, known};
 use crate::policy::prompt::{PromptParts, prompt};
-use crate::process::{Program, Supervised, own_id, own_program};
+use crate::policy::redact::redact;
+use crate::policy::settings::Leftovers;
+use crate::process::{self, MARK, Mark, Program, Stray, Supervised, own_id, own_program};
 use crate::store::NewEvent;
 
 use super::super::attempt::{Begin, Ending, Started};
 use super::super::context::Context;
 use super::super::error::{Error, Result};
+use super::super::inside;
 use super::super::lane;
 use super::super::step::settle_lost;
 use super::between::with_checkpoints;
 use super::feedback::{LoopSetting, evidence_of, identity, loops_of, run_loops};
 use super::{DriveOptions, millis};
+
+/// So many characters of a command line are enough to know a process by.
+const LONGEST_COMMAND: usize = 200;
 
 /// What was executed.
 pub struct Executed {
@@ -64,6 +70,9 @@ pub fn execute(
     let command = Command::of(started);
     let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
     supervised.log = Some(log.clone());
+    let mark = Mark::new(inside::places(context));
+    let marked = (MARK.into(), mark.value().into());
+    supervised.env_set.push(marked.clone());
     let run = || {
         supervised.run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
     };
@@ -81,6 +90,8 @@ pub fn execute(
         tracing::warn!(%error, log = %log.display(), "the attempt's log is incomplete");
     }
 
+    let mut leftovers = Vec::new();
+    settle_strays(context, &mark, &mut leftovers);
     let child_exit_code = exit.exit_code;
     let mut ending = Ending {
         duration_ms: millis(exit.duration),
@@ -105,11 +116,15 @@ pub fn execute(
     if !ended_well {
         let rules = &context.settings().rules;
         ending.failure = Some(classify(&evidence, record.as_ref(), rules, context.clock.now()));
+        ending.leftovers = leftovers;
         return Ok(Executed { ending, interrupted, child_exit_code });
     }
-    let env = identity(before, started.iteration, Some(started.attempt));
+    let mut env = identity(before, started.iteration, Some(started.attempt));
+    env.push(marked);
     let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder };
     let report = run_loops(context, &loops_of(context, before), &setting)?;
+    settle_strays(context, &mark, &mut leftovers);
+    ending.leftovers = leftovers;
     let interrupted = report.interrupted;
     if interrupted.is_some() {
         ending.failure = Some(known::cancelled());
@@ -122,6 +137,29 @@ pub fn execute(
     }
     ending.feedback_results = report.results;
     Ok(Executed { ending, interrupted, child_exit_code })
+}
+
+/// Deals with what the attempt left behind outside its session, and says so of each process once.
+fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
+    let policy = context.settings().run.leftovers;
+    let is_to_end = |folder: &Path| match policy {
+        Leftovers::Auto => folder.starts_with(context.worktree()),
+        Leftovers::End => true,
+        Leftovers::Keep => false,
+    };
+    let strays = process::settle_strays(mark, is_to_end, context.settings().runner.grace).unwrap_or_else(|error| {
+        tracing::warn!(%error, "what the attempt left behind is not known");
+        Vec::new()
+    });
+    for Stray { pid, command, ended } in strays {
+        if told.iter().any(|known| known.pid == pid) {
+            continue;
+        }
+        let command: String = redact(&command).chars().take(LONGEST_COMMAND).collect();
+        let end = if ended { "it was ended" } else { "it was left running" };
+        tracing::warn!("process {pid} ({command}) left the attempt's session and outlived it: {end}");
+        told.push(Leftover { pid, command, ended });
+    }
 }
 
 /// What an attempt runs: the run's command, or the fallback in its place (S9).

@@ -90,7 +90,7 @@ impl Simulation {
     fn decide(&self, failure: &Failure) -> Decision {
         let run = self.state.run(&Self::key()).unwrap();
         let subtask = run.default_subtask(1);
-        let account = Account { state: &self.state, run, subtask: &subtask, session: "s" };
+        let account = Account { state: &self.state, run, subtask: &subtask, session: "s", witnessed: &[] };
         decide(
             failure,
             &Circumstances {

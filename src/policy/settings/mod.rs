@@ -17,8 +17,8 @@ use crate::model::feedback::FeedbackLoop;
 pub use feedback::UserRule;
 pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, RetrySettings};
 pub use run::{
-    AgentKind, ChecksSettings, CommandLine, CooldownSettings, ManualFixSettings, RollbackSettings, RunSettings,
-    RunnerSettings, SafeMode,
+    AgentKind, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings,
+    RunSettings, RunnerSettings, SafeMode,
 };
 pub use storage::{CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings};
 

@@ -169,11 +169,26 @@ pub struct RunSettings {
     pub log_limit: u64,
     /// Bytes of failure context in a prompt.
     pub prompt_limit: u64,
+    /// What becomes of processes that an attempt left behind outside its session.
+    pub leftovers: Leftovers,
+}
+
+/// What becomes of processes that an attempt left behind outside its session. All are reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leftovers {
+    /// Those that work in the work tree are ended; a daemon elsewhere lives.
+    #[default]
+    Auto,
+    /// All are ended.
+    End,
+    /// None is ended.
+    Keep,
 }
 
 impl Default for RunSettings {
     fn default() -> Self {
-        Self { on_failure: OnFailure::Policy, log_limit: 2 << 20, prompt_limit: 8 << 10 }
+        Self { on_failure: OnFailure::Policy, log_limit: 2 << 20, prompt_limit: 8 << 10, leftovers: Leftovers::Auto }
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         notes: Vec::new(),
         fallback: *fallback,
         cost_micros: None,
+        leftovers: Vec::new(),
     };
     begin_elsewhere(run, *iteration, subtask);
     if run_of_subtask(subtask) != Some(&run.key.run_id) {
@@ -107,6 +108,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         attempt.ended_seq = Some(seq);
         attempt.notes.clone_from(&end.notes);
         attempt.cost_micros = end.cost_micros;
+        attempt.leftovers.clone_from(&end.leftovers);
     }
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());

@@ -1,0 +1,156 @@
+//! What belongs to one supervised attempt, wherever it went: a mark in the environment.
+//!
+//! A process that leaves its session keeps its environment, and one that clears its environment keeps its ancestors. Linux
+//! shows both of every process; elsewhere this process's own environment is all that is known.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::ending::SETTLE;
+use super::orphan::{end, is_alive, living, own_id};
+use super::table::{self, Entry};
+use super::{GroupEnd, ProcessId};
+
+/// The variable that holds an attempt's mark.
+pub const MARK: &str = "RECOVER_ATTEMPT_MARK";
+/// More ancestors than this has only a table that changes while it is read.
+const GENERATIONS: usize = 256;
+
+/// The mark of one attempt. No other attempt has the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Who supervises the attempt.
+    pub supervisor: ProcessId,
+    /// Numbers of the places that the attempt is about, as its supervisor chose them.
+    pub places: [u32; 2],
+    random: u128,
+}
+
+impl Mark {
+    /// A new one, of an attempt that this process supervises.
+    pub fn new(places: [u32; 2]) -> Self {
+        Self { supervisor: own_id(), places, random: fastrand::u128(..) }
+    }
+
+    /// The value of [`MARK`].
+    pub fn value(&self) -> String {
+        let ProcessId { pid, start_time, .. } = self.supervisor;
+        let [first, second] = self.places;
+        format!("{pid}-{start_time}-{first:08x}-{second:08x}-{:032x}", self.random)
+    }
+
+    /// The mark whose value this is. Its supervisor is taken to be of this boot: the environment is no older.
+    fn read(value: &str) -> Option<Self> {
+        let mut parts = value.split('-');
+        let (pid, start_time) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let places = [parts.next()?, parts.next()?].map(|place| u32::from_str_radix(place, 16).ok());
+        let random = u128::from_str_radix(parts.next()?, 16).ok()?;
+        let supervisor = ProcessId { pid, start_time, session: 0, boot_id: table::boot_id() };
+        Some(Self { supervisor, places: [places[0]?, places[1]?], random })
+    }
+}
+
+/// A mark that this process or one of its ancestors has, while its supervisor lives.
+#[derive(Clone, Debug)]
+pub struct Marked {
+    /// The mark.
+    pub mark: Mark,
+    /// The run that the marked process was started for.
+    pub run_id: Option<String>,
+}
+
+/// The marks of the attempts that this process is part of, the innermost first.
+pub fn marks() -> Vec<Marked> {
+    let own = std::env::var(MARK).ok().map(|value| (value, std::env::var("RECOVER_RUN_ID").ok()));
+    let of = |id: ProcessId| Some((table::variable(id.pid, MARK)?, table::variable(id.pid, "RECOVER_RUN_ID")));
+    let values = own.into_iter().chain(ancestors().into_iter().filter_map(of));
+    let mut found: Vec<Marked> = Vec::new();
+    for (value, run_id) in values {
+        let Some(mark) = Mark::read(&value).filter(|mark| is_alive(&mark.supervisor)) else { continue };
+        match found.iter_mut().find(|known| known.mark == mark) {
+            // The supervisor's own child, which comes last, says it as the supervisor did.
+            Some(known) => known.run_id = run_id.or(known.run_id.take()),
+            None => found.push(Marked { mark, run_id }),
+        }
+    }
+    found
+}
+
+/// The processes that this one descends from, its parent first.
+pub fn ancestors() -> Vec<ProcessId> {
+    let parent = |pid: u32| table::entry(pid).map(|entry| entry.parent).filter(|parent| *parent > 0);
+    let pids = std::iter::successors(parent(std::process::id()), |pid| parent(*pid)).take(GENERATIONS);
+    pids.map(ProcessId::of).collect()
+}
+
+/// A process that outlived the attempt it belongs to, outside its session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Which.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+    /// Whether it was ended.
+    pub ended: bool,
+}
+
+/// What an attempt left behind outside its process group. Those whose current folder `is_to_end` says so of get SIGTERM,
+/// after `grace` SIGKILL; the others are left alone. What ends by itself a moment later is not told of.
+///
+/// The caller must know that the attempt is over. Where the system does not show environments nothing is found.
+pub fn settle_strays(mark: &Mark, is_to_end: impl Fn(&Path) -> bool, grace: Duration) -> io::Result<Vec<Stray>> {
+    let setting = format!("{MARK}={}", mark.value());
+    let own = std::process::id();
+    let find = || -> io::Result<Vec<Entry>> {
+        let marked = |entry: &Entry| {
+            entry.pid != own
+                && entry.start_time >= mark.supervisor.start_time
+                && table::has_variable(entry.pid, &setting)
+        };
+        Ok(living()?.into_iter().filter(marked).collect())
+    };
+    let until = Instant::now() + SETTLE;
+    let mut found = find()?;
+    while !found.is_empty() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(20));
+        found.retain(|entry| is_alive(&ProcessId::of(entry.pid)) && table::has_variable(entry.pid, &setting));
+    }
+    let goes = |entry: &Entry| table::folder(entry.pid).is_some_and(|folder: PathBuf| is_to_end(&folder));
+    let told: Vec<(ProcessId, String, bool)> = found
+        .iter()
+        .map(|entry| (ProcessId::of(entry.pid), table::command(entry.pid).unwrap_or_default(), goes(entry)))
+        .collect();
+    if told.iter().any(|(.., goes)| *goes) {
+        let end = end(|| Ok(find()?.into_iter().filter(goes).collect()), grace)?;
+        if end == GroupEnd::Remains {
+            tracing::warn!("processes that the attempt left behind could not be ended");
+        }
+    }
+    let stray =
+        |(id, command, goes): (ProcessId, String, bool)| Stray { pid: id.pid, command, ended: goes && !is_alive(&id) };
+    Ok(told.into_iter().map(stray).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_back_and_no_other_has_it() {
+        let (one, other) = (Mark::new([1, u32::MAX]), Mark::new([1, u32::MAX]));
+        assert_ne!(one.value(), other.value());
+        let read = Mark::read(&one.value()).unwrap();
+        assert_eq!((read.value(), read.places), (one.value(), one.places));
+        for rubbish in ["", "1", "1-2", "a-b-c-d-e", "1-2-3-4-", "-1-2-3-4-5"] {
+            assert_eq!(Mark::read(rubbish), None, "{rubbish}");
+        }
+    }
+
+    #[test]
+    fn the_ancestors_of_this_process_are_alive() {
+        let all = ancestors();
+        assert!(!all.is_empty() && is_alive(&all[0]), "{all:?}");
+    }
+}

@@ -1,0 +1,164 @@
+//! What a supervised agent may do with `recover`, and what no reset gives it.
+
+use serde_json::Value;
+
+use crate::env::TestEnv;
+
+/// A run of three attempts whose agent does `line` and fails.
+fn run_of(line: &str) -> (TestEnv, i32, usize) {
+    let env = with_cooldown();
+    let (code, count) = attempts(&env, line);
+    (env, code, count)
+}
+
+fn with_cooldown() -> TestEnv {
+    let mut env = TestEnv::repo();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_recover")).parent().expect("a folder").to_owned();
+    let path = std::env::var("PATH").unwrap_or_default();
+    env.set("PATH", &format!("{}:{path}", program.display()));
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"0s\"\n");
+    env
+}
+
+fn attempts(env: &TestEnv, line: &str) -> (i32, usize) {
+    let line = format!("echo x >> ../count; test $(wc -l < ../count) -lt 9 || kill -TERM $PPID; {line}; exit 1");
+    let ran = env.recover(&["run", "--run", "r", "--attempts", "3", "--on-failure", "retry", "--", "sh", "-c", &line]);
+    let count = std::fs::read_to_string(env.root().join("count")).expect("it ran").lines().count();
+    (ran.code, count)
+}
+
+/// Calls `recover` in an attempt, in each of the ways that hide where it comes from, and returns codes and answers.
+fn inside(args: &str) -> Vec<(i32, Value)> {
+    let env = with_cooldown();
+    if args.contains("other") {
+        env.json(0, &["checkpoint", "create", "--run", "other"]);
+    }
+    let call = |before: &str, n: u32| {
+        format!("{before} recover --json {args} > ../answer-{n} 2>/dev/null; echo $? > ../code-{n}")
+    };
+    let clean = "env -u RECOVER_ATTEMPT_MARK -u RECOVER_RUN_ID -u RECOVER_SUPERVISOR";
+    let all = [call("", 1), call(clean, 2), call(&format!("{clean} setsid -w"), 3)].join("; ");
+    env.recover(&["run", "--run", "r", "--attempts", "1", "--", "sh", "-c", &format!("{all}; exit 0")]).expect(0);
+    let read = |name: String| std::fs::read_to_string(env.root().join(name)).expect("written");
+    let answer = |n: u32| (read(format!("code-{n}")).trim().parse().expect("a code"), read(format!("answer-{n}")));
+    (1..=3).map(answer).map(|(code, text)| (code, serde_json::from_str(&text).expect("a document"))).collect()
+}
+
+// Contract: three attempts are three, whatever the agent resets, removes or repairs meanwhile.
+#[test]
+fn no_reset_inside_a_run_gives_it_more_attempts() {
+    for line in [
+        "recover retry-status --reset",
+        // Out of reach of every guard: nothing of it descends from the attempt or has its mark.
+        "env -i PATH=\"$PATH\" HOME=\"$HOME\" setsid -f recover retry-status --reset --run r; sleep 0.5",
+        "recover checkpoint prune --keep-last 0 --yes; recover doctor --rebuild; recover doctor --repair",
+    ] {
+        let (_, code, count) = run_of(line);
+        assert!(matches!(code, 7 | 8) && count == 3, "{line}: {code} {count}");
+    }
+    // Without its ledger it may stop earlier, never later.
+    for line in [
+        "rm -rf .ultraplan/state",
+        "rm -rf .ultraplan/state .git/recover",
+        ": > .ultraplan/state/events.jsonl",
+        "sed -i '4,$d' .ultraplan/state/events.jsonl",
+    ] {
+        let (_, _, count) = run_of(line);
+        assert!(count <= 3, "{line}: {count}");
+    }
+}
+
+// A person's reset from another terminal neither.
+#[test]
+fn a_reset_from_outside_does_not_extend_the_run_that_is_at_work() {
+    let env = with_cooldown();
+    let reset = env.sh("(while ! test -e ../stop; do recover retry-status --reset --run r; sleep 0.05; done) >/dev/null 2>&1 & echo $!");
+    let (code, count) = attempts(&env, "sleep 0.4");
+    std::fs::write(env.root().join("stop"), "").expect("written");
+    drop(reset);
+    assert!(matches!(code, 7 | 8) && count == 3, "{code} {count}");
+    // Once it is over a reset counts.
+    env.json(0, &["retry-status", "--reset", "--run", "r"]);
+    assert_eq!(env.json(0, &["retry-status", "--run", "r"])["error_count"], 0);
+}
+
+#[test]
+fn what_decides_about_the_run_is_refused_inside_its_attempt() {
+    for args in [
+        "retry-status --reset",
+        "checkpoint prune --keep-last 0 --yes",
+        "checkpoint unpin @1",
+        "doctor --repair",
+        "doctor --rebuild",
+        "hook uninstall",
+        "rollback --to initial",
+        "rollback --to initial --run other",
+        "--rollback --to initial",
+        "undo",
+        "redo",
+        "checkpoint restore @1",
+        "attempt start",
+        "attempt pass",
+        "attempt fail --exit-code 1",
+        "resume",
+        "import a.txt",
+        "manual-fix continue",
+        "manual-fix abort",
+    ] {
+        for (code, answer) in inside(args) {
+            assert_eq!((code, &answer["error"]["code"]), (11, &"inside_attempt".into()), "{args}: {answer}");
+            let message = answer["error"]["message"].as_str().expect("text");
+            assert!(message.contains("run r,") && message.contains("(pid "), "{args}: {message}");
+            assert!(answer["error"]["hint"].as_str().is_some_and(|hint| hint.contains("status")), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_or_adds_is_allowed_inside_an_attempt() {
+    for args in [
+        "status",
+        "retry-status",
+        "log",
+        "doctor",
+        "checkpoint create -m inside",
+        "checkpoint list",
+        "checkpoint pin @1",
+        "step s -- true",
+        "classify --exit-code 1",
+        "rollback --to initial --dry-run",
+        "checkpoint prune --keep-last 0 --dry-run",
+        "retry-status --reset --dry-run",
+        "attempt list",
+        "run --run nested-$(date +%s%N) -- true",
+        "attempt fail --run other --exit-code 1",
+    ] {
+        for (code, answer) in inside(args) {
+            assert_eq!(code, 0, "{args}: {answer}");
+        }
+    }
+}
+
+// What an attempt does in another project is that one's own affair.
+#[test]
+fn another_project_is_not_concerned() {
+    let env = with_cooldown();
+    let line = "git init -q ../other && cd ../other && echo 1 > a && git add a && git commit -qm a && \
+                env -u RECOVER_RUN_ID recover checkpoint create && echo 2 > a && \
+                env -u RECOVER_RUN_ID recover rollback --to @1 --edits discard && env -u RECOVER_RUN_ID recover undo";
+    env.recover(&["run", "--run", "r", "--attempts", "1", "--", "sh", "-c", line]).expect(0);
+}
+
+// A shell that outlived its attempt, such as one in a terminal multiplexer, is nobody's agent once the run is over.
+#[test]
+fn after_the_run_nothing_is_refused() {
+    let env = with_cooldown();
+    let line = "(while ! test -e ../over; do sleep 0.05; done; recover retry-status --reset --run r; echo $? > ../code.tmp; mv ../code.tmp ../code)";
+    env.write(".ultraplan/recover.toml", "[run]\nleftovers = \"keep\"\n");
+    let line = format!("setsid -f sh -c '{line}' >/dev/null 2>&1; exit 0");
+    env.recover(&["run", "--run", "r", "--", "sh", "-c", &line]).expect(0);
+    std::fs::write(env.root().join("over"), "").expect("written");
+    let code = env.root().join("code");
+    crate::live::until("the shell is done", || code.exists());
+    assert_eq!(std::fs::read_to_string(code).expect("written"), "0\n");
+}
