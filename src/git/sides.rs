@@ -19,20 +19,21 @@ use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     tree: &'a ObjectId,
+    index_tree: Option<&'a ObjectId>,
     manifest: &'a Manifest,
 }
 
 impl StoredCheckpoint {
     /// What it holds.
     pub fn side(&self) -> Side<'_> {
-        Side { tree: &self.tree, manifest: &self.manifest }
+        Side { tree: &self.tree, index_tree: self.index_tree.as_ref(), manifest: &self.manifest }
     }
 }
 
 impl Capture {
     /// What it holds.
     pub fn side(&self) -> Side<'_> {
-        Side { tree: &self.tree, manifest: &self.manifest }
+        Side { tree: &self.tree, index_tree: self.index_tree.as_ref(), manifest: &self.manifest }
     }
 
     /// Every path it holds.
@@ -43,15 +44,24 @@ impl Capture {
 }
 
 impl<'a> Side<'a> {
+    /// Without an index.
     pub(super) fn new(tree: &'a ObjectId, manifest: &'a Manifest) -> Self {
-        Self { tree, manifest }
+        Self { tree, index_tree: None, manifest }
     }
-}
 
-impl Side<'_> {
     /// The git tree.
-    pub fn tree(&self) -> &ObjectId {
+    pub fn tree(&self) -> &'a ObjectId {
         self.tree
+    }
+
+    /// The tree of the user's index; `None` where there was none.
+    pub(super) fn index_tree(&self) -> Option<&'a ObjectId> {
+        self.index_tree
+    }
+
+    /// What the trees cannot say.
+    pub(super) fn manifest(&self) -> &'a Manifest {
+        self.manifest
     }
 
     /// Every path.

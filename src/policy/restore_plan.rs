@@ -1,13 +1,13 @@
 //! What a restore writes and deletes: a pure function of what is there now and what the target holds.
 //!
-//! Only paths that the safety capture (`now`) holds are ever deleted or overwritten. What neither side captured, what
-//! the rules of either side ignore and what lies in a nested repository is kept and listed.
+//! Only paths that the safety capture (`now`) holds are ever deleted or overwritten. What one side did not capture, what
+//! either side left out as ignored and what lies in a nested repository is kept and listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::path::{PathReason, RepoPath};
+use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 
 use super::selection::Selection;
@@ -50,7 +50,7 @@ pub struct PlanInput<'a> {
     pub baseline: &'a dyn Fn(&RepoPath) -> Baseline,
     /// Which paths may be touched.
     pub selection: &'a Selection,
-    /// Whether the rules of now or of the target ignore a path: a file, or (`true`) a folder.
+    /// Whether now or the target left a path out as ignored, or would have: a file, or (`true`) a folder.
     pub ignored: &'a dyn Fn(&RepoPath, bool) -> bool,
     /// Folders that are no part of the work tree (the state folder): nothing in them is touched, or listed.
     pub left_out: &'a BTreeSet<RepoPath>,
@@ -176,8 +176,10 @@ pub fn plan(input: &PlanInput<'_>) -> RestorePlan {
     }
     planner.folders();
     planner.conflicts();
+    planner.not_captured();
     planner.out.kept.sort();
     planner.out.kept.dedup();
+    planner.gather_ignored();
     planner.out.conflicts.sort();
     planner.out.conflicts.dedup();
     planner.out
@@ -278,17 +280,17 @@ impl Planner<'_> {
             return Some("nested repository".to_owned());
         }
         if let Some(skipped) = covering(&self.input.now.skipped, path) {
-            return Some(format!("not captured: {}", skipped.reason));
+            return Some(format!("{NOT_CAPTURED}: {}", skipped.reason));
         }
         if let Some(skipped) = covering(&self.input.target.skipped, path) {
-            return Some(format!("not captured in the checkpoint: {}", skipped.reason));
+            return Some(format!("{NOT_CAPTURED} in the checkpoint: {}", skipped.reason));
         }
         if (self.input.is_output)(path) {
             return Some(OUTPUT.to_owned());
         }
         // What the target holds was captured now as well before it is written over; a deletion has no such ground.
         let is_folder = now.is_some_and(|entry| entry.kind == EntryKind::EmptyDir);
-        (target.is_none() && (self.input.ignored)(path, is_folder)).then(|| "ignored".to_owned())
+        (target.is_none() && (self.input.ignored)(path, is_folder)).then(|| IGNORED.to_owned())
     }
 
     fn is_hand_edit(&self, path: &RepoPath, now: Option<&Entry>) -> bool {
@@ -316,9 +318,6 @@ impl Planner<'_> {
             let hidden = now.skipped.iter().chain(&target.skipped).any(|skipped| skipped.path.starts_with(path));
             if hidden {
                 self.out.kept.push(reason(path, "holds files that were not captured"));
-                staying.push(path);
-            } else if (self.input.ignored)(path, true) {
-                self.out.kept.push(reason(path, "ignored"));
                 staying.push(path);
             } else if !staying.iter().any(|inside| inside.starts_with(path)) {
                 self.out.remove_dirs.push(PlannedDir { path: path.clone(), mode: *mode });
@@ -349,6 +348,55 @@ impl Planner<'_> {
         self.out.set_mode.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
+    /// What neither side captured and is not the same on both, as far as can be told.
+    fn not_captured(&mut self) {
+        let (now, target) = (self.input.now, self.input.target);
+        let by_path = |skipped: &'_ [PathReason]| {
+            skipped.iter().map(|one| (one.path.clone(), one.clone())).collect::<BTreeMap<_, _>>()
+        };
+        let (here, then) = (by_path(&now.skipped), by_path(&target.skipped));
+        let listed: BTreeSet<RepoPath> = self.out.kept.iter().map(|kept| kept.path.clone()).collect();
+        let concerns = |path: &RepoPath| {
+            let left_out = self.input.left_out.iter().any(|folder| path.starts_with(folder));
+            !left_out && self.input.selection.matches(path) && !listed.contains(path)
+        };
+        for skipped in here.values().filter(|skipped| concerns(&skipped.path)) {
+            let nested = skipped.reason.starts_with(NESTED);
+            let same = |before: &PathReason| nested || (before.reason == skipped.reason && before.size == skipped.size);
+            if !then.get(&skipped.path).is_some_and(same) {
+                let why = if nested { NESTED.to_owned() } else { format!("{NOT_CAPTURED}: {}", skipped.reason) };
+                self.out.kept.push(PathReason { reason: why, ..skipped.clone() });
+            }
+        }
+        // What became of a nested repository is known to those who look into it.
+        let gone = then.values().filter(|skipped| !skipped.reason.starts_with(NESTED) && concerns(&skipped.path));
+        let here = |path: &RepoPath| now.dirs.contains_key(path) || covering(&now.skipped, path).is_some();
+        for skipped in gone.filter(|skipped| !here(&skipped.path)) {
+            let reason = format!("{NOT_CAPTURED} in the checkpoint: {}", skipped.reason);
+            self.out.kept.push(PathReason { reason, ..skipped.clone() });
+        }
+    }
+
+    /// Lists a folder in the place of many ignored paths in it.
+    fn gather_ignored(&mut self) {
+        let mut folders: BTreeMap<RepoPath, usize> = BTreeMap::new();
+        let mut tops = Vec::new();
+        for kept in &self.out.kept {
+            let top = (kept.reason == IGNORED)
+                .then(|| kept.path.ancestors().find(|folder| (self.input.ignored)(folder, true)))
+                .flatten();
+            if let Some(top) = &top {
+                *folders.entry(top.clone()).or_default() += 1;
+            }
+            tops.push(top);
+        }
+        folders.retain(|_, count| *count > FEW_IGNORED);
+        let mut tops = tops.into_iter();
+        self.out.kept.retain(|_| tops.next().flatten().is_none_or(|top| !folders.contains_key(&top)));
+        self.out.kept.extend(folders.keys().map(|folder| reason(folder, IGNORED)));
+        self.out.kept.sort();
+    }
+
     /// Paths that stay although something else must stand there.
     fn conflicts(&mut self) {
         let now = self.input.now;
@@ -374,6 +422,12 @@ impl Planner<'_> {
         }
     }
 }
+
+const IGNORED: &str = "ignored";
+/// How the reason begins of what a capture left out.
+const NOT_CAPTURED: &str = "not captured";
+/// More ignored paths in an ignored folder than this are listed as that folder.
+const FEW_IGNORED: usize = 20;
 
 /// Stands for a folder where only the path matters.
 const PLACEHOLDER: Entry =

@@ -1,7 +1,7 @@
 //! What is left out as ignored, and what a restore makes of it.
 
 use crate::env::TestEnv;
-use crate::seen::checkpoint;
+use crate::seen::{checkpoint, seen};
 
 // snapshot.md, capture: what git shows as untracked is captured, whatever other programs make of a pattern.
 #[test]
@@ -70,4 +70,129 @@ fn a_linked_work_tree_has_the_repositorys_excludes() {
     let listing = env.git(&["ls-tree", "-r", "--name-only", id.as_str().expect("an id")]);
     assert!(listing.lines().any(|path| path == "other"), "{listing}");
     assert!(!listing.lines().any(|path| path == "mine"), "{listing}");
+}
+
+/// The paths of a list of a document, with the reasons.
+fn reasons(list: &serde_json::Value) -> Vec<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+    list.as_array().expect("a list").iter().map(|one| (text(&one["path"]), text(&one["reason"]))).collect()
+}
+
+// snapshot.md, restore: "ignored" is what is neither tracked nor included. An undo takes back all that a rollback brought back.
+#[test]
+fn undo_takes_tracked_and_included_files_back_though_they_are_ignored() {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "*.log\ndata/\ncache/\n");
+    env.write(".ultraplan/recover.toml", "[checkpoint]\ninclude = [\"data/**\"]\n");
+    env.write("forced/keep.log", "tracked\n");
+    env.git(&["add", "-f", ".gitignore", "forced/keep.log"]);
+    env.git(&["commit", "-qm", "tracked but ignored"]);
+    env.write("data/deep/set", "included\n");
+    env.write("cache/x", "neither\n");
+    env.write("cache/forced", "tracked in an ignored folder\n");
+    env.git(&["add", "-f", "cache/forced"]);
+    checkpoint(&env);
+    env.sh("rm -r forced data cache/forced").expect(0);
+    let before = seen(env.work());
+    checkpoint(&env);
+    env.json(0, &["rollback", "--to", "@1"]);
+    assert_eq!(env.read("forced/keep.log"), "tracked\n");
+    assert_eq!(env.read("data/deep/set"), "included\n");
+    assert_eq!(env.read("cache/forced"), "tracked in an ignored folder\n");
+    let undone = env.json(0, &["undo"])["result"].clone();
+    assert_eq!(seen(env.work()), before, "{undone}");
+    let cache = [("cache".to_owned(), "holds files that were not captured".to_owned())];
+    assert_eq!(reasons(&undone["kept"]), cache, "{undone}");
+    let redone = env.json(0, &["redo"])["result"].clone();
+    assert_eq!(redone["kept"], serde_json::json!([]), "{redone}");
+    assert_eq!(env.read("data/deep/set"), "included\n");
+    env.json(0, &["undo"]);
+    assert_eq!(seen(env.work()), before);
+}
+
+// What a checkpoint did not look at was there for all it knows: a file that is tracked or included only since then stays.
+#[test]
+fn what_was_ignored_then_is_not_deleted_for_being_tracked_now() {
+    let env = TestEnv::repo();
+    env.write(".gitignore", ".env\ndata/\n");
+    env.write(".env", "SECRET=1\n");
+    env.write("data/set", "mine\n");
+    env.write(".ultraplan/recover.toml", "[checkpoint]\n");
+    checkpoint(&env);
+    env.git(&["add", "-f", ".env"]);
+    env.write(".ultraplan/recover.toml", "[checkpoint]\ninclude = [\"data/**\"]\n");
+    env.write("a.txt", "two\n");
+    checkpoint(&env);
+    let done = env.json(0, &["rollback", "--to", "@1", "--edits", "discard"])["result"].clone();
+    assert_eq!(env.read("a.txt"), "one\n");
+    assert_eq!((env.read(".env"), env.read("data/set")), ("SECRET=1\n".to_owned(), "mine\n".to_owned()));
+    let ignored = |path: &str| (path.to_owned(), "ignored".to_owned());
+    assert_eq!(reasons(&done["kept"]), [ignored(".env"), ignored("data/set")], "{done}");
+}
+
+// snapshot.md, restore: `kept` is complete, and "nothing to do" is said only where the tree is the checkpoint's.
+#[test]
+fn all_that_differs_and_is_kept_is_listed() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[checkpoint]\nmax_file_size = \"1 KiB\"\nexclude = [\"*.iso\"]\n");
+    env.write("old.bin", "x".repeat(2000));
+    env.write("gone.bin", "x".repeat(2000));
+    env.write("same.iso", "x\n");
+    env.json(0, &["checkpoint", "create"]);
+    let text = env.recover(&["rollback", "--to", "@1"]).expect(0).stdout;
+    assert_eq!(text, "Nothing to do: the work tree is as the checkpoint has it.\n");
+    assert_eq!(env.json(0, &["rollback", "--to", "@1"])["result"]["kept"], serde_json::json!([]));
+
+    env.write("old.bin", "x".repeat(3000));
+    env.sh("rm gone.bin; mkfifo pipe; mkdir sub; mkfifo sub/pipe; git init -q sub/fresh; echo x > sub/fresh/f")
+        .expect(0);
+    env.write("new.bin", "x".repeat(2000));
+    env.write("new.iso", "x\n");
+    let listener = std::os::unix::net::UnixListener::bind(env.work().join("sock")).expect("a socket");
+    let expected = [
+        ("gone.bin", "not captured in the checkpoint: over max_file_size"),
+        ("new.bin", "not captured: over max_file_size"),
+        ("new.iso", "not captured: excluded"),
+        ("old.bin", "not captured: over max_file_size"),
+        ("pipe", "not captured: a FIFO"),
+        ("sock", "not captured: a socket"),
+        ("sub/fresh", "nested repository"),
+        ("sub/pipe", "not captured: a FIFO"),
+    ]
+    .map(|(path, reason)| (path.to_owned(), reason.to_owned()));
+    for flags in [&["--dry-run"][..], &[]] {
+        let document = env.json(0, &[&["rollback", "--to", "@1"], flags].concat());
+        assert_eq!(document["changed"], false, "{document}");
+        let list = if flags.is_empty() { &document["result"]["kept"] } else { &document["plan"]["kept"] };
+        assert_eq!(reasons(list), expected, "{document}");
+    }
+    let text = env.recover(&["rollback", "--to", "@1"]).expect(0).stdout;
+    assert!(text.starts_with("Nothing changed: 8 paths differ from the checkpoint and are kept\n"), "{text}");
+    assert!(text.contains("kept sub/pipe (not captured: a FIFO)\n"), "{text}");
+    assert!(!text.contains("Nothing to do"), "{text}");
+    // The same where something else is done.
+    env.write("a.txt", "two\n");
+    let done = env.json(0, &["rollback", "--to", "@1", "--edits", "discard"])["result"].clone();
+    assert_eq!(reasons(&done["kept"]), expected, "{done}");
+    // Of what is not asked for nothing is said.
+    let one = env.json(0, &["rollback", "--to", "@1", "--path", "a.txt"])["result"].clone();
+    assert_eq!(one["kept"], serde_json::json!([]), "{one}");
+    drop(listener);
+}
+
+// Of thousands of files that are kept for being ignored their folder is told.
+#[test]
+fn a_flood_of_ignored_files_is_told_by_its_folder() {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "build/\n");
+    env.write("few/a", "x\n");
+    checkpoint(&env);
+    env.write(".gitignore", "\n");
+    for file in 0..300 {
+        env.write(&format!("build/{}/{file}", file % 3), "x\n");
+    }
+    checkpoint(&env);
+    let done = env.json(0, &["rollback", "--to", "@1"])["result"].clone();
+    assert_eq!(reasons(&done["kept"]), [("build".to_owned(), "ignored".to_owned())], "{done}");
+    assert_eq!(env.read("build/2/299"), "x\n");
 }

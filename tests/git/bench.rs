@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use recover::git::capture::{Capture, capture};
 use recover::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
-use recover::git::ignore_rules::TreeIgnores;
+use recover::git::ignore_rules::Ignored;
 use recover::git::refs::{ref_exists, ref_name, set_ref};
 use recover::git::restore::{Expect, Restored, execute};
 use recover::git::sides::differing;
@@ -183,9 +183,8 @@ impl Bench {
         let lock = Self::lock(&repo);
         let now = safety.snapshot(&repo)?;
         let lookup = TreeLookup::stored(&repo)?;
-        let rules = [&safety, target].map(|stored| TreeIgnores::new(&repo, &lookup, &stored.tree).unwrap());
-        let ignored =
-            |path: &RepoPath, is_folder: bool| rules.iter().any(|rules| rules.is_ignored(path, is_folder).unwrap());
+        let sides = [&safety, target].map(|stored| Ignored::new(&repo, &lookup, stored.side()).unwrap());
+        let ignored = |path: &RepoPath, is_folder: bool| sides.iter().any(|side| side.has(path, is_folder).unwrap());
         let plan_of = |now: &Snapshot, target: &Snapshot| {
             plan(&PlanInput {
                 now,

@@ -86,8 +86,9 @@ impl Case<'_> {
     ) -> Result<(Kept, Moment), Outcome> {
         let also = target.entries.iter().filter(|path| self.selected(path)).cloned().collect();
         let now = self.kept(before, &also);
-        let rules = [self.rules(&now.world), self.rules(&target.world)];
-        let keep = |path: &[u8], is_dir: bool| rules.iter().any(|rules| rules.ignore(path, is_dir));
+        // Rules that no checkpoint holds are those of now.
+        let sides = [(&now, self.rules(&now.world)), (target, self.rules(&target.world))];
+        let keep = |path: &[u8], is_dir: bool| sides.iter().any(|(side, rules)| side.ignores(rules, path, is_dir));
         let outcome = act(self.how.edits);
         assert!(outcome != Outcome::Edited, "{what}: nobody edited anything");
         match (&outcome, after(&now, target, &keep, &|path| self.selected(path))) {

@@ -106,12 +106,14 @@ pub struct Kept {
     pub entries: BTreeSet<Name>,
     /// Folders that hold something captured.
     pub folders: BTreeSet<Name>,
+    tracked: BTreeSet<Name>,
 }
 
 impl Kept {
     /// What a checkpoint of this tree takes. `also` are paths that it takes though they are ignored.
     pub fn of(world: World, rules: &Rules, tracked: &BTreeSet<Name>, also: &BTreeSet<Name>) -> Self {
-        let mut kept = Self { world, entries: BTreeSet::new(), folders: BTreeSet::new() };
+        let (entries, folders) = (BTreeSet::new(), BTreeSet::new());
+        let mut kept = Self { world, entries, folders, tracked: tracked.clone() };
         // The deepest come first.
         for (path, node) in kept.world.iter().rev() {
             let held = kept.folders.contains(path);
@@ -126,13 +128,18 @@ impl Kept {
         kept
     }
 
+    /// Whether the checkpoint would not take a path, by these rules.
+    pub fn ignores(&self, rules: &Rules, path: &[u8], is_dir: bool) -> bool {
+        rules.ignore(path, is_dir) && !self.tracked.contains(path)
+    }
+
     fn has_folder(&self, path: &[u8]) -> bool {
         self.folders.contains(path) || (self.entries.contains(path) && self.world[path].is_dir())
     }
 }
 
-/// The tree after `target` was put back over `now`, or `None` if that must be refused. `keep` says what the rules of
-/// either side ignore; `selected` what may be touched.
+/// The tree after `target` was put back over `now`, or `None` if that must be refused. `keep` says what
+/// either side ignores; `selected` what may be touched.
 pub fn after(
     now: &Kept,
     target: &Kept,
@@ -148,10 +155,11 @@ pub fn after(
             result.insert(path.clone(), node.clone());
         }
     }
-    // A folder stays with what stays in it, or where no checkpoint holds it, or where it is ignored.
+    // A folder stays with what stays in it, or where no checkpoint holds it, or where it is empty and ignored.
     for (path, node) in now.world.iter().filter(|(_, node)| node.is_dir()).rev() {
         let holds = result.keys().any(|inside| is_below(inside, path));
-        let goes = now.has_folder(path) && selected(path) && (!keep(path, true) || put_back(path));
+        let ignored = keep(path, true) && !now.folders.contains(path);
+        let goes = now.has_folder(path) && selected(path) && (!ignored || put_back(path));
         if holds || !goes {
             result.insert(path.clone(), node.clone());
         }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::{Cell, Color};
 
 use crate::engine::prune::Pruned;
-use crate::engine::restore::Restore;
+use crate::engine::restore::{Restore, RestoreResult};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
@@ -92,21 +92,12 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
 pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
     let result = &restore.result;
     if !restore.changed {
-        return "Nothing to do: the work tree is as the checkpoint has it.\n".to_owned();
+        return unchanged_text(result);
     }
     let (write, delete) = if dry_run { ("would write", "would delete") } else { ("wrote", "deleted") };
-    let mut text = String::new();
-    let mut list = |what: &str, paths: Vec<String>| {
-        for path in paths.iter().take(40) {
-            let _ = writeln!(text, "{what} {}", escape(path));
-        }
-        if paths.len() > 40 {
-            let _ = writeln!(text, "{what} … and {} more", paths.len() - 40);
-        }
-    };
-    list(write, result.written.iter().map(ToString::to_string).collect());
-    list(delete, result.deleted.iter().map(ToString::to_string).collect());
-    list("kept", result.kept.iter().map(|kept| format!("{} ({})", kept.path, kept.reason)).collect());
+    let mut text = list(write, result.written.iter().map(ToString::to_string));
+    text += &list(delete, result.deleted.iter().map(ToString::to_string));
+    text += &kept_text(result);
     if result.head.before != result.head.after {
         let name = |commit: &Option<ObjectId>| {
             commit.as_ref().map_or_else(|| "(none)".to_owned(), |commit| commit.short().to_owned())
@@ -125,6 +116,32 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         None => {
             let _ = writeln!(text, "Nothing was changed (dry run); target {}.", result.checkpoint_id);
         }
+    }
+    text
+}
+
+/// What there is to say where a restore has nothing to do.
+pub fn unchanged_text(result: &RestoreResult) -> String {
+    let differ = match result.kept.len() {
+        0 => return "Nothing to do: the work tree is as the checkpoint has it.\n".to_owned(),
+        1 => "1 path differs from the checkpoint and is kept".to_owned(),
+        count => format!("{count} paths differ from the checkpoint and are kept"),
+    };
+    format!("Nothing changed: {differ}\n{}", kept_text(result))
+}
+
+fn kept_text(result: &RestoreResult) -> String {
+    list("kept", result.kept.iter().map(|kept| format!("{} ({})", kept.path, kept.reason)))
+}
+
+/// A line for each path, as many as a person reads.
+fn list(what: &str, paths: impl ExactSizeIterator<Item = String>) -> String {
+    let (mut text, count) = (String::new(), paths.len());
+    for path in paths.take(40) {
+        text.push_str(&format!("{what} {}\n", escape(&path)));
+    }
+    if count > 40 {
+        text.push_str(&format!("{what} … and {} more\n", count - 40));
     }
     text
 }

@@ -10,7 +10,7 @@ mod steps;
 mod tables;
 
 pub use attempts::{attempts_text, conditions_text, iterations_text};
-pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text};
+pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text, unchanged_text};
 pub use documents::{iterations, latest_iterations, restore, retry, run, wait_fields, way_on};
 pub use lane::lane;
 pub use results::{said, seconds};

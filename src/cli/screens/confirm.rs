@@ -7,7 +7,7 @@ use crate::engine::{Error, ErrorKind, Result};
 use crate::policy::visible::escape;
 
 use super::super::args::{CommitsArg, EditsArg, word_of};
-use super::super::render::crossed_text;
+use super::super::render::{crossed_text, unchanged_text};
 use super::Talk;
 
 /// So many paths of a kind are named.
@@ -41,7 +41,7 @@ pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(How) -> Result<Resto
     loop {
         match talk.context.rehearse(|| plan(how)) {
             Ok(restore) if !restore.changed => {
-                talk.say("Nothing to do: everything is as the checkpoint has it.");
+                talk.say_all(unchanged_text(&restore.result).trim_end());
                 return Ok(None);
             }
             Ok(restore) => {

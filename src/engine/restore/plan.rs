@@ -8,7 +8,7 @@ use crate::git::WorktreeLock;
 use crate::git::base::as_checked_out;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::diff::Objects;
-use crate::git::ignore_rules::TreeIgnores;
+use crate::git::ignore_rules::Ignored;
 use crate::git::left_out;
 use crate::git::outputs::Outputs;
 use crate::git::restore::check;
@@ -183,22 +183,22 @@ fn file_plan(
     head::refuse_operation(&prepared.capture.manifest, &stored.manifest)?;
     let opened = Objects::Captured(&prepared.capture).open()?;
     let lookup = TreeLookup::new(&opened)?;
-    let by_now = TreeIgnores::new(repo, &lookup, &prepared.capture.tree)?;
-    let by_target = TreeIgnores::new(repo, &lookup, &stored.tree)?;
+    let ignored_now = Ignored::new(repo, &lookup, prepared.capture.side())?;
+    let ignored_then = Ignored::new(repo, &lookup, stored.side())?;
     let layers = baseline_layers(context, state, &prepared.capture.manifest)?;
-    let mut layers_and_rules = Vec::new();
+    let mut layers_and_ignored = Vec::new();
     for Layer { stored, base, paths } in &layers {
-        let rules = match stored {
-            Some(stored) => Some((stored, base, TreeIgnores::new(repo, &lookup, &stored.tree)?)),
+        let ignored = match stored {
+            Some(stored) => Some((stored, base, Ignored::new(repo, &lookup, stored.side())?)),
             None => None,
         };
-        layers_and_rules.push((rules, paths));
+        layers_and_ignored.push((ignored, paths));
     }
     // A plan is a pure function: what cannot be read is told after it, and nothing is done then.
     let unreadable = RefCell::new(None);
     let baseline = |path: &RepoPath| {
-        let layer = layers_and_rules.iter().rev().find(|(_, paths)| paths.matches(path));
-        let Some((Some((layer, base, rules)), _)) = layer else { return Baseline::Unknown };
+        let layer = layers_and_ignored.iter().rev().find(|(_, paths)| paths.matches(path));
+        let Some((Some((layer, base, ignored)), _)) = layer else { return Baseline::Unknown };
         let known = layer.side().entry(&lookup, path).and_then(|entry| match entry {
             // Which of the two was put back is not told: only where they agree is it known.
             entry if let Some(base) = base => {
@@ -211,7 +211,7 @@ fn file_plan(
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if layer.side().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
             // What was ignored then was not looked at.
-            None if rules.is_ignored(path, false)? || rules.is_ignored(path, true)? => Ok(Baseline::Unknown),
+            None if ignored.has(path, false)? || ignored.has(path, true)? => Ok(Baseline::Unknown),
             None => Ok(Baseline::Absent),
         });
         match known {
@@ -223,8 +223,8 @@ fn file_plan(
         }
     };
     let ignored = |path: &RepoPath, is_folder: bool| {
-        let now = by_now.is_ignored(path, is_folder);
-        let either = now.and_then(|now| Ok(now || by_target.is_ignored(path, is_folder)?));
+        let now = ignored_now.has(path, is_folder);
+        let either = now.and_then(|now| Ok(now || ignored_then.has(path, is_folder)?));
         either.unwrap_or_else(|error| {
             unreadable.replace(Some(Error::from(error)));
             true
