@@ -298,8 +298,12 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
         Fault::Lasting(errno) => (errno, true),
         Fault::Kill => unreachable!("no error"),
     };
-    // A full disk does not hinder removing; cutting a file down and permissions take no space.
+    // A full disk does not hinder removing; cutting a file down and permissions take no space. What may not be removed can
+    // be written.
     let takes_space = |point: &Point| {
+        if errno == "EPERM" {
+            return ["unlink", "unlinkat", "rmdir"].contains(&point.call);
+        }
         // What fails for want of descriptors may be any file that is opened.
         point.call == "openat" && (point.changes || errno == "EMFILE")
             || errno != "EMFILE"
@@ -343,7 +347,8 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
             let unread = point.call == "openat" && ran.code == 2;
             assert!(unread || [code, 1, 11, 14, 16].contains(&ran.code), "{at}: {ran:?}");
             // What could not be taken back is waiting for the command that is named.
-            assert_eq!(ran.code == 16, env.exists(JOURNAL), "{at}: {ran:?}");
+            let journal = if case.git { JOURNAL } else { PRIVATE_JOURNAL };
+            assert_eq!(ran.code == 16, env.exists(journal), "{at}: {ran:?}");
             if ran.code == 16 {
                 // Where nothing at all can be written, nothing can be said.
                 assert!(ran.stderr.contains("doctor --repair") || point.call == "write", "{at}: {ran:?}");
@@ -393,8 +398,28 @@ const UNDO: Case = Case {
     },
 };
 
+/// A restore that was cut off in the middle of its files, and what it left: a temporary file, and a lock of git's.
+const REPAIR: Case = Case {
+    args: &["doctor", "--repair"],
+    git: true,
+    before: |env| {
+        let recover = env!("CARGO_BIN_EXE_recover");
+        env.sh(&format!(
+            "strace -f -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=SIGKILL:when=1 \
+             {recover} rollback --to @1 --restore-index"
+        ));
+        // What a kill a moment later leaves as well; no process has that number.
+        let line = "echo half > .recover-tmp-99999999-1; printf %s $PWD/.git/index.lock > .git/recover/holds-index; \
+                    ln .git/recover/holds-index .git/index.lock";
+        env.sh(line).expect(0);
+        assert!(env.exists(JOURNAL), "it was cut off");
+    },
+};
+
 /// Where a restore that is under way is noted.
 const JOURNAL: &str = ".git/recover/journal.json";
+/// The same without git.
+const PRIVATE_JOURNAL: &str = ".ultraplan/state/recover/shadow.git/recover/journal.json";
 
 /// Some of what is removed is packed.
 const PRUNE: Case = Case {
@@ -509,6 +534,54 @@ fn a_full_disk_under_a_prune() {
 #[test]
 fn a_failing_disk_under_a_prune() {
     sweep_errors("prune", &PRUNE, "EIO", 1);
+}
+
+// What cannot be removed: a temporary file, a draft that a reference is a name of, a lock, the journal.
+#[test]
+fn nothing_can_be_removed_under_a_rollback() {
+    sweep_errors("rollback", &ROLLBACK, "EPERM", 1);
+}
+
+#[test]
+fn nothing_can_be_removed_under_a_rollback_without_git() {
+    sweep_errors("rollback without git", &ROLLBACK_PLAIN, "EPERM", 1);
+}
+
+#[test]
+fn nothing_can_be_removed_under_an_undo() {
+    sweep_errors("undo", &UNDO, "EPERM", 1);
+}
+
+#[test]
+fn nothing_can_be_removed_under_a_capture() {
+    sweep_errors("checkpoint create", &CREATE, "EPERM", 1);
+}
+
+// A repair that could not remove what it has to says so, and the next one does.
+#[test]
+fn nothing_can_be_removed_under_a_repair() {
+    if !strace_is_there() {
+        return;
+    }
+    let points = points(&REPAIR, |point| ["unlink", "unlinkat", "rmdir"].contains(&point.call));
+    let mut failed = 0;
+    for point in &points {
+        let env = start(REPAIR.git);
+        (REPAIR.before)(&env);
+        let at = format!("repair: EPERM at {} {}", point.call, point.when);
+        let ran = disturbed(&env, &REPAIR, *point, Fault::Error("EPERM"));
+        failed += usize::from(ran.code != 0);
+        let left = env
+            .sh("find . -name '.recover-tmp-*' -not -path './.git/*' -o -name 'journal.json' -o -path './.git/*.lock'");
+        assert!(ran.code != 0 || left.stdout.is_empty(), "{at}: said to be done: {ran:?}\n{}", left.stdout);
+        env.json(0, &["doctor", "--repair"]);
+        env.git(&["add", "-A"]);
+        assert_nothing_left(&env, &at);
+        let made = env.json(0, &["checkpoint", "create"]);
+        let files = env.json(0, &["checkpoint", "show", made["checkpoint"]["id"].as_str().expect("an id")]);
+        assert!(!files.to_string().contains(".recover-tmp-"), "{at}: {files}");
+    }
+    say("doctor --repair", "EPERM", &points, failed);
 }
 
 #[test]
