@@ -25,7 +25,6 @@ use serde_json::json;
 use crate::engine::context::{Naming, Setup};
 use crate::engine::inside;
 use crate::engine::salvage::refuse_gone;
-use crate::engine::trust::warn_if_foreign;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::process::{HELPER, Interrupts, exec_on_terminal};
 
@@ -77,8 +76,8 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     }
     let reply = commands::without_context(command).unwrap_or_else(|| {
         let context = context(&cli.global, Some(command))?;
-        if !matches!(command, Command::Trust(_)) && !commands::needs_settings_only(command) {
-            warn_if_foreign(&context);
+        if !matches!(command, Command::Trust(_)) {
+            context.warn_of_others();
         }
         let allowed = inside::refuse(&context, name, commands::reach(command));
         let done = allowed
@@ -100,7 +99,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
 /// `recover` alone: where the run stands, or how to begin.
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
     let status = context(&cli.global, None).and_then(|context| {
-        warn_if_foreign(&context);
+        context.warn_of_others();
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
         let looked = looked.map(|reply| reply.map(|reply| reply.warned(&context.warnings())));
         looked.map_err(|error| hints::complete(&context, error))

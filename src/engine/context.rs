@@ -25,7 +25,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::live::Live;
 use super::trust;
 
-use place::{project_root, task_of_run};
+use place::{check_owners, discover, project_root, task_of_run};
 
 pub(super) use place::plain_path;
 
@@ -107,6 +107,8 @@ pub struct Context {
     editing: Cell<bool>,
     /// Whether whoever called may stop a capture at any time.
     hurried: Cell<bool>,
+    /// What was passed over because it is somebody else's, with its owner.
+    skipped: Vec<(PathBuf, u32)>,
     /// What was warned of so far.
     warnings: RefCell<Vec<String>>,
     /// Failures that this process saw and charged since the subtask's last success: whatever becomes of the ledger
@@ -117,17 +119,13 @@ pub struct Context {
 impl Context {
     /// Finds work tree, state directory and settings.
     pub fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
-        let found = match Repo::discover(&setup.cwd, setup.home.as_deref()) {
-            Ok(repo) => Some(repo),
-            Err(crate::git::Error::NotARepository { .. }) => None,
-            Err(_) if setup.settings_only => None,
-            Err(error) => return Err(error.into()),
-        };
+        let mut skipped = Vec::new();
+        let found = discover(&setup, &mut skipped)?;
         let has_git = found.is_some();
         let (worktree, project) = if let Some(repo) = &found {
             (repo.workdir().to_owned(), repo.main_worktree())
         } else {
-            let root = project_root(&setup.cwd, setup.home.as_deref());
+            let root = project_root(&setup.cwd, setup.home.as_deref(), &mut skipped);
             // Before anything is made in it.
             if !setup.settings_only {
                 refuse_root(&root, setup.home.as_deref())?;
@@ -138,9 +136,17 @@ impl Context {
             Some(dir) => plain_path(&setup.cwd.join(dir)),
             None => project.join(".ultraplan").join("state"),
         };
+        let is_ours = match check_owners(&worktree, &project, &state_dir) {
+            Err(crate::git::Error::ForeignOwner { path, owner, .. }) if setup.settings_only => {
+                skipped.push((path, owner));
+                false
+            }
+            checked => checked.map(|()| true)?,
+        };
         let own = worktree.join(".ultraplan").join("recover.toml");
         let file = if own.exists() { own } else { project.join(".ultraplan").join("recover.toml") };
         let mut config = match Config::load(&file, &setup.env, setup.naming.task.as_deref()) {
+            _ if !is_ours => Config::parse(&file, "", &setup.env, None)?,
             // The command that writes a new file must not stumble over the old one.
             Err(_) if setup.ignore_config => Config::parse(&file, "", &|_| None, None)?,
             loaded => loaded?,
@@ -184,6 +190,7 @@ impl Context {
             confirmed: Cell::new(false),
             editing: Cell::new(false),
             hurried: Cell::new(false),
+            skipped,
             warnings: RefCell::default(),
             witnessed: RefCell::default(),
         })
@@ -318,10 +325,23 @@ impl Context {
         done
     }
 
+    /// Says what was passed over because it is somebody else's, and that the state is, where it is.
+    pub fn warn_of_others(&self) {
+        for (path, owner) in &self.skipped {
+            self.warn(format!("{} belongs to another user (uid {owner}): it is not looked at", path.display()));
+        }
+        if !self.setup.settings_only {
+            trust::warn_if_foreign(self);
+        }
+    }
+
     /// Warns on stderr, and in the answer's document.
     pub fn warn(&self, text: String) {
-        tracing::warn!("{text}");
-        self.warnings.borrow_mut().push(text);
+        // What is looked at again and again is said once.
+        if !self.warnings.borrow().contains(&text) {
+            tracing::warn!("{text}");
+            self.warnings.borrow_mut().push(text);
+        }
     }
 
     /// What was warned of so far.
@@ -407,7 +427,7 @@ impl Context {
 
     /// Neither a repository nor anything recorded: a command that needs one of them has nothing to work on.
     pub fn require_something(&self) -> Result<()> {
-        if self.has_git || self.store.exists() {
+        if self.has_git || self.store.exists() || !self.store.foreign_views().is_empty() {
             return Ok(());
         }
         let message = format!("no git repository and no state in {}", self.worktree.display());

@@ -72,7 +72,7 @@ pub enum ErrorKind {
     NotVerified,
     /// Something of that name is there already (13).
     AlreadyExists,
-    /// The repository belongs to somebody else (13).
+    /// The project or its state belongs to somebody else (13).
     ForeignOwner,
     /// The state came from elsewhere, and is only read (13).
     ForeignState,

@@ -104,7 +104,7 @@ pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup:
 }
 
 /// Says that the state is only read, where it is somebody else's.
-pub fn warn_if_foreign(context: &Context) {
+pub(super) fn warn_if_foreign(context: &Context) {
     if let Origin::Foreign(why) = context.store().origin() {
         let (dir, way) = (context.store().dir().display(), context.hint_command(None, &["trust", "--state"]));
         context.warn(format!(

@@ -33,7 +33,7 @@ pub enum Error {
         /// Where git knows it.
         known: PathBuf,
     },
-    /// The repository belongs to somebody else (exit 13).
+    /// The project, or something of it, belongs to somebody else (exit 13).
     #[error("{} belongs to another user{}", path.display(), if *owner == u32::MAX { String::new() } else { format!(" (uid {owner})") })]
     ForeignOwner {
         /// The folder.

@@ -53,6 +53,7 @@ pub mod nested_copy;
 pub mod nested_refs;
 mod objects;
 pub mod outputs;
+pub mod owner;
 mod pack;
 mod pack_folder;
 pub mod patch;

@@ -1,7 +1,6 @@
 //! A work tree and the object database behind it: the user's repository, or a private one.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
 use super::database::Database;
 use super::error::{Error, Result};
 use super::nested::{Outer, stray};
+use super::owner::{check_owner, foreign_owner};
 use crate::model::manifest::Head;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -38,8 +38,8 @@ impl Repo {
     /// Finds the repository of `start`, in it or above it (within one file system, as git does).
     ///
     /// `home` is the user's home folder: it, its ancestors and `/` are refused as roots. A repository of another user is
-    /// refused with [`Error::ForeignOwner`] unless git's own `safe.directory` names it; root may also use those of the
-    /// user who called `sudo`.
+    /// refused with [`Error::ForeignOwner`] unless git's own `safe.directory` names it; those of root are not, nor, for
+    /// root, those of the user who called `sudo`.
     pub fn discover(start: &Path, home: Option<&Path>) -> Result<Self> {
         Self::open(start, RepositoryOpenFlags::empty(), home)
     }
@@ -67,7 +67,12 @@ impl Repo {
 
     fn open(start: &Path, flags: RepositoryOpenFlags, home: Option<&Path>) -> Result<Self> {
         let none: [&std::ffi::OsStr; 0] = [];
-        let inner = git2::Repository::open_ext(start, flags, none).map_err(|source| open_error(start, source))?;
+        let inner = match git2::Repository::open_ext(start, flags, none) {
+            Err(error) if error.code() == ErrorCode::Owner => {
+                open_unjudged(start, flags).ok_or_else(|| open_error(start, error))?
+            }
+            opened => opened.map_err(|source| open_error(start, source))?,
+        };
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
         };
@@ -77,10 +82,13 @@ impl Repo {
             return Err(Error::StrayWorktree { place, known: workdir.components().collect() });
         }
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
-        refuse_root(&workdir, home)?;
-        for folder in [workdir.as_path(), inner.path(), inner.commondir()] {
+        // What leads to the repository is somebody's word, too.
+        let entry = place_of_git(start).map(|place| place.join(".git"));
+        let folders = [Some(workdir.as_path()), entry.as_deref(), Some(inner.path()), Some(inner.commondir())];
+        for folder in folders.into_iter().flatten() {
             check_owner(folder, &workdir)?;
         }
+        refuse_root(&workdir, home)?;
         Ok(Self { inner, workdir, private: false })
     }
 
@@ -241,47 +249,17 @@ pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
     Err(Error::UnsafePath { path: workdir.to_owned(), reason: reason.to_owned() })
 }
 
-/// libgit2 lets root use every repository; git does not, since a configuration in it may name programs.
-fn check_owner(folder: &Path, workdir: &Path) -> Result<()> {
-    let owner = fs::symlink_metadata(folder).map_err(Error::at(folder))?.uid();
-    let ours = rustix::process::geteuid().as_raw();
-    let sudo = || std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse::<u32>().ok());
-    if owner == ours || (ours == 0 && sudo() == Some(owner)) || declared_safe(workdir) {
-        return Ok(());
+/// Opens a repository that libgit2 refuses for its owner, so that the owner can be judged here: libgit2 knows neither root's
+/// projects nor all places where a folder is declared safe.
+fn open_unjudged(start: &Path, flags: RepositoryOpenFlags) -> Option<git2::Repository> {
+    let place = place_of_git(start).filter(|place| place.join(".git").is_dir())?;
+    if flags.contains(RepositoryOpenFlags::NO_SEARCH) && !is_same_folder(&place, start) {
+        return None;
     }
-    Err(Error::ForeignOwner { path: folder.to_owned(), owner, root: workdir.to_owned() })
-}
-
-/// Whether the user's or the system's configuration (never the repository's own) names the folder in `safe.directory`.
-fn declared_safe(workdir: &Path) -> bool {
-    let Ok(config) = git2::Config::open_default() else { return false };
-    let Ok(mut values) = config.multivar("safe.directory", None) else { return false };
-    let mut safe = false;
-    while let Some(Ok(entry)) = values.next() {
-        match entry.value_bytes() {
-            // An empty value takes back what was said before.
-            b"" => safe = false,
-            b"*" => safe = true,
-            value if let Some(above) = value.strip_suffix(b"/*") => {
-                safe |= workdir.starts_with(Path::new(std::ffi::OsStr::from_bytes(above)));
-            }
-            value => safe |= value == workdir.as_os_str().as_bytes(),
-        }
-    }
-    safe
-}
-
-/// The root of the repository that libgit2 found from `start`.
-fn repository_above(start: &Path) -> Option<PathBuf> {
-    let start = fs::canonicalize(start).ok()?;
-    start.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
-}
-
-/// The folder of a repository that is not ours.
-fn foreign(root: &Path) -> Option<(PathBuf, u32)> {
-    let ours = rustix::process::geteuid().as_raw();
-    let owner = |path: PathBuf| fs::symlink_metadata(&path).ok().map(|metadata| (path, metadata.uid()));
-    [root.join(".git"), root.to_owned()].into_iter().filter_map(owner).find(|(_, uid)| *uid != ours)
+    let inner = git2::Repository::open_bare(place.join(".git")).ok()?;
+    let has_place_elsewhere = inner.config().ok()?.get_entry("core.worktree").is_ok();
+    inner.set_workdir(&place, false).ok().filter(|()| !has_place_elsewhere)?;
+    Some(inner)
 }
 
 fn open_error(start: &Path, source: git2::Error) -> Error {
@@ -289,8 +267,10 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
     match source.code() {
         ErrorCode::NotFound => return Error::NotARepository { start: start.to_owned() },
         ErrorCode::Owner => {
-            let root = repository_above(start).unwrap_or_else(|| start.to_owned());
-            let (path, owner) = foreign(&root).unwrap_or_else(|| (root.clone(), u32::MAX));
+            let root = place_of_git(start).unwrap_or_else(|| start.to_owned());
+            let foreign = |path: PathBuf| foreign_owner(&path).map(|owner| (path, owner));
+            let found = [root.join(".git"), root.clone()].into_iter().find_map(foreign);
+            let (path, owner) = found.unwrap_or_else(|| (root.clone(), u32::MAX));
             return Error::ForeignOwner { path, owner, root };
         }
         _ => {}
@@ -304,6 +284,12 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
 pub fn is_same_folder(one: &Path, other: &Path) -> bool {
     let number = |path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
     number(one).is_some_and(|found| Some(found) == number(other))
+}
+
+/// The nearest folder from `start` upwards that has a `.git`, whatever that is.
+fn place_of_git(start: &Path) -> Option<PathBuf> {
+    let start = fs::canonicalize(start).ok()?;
+    start.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
 /// The nearest folder from `start` upwards where a file leads to a repository elsewhere; `None` where it is a folder.

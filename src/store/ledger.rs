@@ -196,6 +196,17 @@ impl Store {
         fs::read(&self.lane_file).is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
     }
 
+    /// Files in the places of the views that are shared with other systems (L1, C1) which this program did not write.
+    pub fn foreign_views(&self) -> Vec<PathBuf> {
+        let written = Written::read(&self.private_dir());
+        let is_foreign = |path: &PathBuf| {
+            let place = path.strip_prefix(&self.dir).unwrap_or(path);
+            let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+            is_file && fs::read(path).is_ok_and(|bytes| !written.is(place, &bytes))
+        };
+        [self.dir.join("recovery.json"), self.dir.join(&self.lane_file)].into_iter().filter(is_foreign).collect()
+    }
+
     /// The state directory.
     pub fn dir(&self) -> &Path {
         &self.dir

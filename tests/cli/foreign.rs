@@ -239,3 +239,171 @@ fn trust_says_what_it_takes() {
     assert!(ran.stderr.contains("--state"), "{}", ran.stderr);
     env.json(10, &["trust", "--state"]);
 }
+
+/// Whether this process may give files away, and act as their owner. A skipped test says so.
+fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("{test}: skipped, only root can give a folder away");
+    }
+    root
+}
+
+const STRANGER: u32 = 54321;
+
+// Without git a stranger's configuration in an ancestor ran as whoever came by.
+#[test]
+fn what_a_stranger_has_in_an_ancestor_is_not_looked_at() {
+    if !is_root("what_a_stranger_has_in_an_ancestor_is_not_looked_at") {
+        return;
+    }
+    let env = TestEnv::plain();
+    env.sh("mkdir -p open/mine && chmod 1777 open").expect(0);
+    env.write("open/.ultraplan/recover.toml", "[[feedback]]\nname = \"x\"\ncommand = \"touch ../../../ran\"\n");
+    env.write("open/.ultraplan/state/events.jsonl", "{}\n");
+    env.write("open/mine/a.txt", "one\n");
+    env.sh(&format!("chown -R {STRANGER} open/.ultraplan")).expect(0);
+    let at = |args: &[&str]| env.recover(&[&["-C", "open/mine", "--json"], args].concat());
+    for args in [&["run", "--run", "r", "--", "true"][..], &["checkpoint", "create"], &["config"]] {
+        env.sh("rm -rf open/mine/.ultraplan").expect(0);
+        let ran = at(args).expect(0);
+        let warned = ran.json()["warnings"].to_string();
+        assert_eq!(warned.matches("belongs to another user (uid 54321)").count(), 1, "{args:?}: {warned}");
+        assert_eq!(ran.stderr.matches("it is not looked at").count(), 1, "{}", ran.stderr);
+    }
+    assert!(!env.root().join("ran").exists());
+    // An own one in the folder of a stranger, which may have been put there, neither.
+    env.sh(&format!("chown -R 0 open/.ultraplan && chown {STRANGER} open")).expect(0);
+    let ran = at(&["run", "--run", "r", "--", "true"]).expect(0);
+    assert!(ran.stderr.contains("it is not looked at") && !env.root().join("ran").exists(), "{}", ran.stderr);
+    // Our own is, as ever.
+    env.sh("chown 0 open && rm -r open/mine/.ultraplan open/.ultraplan/state").expect(0);
+    let config = at(&["config"]).expect(0).json();
+    assert!(
+        text(&config["path"]).ends_with("open/.ultraplan/recover.toml") && config["warnings"].is_null(),
+        "{config}"
+    );
+}
+
+#[test]
+fn a_strangers_repository_in_a_folder_for_everybody_stops_nobody() {
+    if !is_root("a_strangers_repository_in_a_folder_for_everybody_stops_nobody") {
+        return;
+    }
+    let env = TestEnv::plain();
+    env.sh("mkdir -p open/mine && chmod 1777 open && git -C open init -q && echo one > open/mine/a.txt").expect(0);
+    env.sh(&format!("chown -R {STRANGER} open/.git")).expect(0);
+    let made = env.recover(&["-C", "open/mine", "checkpoint", "create"]).expect(0);
+    assert!(made.stderr.contains("belongs to another user"), "{}", made.stderr);
+    assert!(env.exists("open/mine/.ultraplan/state/recover/shadow.git"));
+    // Where only its owner can have put it, and in the current folder, it is the project.
+    env.error(13, &["-C", "open", "checkpoint", "create"]);
+    env.sh("chmod 755 open").expect(0);
+    assert_eq!(env.error(13, &["-C", "open/mine", "checkpoint", "create"])["code"], "foreign_owner");
+}
+
+#[test]
+fn a_strangers_project_is_refused_with_a_way_on() {
+    if !is_root("a_strangers_project_is_refused_with_a_way_on") {
+        return;
+    }
+    let (git, plain) = (TestEnv::repo(), TestEnv::plain());
+    plain.write("a.txt", "one\n");
+    for (mut env, given) in [
+        (git, &[".git"][..]),
+        (TestEnv::repo(), &["."]),
+        (plain, &["."]),
+        (TestEnv::repo(), &[".ultraplan"]),
+        (TestEnv::repo(), &[".ultraplan/state"]),
+    ] {
+        env.json(0, &["checkpoint", "create"]);
+        let config = env.root().join("home/.gitconfig");
+        env.set("GIT_CONFIG_GLOBAL", &config.to_string_lossy());
+        env.sh(&format!("chown {STRANGER} {}", given.join(" "))).expect(0);
+        for args in [&["status"][..], &["checkpoint", "create"], &["run", "--", "touch", "../ran"]] {
+            let error = env.error(13, args);
+            assert_eq!(error["code"], "foreign_owner", "{given:?}: {error}");
+        }
+        assert!(!env.root().join("ran").exists());
+        env.json(0, &["classify", "--message", "boom"]);
+        // Under sudo by its owner it is used.
+        let by_owner = env.recover_command(&["checkpoint", "create"]).env("SUDO_UID", STRANGER.to_string()).output();
+        assert!(by_owner.expect("recover starts").status.success(), "{given:?}");
+        // The repository cannot say so itself.
+        env.sh("git -c safe.directory='*' config safe.directory '*' || true").expect(0);
+        env.error(13, &["checkpoint", "create"]);
+        let hint = text(&env.error(13, &["status"])["hint"]);
+        env.sh(&format!("cd / && {hint}")).expect(0);
+        env.json(0, &["checkpoint", "create"]);
+        std::fs::write(&config, "").expect("written");
+        env.error(13, &["checkpoint", "create"]);
+        let declared = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.directory"), ("GIT_CONFIG_VALUE_0", "*")];
+        let ran = env.recover_command(&["checkpoint", "create"]).envs(declared).output();
+        assert!(ran.expect("recover starts").status.success(), "{given:?}");
+    }
+}
+
+#[test]
+fn a_project_of_roots_is_read_by_everybody() {
+    if !is_root("a_project_of_roots_is_read_by_everybody") {
+        return;
+    }
+    let env = TestEnv::repo();
+    env.json(0, &["checkpoint", "create"]);
+    let recover = env!("CARGO_BIN_EXE_recover");
+    env.sh(&format!("cp {recover} ../recover; chmod 755 .. ../recover; chmod -R a+rX . ../home")).expect(0);
+    let by = |args: &str| env.sh(&format!("setpriv --reuid=65534 --regid=65534 --clear-groups ../recover {args}"));
+    if by("--version").code != 0 {
+        println!(
+            "a_project_of_roots_is_read_by_everybody: skipped, another user cannot look into the temporary folder"
+        );
+        return;
+    }
+    assert!(by("status").expect(0).stdout.contains("manual"));
+    by("checkpoint list").expect(0);
+}
+
+/// A loop's own state: so many errors, and a cooldown until then.
+fn loop_state(errors: u32, until: &str) -> String {
+    format!(
+        "{{\"isRecovering\": true, \"lastErrorAt\": \"2029-12-31T23:59:00.000Z\", \"errorCount\": {errors}, \
+         \"lastError\": \"boom\", \"cooldownUntil\": {until}}}"
+    )
+}
+
+// The loop's own cooldown was "allowed now" as long as nothing of it was imported.
+#[test]
+fn a_loops_own_cooldown_holds_back_until_something_is_recorded() {
+    for mut env in [TestEnv::repo(), TestEnv::plain()] {
+        env.set("RECOVER_TEST_NOW", NOW);
+        let file = env.work().join(".ultraplan/state/recovery.json");
+        let content = loop_state(1, "\"2030-01-01T01:00:00.000Z\"");
+        env.write_state("recovery.json", &content);
+        let check = env.recover(&["--json", "retry-status", "--check"]).expect(6);
+        let said = check.json();
+        assert_eq!((&said["retry_after"], &said["can_retry"]), (&"2030-01-01T01:00:00.000Z".into(), &false.into()));
+        assert_eq!((&said["error_count"], &said["last_error"]), (&1.into(), &"boom".into()), "{said}");
+        assert!(text(&said["warnings"][0]).contains(&file.display().to_string()), "{said}");
+        assert_eq!(check.stderr.matches("was not written by recover").count(), 1, "{}", check.stderr);
+        let status = env.json(0, &["status"]);
+        assert_eq!(status["retry"]["retry_after"], "2030-01-01T01:00:00.000Z", "{status}");
+        assert!(text(&status["warnings"][0]).contains("recovery.json"), "{status}");
+        assert_eq!(env.read_state("recovery.json"), content);
+        // Its count, too.
+        env.write_state("recovery.json", loop_state(3, "null"));
+        assert_eq!(env.json(7, &["retry-status", "--check"])["error_count"], 3);
+        // It is set aside at the first write.
+        env.write("a.txt", "one\n");
+        env.json(0, &["checkpoint", "create"]);
+        assert_eq!(env.read_state("recover/before/recovery.json"), loop_state(3, "null"));
+        assert!(env.json(0, &["retry-status", "--check"])["warnings"].is_null());
+        // One that comes later holds back a run of ours.
+        env.write_state("recovery.json", &content);
+        let said = env.json(6, &["retry-status", "--check"]);
+        assert_eq!(said["retry_after"], "2030-01-01T01:00:00.000Z", "{said}");
+        assert_eq!(env.json(0, &["status"])["retry"]["can_retry"], false);
+        env.json(0, &["import", ".ultraplan/state/recovery.json"]);
+        env.write_state("recovery.json", "{");
+        env.json(0, &["status", "--run", "imported-loop"]);
+    }
+}

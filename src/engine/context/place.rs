@@ -3,10 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::config::Config;
-use crate::git::refuse_root;
+use crate::git::owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
+use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
 use crate::store::Store;
 
+use super::super::error::Result;
 use super::super::select;
 use super::Setup;
 
@@ -23,10 +25,52 @@ pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktre
     run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
 }
 
-/// Without git: the nearest folder with `.ultraplan` that may be one, else the current one.
-pub(super) fn project_root(cwd: &Path, home: Option<&Path>) -> PathBuf {
+/// Without git: the nearest folder with `.ultraplan` that may be one, else the current one. What an ancestor has that is
+/// somebody else's is passed over, and added to `skipped` with its owner: anybody may put something into `/tmp`.
+pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(PathBuf, u32)>) -> PathBuf {
     let mut folders = cwd.ancestors().take_while(|folder| refuse_root(folder, home).is_ok());
-    folders.find(|folder| folder.join(".ultraplan").is_dir()).unwrap_or(cwd).to_owned()
+    let root = folders.find(|folder| {
+        let own = folder.join(".ultraplan");
+        let foreign = || [folder, own.as_path()].into_iter().find_map(foreign_owner);
+        match foreign() {
+            _ if !own.is_dir() => false,
+            // Whether the current folder may be worked in, is asked of every project.
+            Some(owner) if *folder != cwd && !is_declared_safe(folder) => {
+                skipped.push((own, owner));
+                false
+            }
+            _ => true,
+        }
+    });
+    root.unwrap_or(cwd).to_owned()
+}
+
+/// The repository around a folder. One that somebody else put into an ancestor into which everybody may put something is
+/// passed over, and added to `skipped` with its owner.
+pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Option<Repo>> {
+    match Repo::discover(&setup.cwd, setup.home.as_deref()) {
+        Ok(repo) => Ok(Some(repo)),
+        Err(crate::git::Error::NotARepository { .. }) => Ok(None),
+        Err(crate::git::Error::ForeignOwner { path, owner, root })
+            if root != setup.cwd && is_open_to_all(&root) =>
+        {
+            skipped.push((path, owner));
+            Ok(None)
+        }
+        Err(_) if setup.settings_only => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses a project of somebody else's: its folders, and the state directory wherever that is.
+pub(super) fn check_owners(worktree: &Path, project: &Path, state_dir: &Path) -> crate::git::Result<()> {
+    for folder in [worktree, project] {
+        check_owner(folder, folder)?;
+        check_owner(&folder.join(".ultraplan"), folder)?;
+    }
+    let declared = if state_dir.starts_with(project) { project } else { state_dir };
+    check_owner(state_dir, declared)?;
+    check_owner(&state_dir.join("recover"), declared)
 }
 
 /// The path without symlinks and `..`, as far as it is there: one state directory has one name.
