@@ -148,6 +148,20 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
     Ok(imported.with(returning))
 }
 
+/// Applies to the state in memory what an import of the file would record. Returns the runs that it says something new of;
+/// none where it cannot be read or nothing is known of its kind.
+pub(super) fn assume(context: &Context, state: &mut State, path: &Path) -> Vec<RunKey> {
+    match load(path, None).and_then(|document| take_over(context, state, &[document])) {
+        Ok((imported, _)) => {
+            imported.files.into_iter().filter(|file| file.changed).flat_map(|file| file.runs).collect()
+        }
+        Err(error) => {
+            tracing::debug!(%error, "a file in a view's place is passed over");
+            Vec::new()
+        }
+    }
+}
+
 /// What the bundles bring back.
 fn returning(bundles: &[Bundle], state: &State) -> Result<Vec<ImportedFile>> {
     let (mut files, mut seen, mut made) = (Vec::new(), BTreeSet::new(), BTreeSet::new());

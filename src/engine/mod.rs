@@ -23,6 +23,7 @@ pub mod doctor;
 pub mod error;
 pub mod export;
 pub mod follow;
+mod held;
 pub mod hook;
 pub mod import;
 pub mod inside;

@@ -16,7 +16,7 @@ use crate::store::views::write_views;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::live::{Progress, Woken};
-use super::{attempt, select, settle};
+use super::{attempt, held, select, settle};
 
 /// The settings with the run's own overrides.
 pub fn settings_of(context: &Context, run: &Run) -> Settings {
@@ -43,7 +43,8 @@ pub struct Retry {
 /// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
 pub fn look(context: &Context) -> Result<Retry> {
     let state = settle::load_settled(context)?;
-    of_state(context, &state)
+    let own = of_state(context, &state)?;
+    Ok(held::hold_back(context, &state, own))
 }
 
 fn of_state(context: &Context, state: &State) -> Result<Retry> {

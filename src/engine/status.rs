@@ -7,7 +7,7 @@ use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 use super::context::Context;
 use super::error::Result;
 use super::retry::{self, Retry};
-use super::{select, settle};
+use super::{held, select, settle};
 
 /// Everything a person wants to know first.
 #[derive(Debug)]
@@ -42,7 +42,14 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
     let state = settle::load_settled(context)?;
     let run = match run_id {
         Some(id) => select::named(&state, id, None, None)?.clone(),
-        None => select::require(context, &state)?.clone(),
+        None => match select::find(context, &state)? {
+            Some(run) => run.clone(),
+            // Nothing is recorded here: what another system's files say, counts.
+            None => match held::run(context, &state) {
+                Some(run) => run,
+                None => select::require(context, &state)?.clone(),
+            },
+        },
     };
     let good = state.last_good(&run.key).map(|checkpoint| checkpoint.id.clone());
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);

@@ -51,9 +51,7 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
     match Repo::discover(&setup.cwd, setup.home.as_deref()) {
         Ok(repo) => Ok(Some(repo)),
         Err(crate::git::Error::NotARepository { .. }) => Ok(None),
-        Err(crate::git::Error::ForeignOwner { path, owner, root })
-            if root != setup.cwd && is_open_to_all(&root) =>
-        {
+        Err(crate::git::Error::ForeignOwner { path, owner, root }) if root != setup.cwd && is_open_to_all(&root) => {
             skipped.push((path, owner));
             Ok(None)
         }
