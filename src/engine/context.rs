@@ -152,10 +152,8 @@ impl Context {
             loaded => loaded?,
         };
         let store = Store::new(state_dir, setup.lock_timeout);
-        let store = match &found {
-            Some(repo) => store.with_twin(&repo.common_dir().join("recover")),
-            None => store,
-        };
+        let beyond_reach = found.as_ref().map(|repo| repo.common_dir().join("recover"));
+        let store = store.with_copy(beyond_reach.as_deref());
         let store = store.with_registry(trust::registry(found.as_ref(), &setup));
         let origin = trust::origin(&store, found.as_ref(), &worktree, &setup);
         let store = store.of_origin(origin);

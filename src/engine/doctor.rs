@@ -66,24 +66,16 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     }
     locks(context, repair, &mut report)?;
     let ledger = context.store().ledger_path().to_string_lossy().into_owned();
-    // Every line, not only those behind the cached fold.
     let store = context.store();
+    if let Err(error) = look_at_copies(context, repair, &mut report) {
+        return corrupt(report, ledger, error);
+    }
+    // Every line, not only those behind the cached fold.
     if let Err(error) = store.read_lines(0).and_then(|_| store.load_for_writing()).map_err(Error::from) {
-        match error.kind {
-            ErrorKind::ForeignState if repair => return Err(error),
-            ErrorKind::ForeignState => {
-                report.error("foreign_state", ledger.clone(), format!("{error}: recover trust --state"), false);
-            }
-            ErrorKind::Newer => {
-                report.error(NEWER_LEDGER, ledger, error.to_string(), false);
-                return Ok(report);
-            }
-            _ => {
-                let way = "recover doctor --rebuild keeps it aside and brings back what can be read";
-                report.error("corrupt_ledger", ledger, format!("{error}; {way}"), false);
-                return Ok(report);
-            }
+        if error.kind != ErrorKind::ForeignState || repair {
+            return corrupt(report, ledger, error);
         }
+        report.error("foreign_state", ledger.clone(), format!("{error}: recover trust --state"), false);
     }
     let lost = rebuild::unrecorded(context)?;
     if lost > 0 && !repair {
@@ -127,6 +119,34 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     for lock in left_over(repo)? {
         let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
         report.error("stale_lock", lock.display().to_string(), message.to_owned(), true);
+    }
+    Ok(())
+}
+
+/// What makes every other look pointless.
+fn corrupt(mut report: Report, ledger: String, error: Error) -> Result<Report> {
+    match error.kind {
+        ErrorKind::Newer => report.error(NEWER_LEDGER, ledger, error.to_string(), false),
+        ErrorKind::Corrupt => {
+            let way = "recover doctor --rebuild keeps it aside and brings back what can be read";
+            report.error("corrupt_ledger", ledger, format!("{error}; {way}"), false);
+        }
+        _ => return Err(error),
+    }
+    Ok(report)
+}
+
+/// The ledger and its second copy, where one of them makes up for what is wrong with the other.
+fn look_at_copies(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
+    let store = context.store();
+    let flaws = if repair { store.repair() } else { store.flaws() }?;
+    for (path, message) in flaws {
+        let path = path.to_string_lossy().into_owned();
+        if repair {
+            report.repaired.push(format!("{path}: {message}"));
+        } else {
+            report.error("damaged_ledger", path, format!("{message}: recover doctor --repair repairs it"), true);
+        }
     }
     Ok(())
 }

@@ -15,8 +15,8 @@ use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
 use crate::model::state::State;
 use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
-use crate::store::salvage;
 use crate::store::views::rewrite_views;
+use crate::store::{StoreError, salvage};
 
 use super::checkpoint::record_of;
 use super::context::Context;
@@ -53,6 +53,12 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     if !store.exists() && unrecorded(context)? == 0 {
         let message = "nothing to rebuild from: no checkpoint of this project is under refs/recover";
         return Err(Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint create"));
+    }
+    if !context.dry_run() && store.exists() {
+        match store.repair() {
+            Ok(_) | Err(StoreError::Corrupt { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let guard = if context.dry_run() { None } else { Some(store.lock_for_rebuilding()?) };
     let damaged = store.load().is_err();

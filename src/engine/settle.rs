@@ -1,13 +1,13 @@
 //! What comes before everything else: what a kill left half-done is finished, what it left unsaid is recorded.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use crate::git::WorktreeLock;
 use crate::git::journal::read_journal;
 use crate::git::refs::{delete_refs, ref_names, resolve_ref};
-use crate::git::stored::load_checkpoint;
+use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunSpec, RunStatus};
@@ -16,7 +16,7 @@ use crate::model::time::Timestamp;
 use crate::policy::classify::known;
 use crate::process::{end_children_of, end_group, is_alive};
 use crate::store::views::write_views;
-use crate::store::{Exclusive, NewEvent};
+use crate::store::{Exclusive, NewEvent, salvage};
 
 use super::attempt::{self, Ending, Started};
 use super::checkpoint::record_of;
@@ -137,11 +137,36 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
             let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
             let Some(stored) = stored else { continue };
             if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {
+                if state.last_seq > 0 {
+                    refuse_set_back(context, state, &stored, &name)?;
+                }
                 done.extend(adopt_one(context, found)?);
             }
         }
     }
     Ok(done)
+}
+
+/// A checkpoint carries the numbers of events. Those that come after its own event follow in the same hold of the ledger's
+/// lock, and a kill may have come before all of them. Any others that the ledger does not have were in it: it was cut off.
+fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, name: &str) -> Result<()> {
+    let repo = context.repo()?;
+    let numbers: BTreeSet<u64> = salvage(&stored.events_jsonl(repo)?).events.iter().map(|event| event.seq).collect();
+    if numbers.last().is_none_or(|last| *last <= state.last_seq) {
+        return Ok(());
+    }
+    let ledger = context.store().lock()?;
+    let last = ledger.state().last_seq;
+    let known = name.rsplit('/').next().is_some_and(|id| ledger.state().checkpoint(id).is_some());
+    let to_come = numbers.range(last + 1..).copied();
+    if known || to_come.zip(last + 2..).all(|(number, next)| number == next) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} ends after event {last}, and {name} knows of events after that: it was cut off",
+        context.store().ledger_path().display()
+    );
+    Err(Error::new(ErrorKind::Corrupt, message).hint(context.hint_command(None, &["doctor", "--rebuild"])))
 }
 
 /// Several state directories may share one repository: each takes in its own work trees' checkpoints only.

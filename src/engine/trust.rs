@@ -85,7 +85,7 @@ fn user_folder(setup: &Setup) -> Option<PathBuf> {
 
 /// Finds out whose the state is.
 ///
-/// Ours is what has an id that is known here, unless git brought the ledger since; what the ledger's second name in the
+/// Ours is what has an id that is known here, unless git brought the ledger since; what the ledger's second copy in the
 /// repository shows to be recorded here, also before there were ids; and without git what has captured the files of this
 /// very place.
 pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Origin {
@@ -185,7 +185,7 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.again(&["--dry-run"])));
     }
     let ours = store.clone().of_origin(Origin::Ours);
-    if let Some(kept) = ours.keep_other_twin()? {
+    if let Some(kept) = ours.set_other_copy_aside()? {
         context.warn(format!("another ledger was recorded here before: it is kept in {}", kept.display()));
     }
     ours.create_dirs()?;

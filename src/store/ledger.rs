@@ -4,7 +4,9 @@ mod compact;
 mod exclusive;
 mod folding;
 mod lines;
+mod mended;
 mod of_run;
+mod unsynced;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -23,8 +25,9 @@ use super::error::StoreError;
 use super::fold_cache::FoldCache;
 use super::identity::{Origin, Owned, Registry};
 use super::packed_lines::Flaw;
-use super::twin::Twin;
+use super::second_copy::{SecondCopy, Standing};
 use super::written::Written;
+use unsynced::Unsynced;
 
 /// How many events are folded anew at each start before the cache is renewed.
 const CACHE_EVERY: u64 = 128;
@@ -37,7 +40,9 @@ pub struct Store {
     dir: PathBuf,
     lock_timeout: Duration,
     lane_file: PathBuf,
-    twin: Option<Twin>,
+    copy: Option<SecondCopy>,
+    /// What of the second copy may not be on disk yet.
+    unsynced: Arc<Unsynced>,
     pub(super) registry: Registry,
     pub(super) origin: Origin,
     /// What this process read last: nothing of it is folded twice while the ledger only grows.
@@ -67,6 +72,8 @@ pub struct Loaded {
     beyond_cache: u64,
     /// Bytes after the last whole line: an append that was cut off, or one that is just being made.
     torn: u64,
+    /// All lines, where they are not what stands in the ledger's own file.
+    mended: Option<Arc<Vec<u8>>>,
 }
 
 /// An event to append.
@@ -143,7 +150,8 @@ impl Store {
             dir,
             lock_timeout,
             lane_file,
-            twin: None,
+            copy: None,
+            unsynced: Arc::default(),
             registry: Registry::default(),
             origin: Origin::Ours,
             recent: Arc::default(),
@@ -162,25 +170,33 @@ impl Store {
         &self.lane_file
     }
 
-    /// With a second name of the ledger in `folder`, for a state directory that git may set back.
+    /// With a second copy of the ledger in `folder`, out of the reach of what may set the state directory back; without
+    /// a folder beside the ledger.
     #[must_use]
-    pub fn with_twin(self, folder: &Path) -> Self {
-        Self { twin: Some(Twin::new(folder, &self.dir)), ..self }
+    pub fn with_copy(self, folder: Option<&Path>) -> Self {
+        let copy = match folder {
+            Some(folder) => SecondCopy::new(folder, &self.dir),
+            None => SecondCopy::beside(&self.private_dir()),
+        };
+        Self { copy: Some(copy), ..self }
     }
 
-    /// Whether the ledger's second name shows that what it says was recorded here.
+    /// Whether the ledger's second copy shows that what it says was recorded here.
     pub fn is_vouched_for(&self) -> bool {
-        self.twin.as_ref().is_some_and(|twin| twin.vouches_for(&self.ledger_path()))
+        // One that lies in the state directory comes along with it.
+        let apart = self.copy.as_ref().filter(|copy| !copy.path().starts_with(self.private_dir()));
+        apart.is_some_and(|copy| copy.vouches_for(&self.ledger_path()))
     }
 
-    /// Keeps a copy of the ledger's second name where that holds another ledger, which is about to get this one's place.
-    pub fn keep_other_twin(&self) -> Result<Option<PathBuf>, StoreError> {
-        let Some(twin) = self.twin.as_ref().filter(|twin| twin.path().is_file() && !self.is_vouched_for()) else {
+    /// Sets the second copy aside where it is that of another ledger, whose place this one is about to get; where it is.
+    pub fn set_other_copy_aside(&self) -> Result<Option<PathBuf>, StoreError> {
+        let Some(copy) = self.copy.as_ref().filter(|copy| copy.path().is_file() && !self.is_vouched_for()) else {
             return Ok(None);
         };
         let place = self.private_dir().join("before").join("events.jsonl");
-        let kept = fs::read(twin.path()).and_then(|bytes| keep_copy(&place, &bytes));
-        kept.map(Some).map_err(self.io("keep a copy of the second name of"))
+        let kept = fs::read(copy.path()).and_then(|bytes| keep_copy(&place, &bytes));
+        let removed = kept.and_then(|kept| fs::remove_file(copy.path()).map(|()| kept));
+        removed.map(Some).map_err(self.io("set aside the second copy of"))
     }
 
     /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
@@ -229,19 +245,13 @@ impl Store {
 
     /// Whether anything was ever recorded here.
     pub fn exists(&self) -> bool {
-        self.truth().exists() || self.created_marker().exists()
+        let copy = self.copy.as_ref().is_some_and(|copy| copy.path().exists());
+        copy || self.ledger_path().exists() || self.created_marker().exists()
     }
 
-    /// The ledger's path, or that of its twin where the ledger was set back.
-    fn truth(&self) -> PathBuf {
-        let ledger = self.ledger_path();
-        let ahead = self.twin.as_ref().and_then(|twin| twin.ahead_of(&ledger)).map(Path::to_owned);
-        ahead.unwrap_or(ledger)
-    }
-
-    /// The path of the ledger's second name, where it may have one.
-    pub(super) fn twin_path(&self) -> Option<PathBuf> {
-        self.twin.as_ref().map(|twin| twin.path().to_owned())
+    /// The ledger's second copy, where it may have one.
+    pub(super) fn copy(&self) -> Option<&SecondCopy> {
+        self.copy.as_ref()
     }
 
     pub(super) fn lock_path(&self) -> PathBuf {
@@ -252,17 +262,33 @@ impl Store {
         self.lock_timeout
     }
 
-    /// A ledger was put in its place: its second name follows, and the mark that there is one is set. Fewer events than
+    /// A ledger was put in its place: its second copy follows, and the mark that there is one is set. Fewer events than
     /// `at_least` are damage from now on: no append that was cut off takes away what came before it.
     pub(super) fn written_anew(&self, at_least: u64) -> Result<(), StoreError> {
-        if let Some(twin) = &self.twin {
-            twin.follow(&self.ledger_path());
-        }
+        self.copy_follows();
         self.mark(at_least)
+    }
+
+    /// Makes the second copy what the ledger is. That there is none is no reason to stop: the ledger is whole.
+    fn copy_follows(&self) {
+        if let Some(copy) = &self.copy
+            && let Err(error) = copy.follow(&self.ledger_path())
+        {
+            tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
+        }
     }
 
     pub(super) fn mark(&self, at_least: u64) -> Result<(), StoreError> {
         write_atomic(&self.created_marker(), at_least.to_string().as_bytes()).map_err(self.io("write beside"))
+    }
+
+    /// Notes how many events there are, so that a ledger that was cut off at a line's end is noticed even where its copy was
+    /// too. In place and without waiting for the disk: the ledger itself is there already.
+    fn note(&self, lines: u64) {
+        let noted = OpenOptions::new().write(true).open(self.created_marker());
+        if let Err(error) = noted.and_then(|mark| mark.write_all_at(format!("{lines:020}").as_bytes(), 0)) {
+            tracing::debug!(%error, "the number of events was not noted");
+        }
     }
 
     /// So many events there are at least.
@@ -296,17 +322,40 @@ impl Store {
         move |source| StoreError::Io { action, path: path.clone(), source }
     }
 
-    /// Folds the ledger without a lock. An append that is just being made is not seen yet.
+    /// Folds the ledger without a lock. An append that is just being made is not seen yet. Where the ledger was cut off, set
+    /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
         // Before the ledger is opened: it only grows.
         let at_least = self.at_least();
-        let mut file = match File::open(self.truth()) {
+        let standing = self.standing();
+        let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
+        let loaded = match mended {
+            Some(bytes) => Some(self.load_mended(bytes)?),
+            None => self.load_own().or_else(|error| match (&error, standing) {
+                (StoreError::Corrupt { .. }, Standing::Level | Standing::Behind(_)) => {
+                    self.mended()?.map(|bytes| self.load_mended(bytes)).ok_or(error)?.map(Some)
+                }
+                _ => Err(error),
+            })?,
+        };
+        let Some(loaded) = loaded else { return Ok(Loaded::default()) };
+        if loaded.lines < at_least.max(1) {
+            let reason = format!("it ends here, and there were {} events at least", at_least.max(1));
+            return Err(self.corrupt(loaded.lines + 1, reason));
+        }
+        *self.last() = Some(loaded.clone());
+        Ok(loaded)
+    }
+
+    /// The fold of the ledger's own file; `None` where nothing was ever recorded.
+    fn load_own(&self) -> Result<Option<Loaded>, StoreError> {
+        let mut file = match File::open(self.ledger_path()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if self.created_marker().exists() {
                     return Err(self.corrupt(0, "the file is missing"));
                 }
-                return Ok(Loaded::default());
+                return Ok(None);
             }
             Err(error) => return Err(self.io("read")(error)),
         };
@@ -320,12 +369,7 @@ impl Store {
         let read = file.seek(SeekFrom::Start(loaded.offset)).and_then(|_| file.read_to_end(&mut bytes));
         read.map_err(self.io("read"))?;
         self.fold(&mut loaded, &bytes)?;
-        if loaded.lines < at_least.max(1) {
-            let reason = format!("it ends here, and there were {} events at least", at_least.max(1));
-            return Err(self.corrupt(loaded.lines + 1, reason));
-        }
-        *self.last() = Some(loaded.clone());
-        Ok(loaded)
+        Ok(Some(loaded))
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Loaded>> {
@@ -339,7 +383,8 @@ impl Store {
 
     /// What was read before, where the file still has it.
     fn recent(&self, file: &File, length: u64) -> Option<Loaded> {
-        let recent = self.last().take().filter(|recent| recent.beyond_cache < CACHE_EVERY)?;
+        let recent =
+            self.last().take().filter(|recent| recent.beyond_cache < CACHE_EVERY && recent.mended.is_none())?;
         recent.is_in(file, length).then_some(recent)
     }
 
@@ -376,30 +421,25 @@ impl Store {
         Ok(owned)
     }
 
-    /// Takes the ledger's lock and folds what is there. A torn last line (an append that a kill cut off) is dropped
+    /// Takes the ledger's lock and folds what is there; a ledger that was set back or damaged is repaired from its second
+    /// copy, and the copy from the ledger. A torn last line (an append that a kill cut off) is dropped
     /// with a warning before anything is appended.
     pub fn lock(&self) -> Result<Exclusive, StoreError> {
         let owned = self.create_dirs()?;
         let lock = FileLock::acquire(&self.lock_path(), self.lock_timeout)?;
-        if let Some(twin) = &self.twin {
-            let ledger = self.ledger_path();
-            if twin.ahead_of(&ledger).is_some() {
-                tracing::warn!(ledger = %ledger.display(), "the ledger had been set back (by git?); it is put right");
-                twin.put_back(&ledger).map_err(self.io("put right"))?;
-            }
-        }
         for folder in [&self.dir, &self.private_dir()] {
             reap(folder);
         }
         let mut loaded = self.load_for_writing()?;
+        self.put_right(&mut loaded)?;
         if loaded.torn > 0 {
             tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
             let file = OpenOptions::new().write(true).open(self.ledger_path()).map_err(self.io("mend"))?;
             file.set_len(loaded.offset).and_then(|()| file.sync_all()).map_err(self.io("mend"))?;
             loaded.torn = 0;
         }
-        if let Some(twin) = self.twin.as_ref().filter(|_| loaded.lines > 0) {
-            twin.follow(&self.ledger_path());
+        if loaded.lines > 0 {
+            self.copy_follows();
         }
         Ok(Exclusive { store: self.clone(), loaded, _lock: lock, _owned: owned })
     }

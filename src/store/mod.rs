@@ -11,7 +11,7 @@ mod ledger;
 mod line;
 mod packed_lines;
 mod rebuild;
-mod twin;
+mod second_copy;
 pub mod views;
 mod written;
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::durable::{FileLock, sync_dir, write_atomic};
 use crate::model::event::{EVENT_SCHEMA, Event};
@@ -16,6 +16,7 @@ use super::identity::Owned;
 use super::ledger::Store;
 use super::line::{self, Line};
 use super::packed_lines::{self, Flaw, lines_of};
+use super::second_copy::SecondCopy;
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]
@@ -90,11 +91,14 @@ pub struct Rebuilding {
 }
 
 impl Store {
-    /// What can be read of the ledger and of its second name, each event once.
+    /// What can be read of the ledger and of its second copy, each event once.
     pub fn salvage(&self) -> Result<Salvaged, StoreError> {
         let mut found = Salvaged::default();
         let mut seen = BTreeSet::new();
-        for path in [Some(self.ledger_path()), self.twin_path()].into_iter().flatten() {
+        // A rebuilding that was cut off had put the copy aside already.
+        let aside = self.copy().map(SecondCopy::set_aside_path).filter(|_| self.load().is_err());
+        let copy = self.copy().map(|copy| copy.path().to_owned());
+        for path in [Some(self.ledger_path()), copy, aside].into_iter().flatten() {
             let bytes = match fs::read(&path) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -149,27 +153,44 @@ impl Rebuilding {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
             _ => {}
         }
-        // It may hold fewer.
+        // It may hold fewer, and the copy would count for more: until the new one is there, it has another name.
+        if let Some(copy) = self.store.copy() {
+            match fs::rename(copy.path(), copy.set_aside_path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
+                _ => {}
+            }
+        }
         self.store.mark(0)?;
         write_atomic(&path, text.as_bytes()).map_err(failed("write"))?;
-        self.store.written_anew(0)?;
+        self.store.written_anew(events.len() as u64)?;
         Ok(aside)
     }
 
-    /// Gives the present ledger (where it is gone, its second name) another name.
+    /// Keeps the present ledger under another name, and its second copy where that holds something else; where the first is.
     fn keep_aside(&self, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
         let ledger = self.store.ledger_path();
-        let from = [Some(ledger), self.store.twin_path()].into_iter().flatten().find(|path| path.exists());
-        let Some(from) = from else { return Ok(None) };
+        let aside = self.keep_one(&ledger, now)?;
+        match self.store.copy() {
+            Some(copy) if aside.is_none() || !copy.is_same(&ledger).unwrap_or(false) => {
+                Ok(aside.or(self.keep_one(copy.path(), now)?))
+            }
+            _ => Ok(aside),
+        }
+    }
+
+    fn keep_one(&self, from: &Path, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
+        if !from.exists() {
+            return Ok(None);
+        }
         let folder = self.store.private_dir().join("damaged");
-        let failed = |source| StoreError::Io { action: "keep aside", path: from.clone(), source };
+        let failed = |source| StoreError::Io { action: "keep aside", path: from.to_owned(), source };
         fs::create_dir_all(&folder).map_err(failed)?;
         let stamp = now.datetime().format("%Y%m%d-%H%M%S").to_string();
         let names = std::iter::once(format!("events-{stamp}.jsonl"))
             .chain((2..u32::MAX).map(|number| format!("events-{stamp}-{number}.jsonl")));
         for name in names {
             let to = folder.join(name);
-            match fs::hard_link(&from, &to) {
+            match fs::hard_link(from, &to) {
                 Ok(()) => {
                     sync_dir(&folder).map_err(failed)?;
                     return Ok(Some(to));
@@ -177,7 +198,7 @@ impl Rebuilding {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 // Another file system, or one without hard links.
                 Err(_) => {
-                    let bytes = fs::read(&from).map_err(failed)?;
+                    let bytes = fs::read(from).map_err(failed)?;
                     write_atomic(&to, &bytes).map_err(failed)?;
                     return Ok(Some(to));
                 }

@@ -33,6 +33,7 @@ mod inside;
 mod lane_records;
 mod lanes;
 mod lanes_at_once;
+mod ledger_copy;
 mod leftovers;
 mod live;
 mod live_run;

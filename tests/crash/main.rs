@@ -440,7 +440,7 @@ const COMPACT: Case = Case {
     git: true,
     before: |env| {
         let dir = env.work().join(".ultraplan/state");
-        let store = Store::new(dir, Duration::from_secs(5)).with_twin(&env.work().join(".git/recover"));
+        let store = Store::new(dir, Duration::from_secs(5)).with_copy(Some(&env.work().join(".git/recover")));
         let mut ledger = store.lock().expect("the ledger");
         let run = ledger.state().runs[0].key.clone();
         let spec = RunSpec { prompt: Some("a prompt of some length ".repeat(1200)), ..RunSpec::default() };

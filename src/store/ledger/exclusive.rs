@@ -67,6 +67,7 @@ impl Exclusive {
         self.loaded.lines += made.len() as u64;
         self.loaded.extend(text.as_bytes());
         self.loaded.beyond_cache += made.len() as u64;
+        self.store.note(self.loaded.lines);
         self.renew_cache();
         *self.store.last() = Some(self.loaded.clone());
         Ok(())
@@ -89,39 +90,65 @@ impl Exclusive {
             write_atomic(&path, bytes).map_err(self.store.io("write"))?;
             return self.store.written_anew(0);
         }
-        let mut file = self.open_to_append(&path).map_err(self.store.io("append to"))?;
+        let offset = self.loaded.offset;
+        let Some(mut file) = self.open_to_append(&path).map_err(self.store.io("append to"))? else {
+            return self.write_to_copy(bytes).map_err(self.store.io("append to"));
+        };
         let written = file.write_all(bytes).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // What was written in part, or may not be on disk, must not count later as if it were.
-            if let Err(undo) = file.set_len(self.loaded.offset) {
+            if let Err(undo) = file.set_len(offset) {
                 tracing::warn!(%undo, "a cut-off append stays until the next command drops it");
             }
             return Err(self.store.io("append to")(error));
         }
+        // From here on the event is recorded, whatever becomes of the copy.
+        match self.store.copy().map(|copy| copy.append(offset, bytes)) {
+            None => {}
+            Some(Ok(Some(copy))) => self.store.unsynced.add(copy),
+            Some(Ok(None) | Err(_)) => self.store.copy_follows(),
+        }
         Ok(())
     }
 
-    /// The ledger, by its second name while git, which takes a file away before it sets it back, has taken the first.
-    fn open_to_append(&self, path: &Path) -> io::Result<File> {
-        let open = |path: &Path| OpenOptions::new().append(true).open(path);
-        open(path).or_else(|error| {
-            let twin = self.store.twin_path().filter(|_| error.kind() == io::ErrorKind::NotFound);
-            let twin = twin.and_then(|twin| open(&twin).ok());
-            let is_it = |file: &File| file.metadata().is_ok_and(|known| known.len() == self.loaded.offset);
-            twin.filter(is_it).ok_or(error)
-        })
+    /// The ledger; `None` where git, which takes a file away before it sets it back, has just taken it.
+    fn open_to_append(&self, path: &Path) -> io::Result<Option<File>> {
+        match OpenOptions::new().append(true).open(path) {
+            Ok(file) => Ok((file.metadata()?.len() == self.loaded.offset).then_some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Appends to the second copy alone, which has more than the ledger then: the next command puts that right.
+    fn write_to_copy(&self, bytes: &[u8]) -> io::Result<()> {
+        let gone = || io::Error::other("it was taken away or replaced while it was locked");
+        let copy = self.store.copy().ok_or_else(gone)?;
+        copy.append(self.loaded.offset, bytes)?.ok_or_else(gone)?.sync_data()
     }
 
     fn renew_cache(&mut self) {
         if self.loaded.beyond_cache < CACHE_EVERY {
             return;
         }
+        self.check_copy();
         self.compact();
         let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
         let cache = FoldCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
         cache.write(&self.store.cache_path());
         self.loaded.beyond_cache = 0;
         self.loaded.begin_at_end();
+    }
+
+    /// Compares the second copy as a whole once in a while, and writes it anew where a byte of it is another one.
+    pub(super) fn check_copy(&self) {
+        let ledger = self.store.ledger_path();
+        if let Some(copy) = self.store.copy()
+            && !copy.is_same(&ledger).unwrap_or(false)
+            && let Err(error) = fs::read(&ledger).and_then(|lines| copy.replace(&lines))
+        {
+            tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
+        }
     }
 
     /// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already. What

@@ -1,7 +1,6 @@
 //! The ledger's lines, read from its end as far as they are asked for.
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, SeekFrom};
 
 use crate::model::event::Event;
 
@@ -9,6 +8,7 @@ use super::super::error::StoreError;
 use super::super::line::{self, Line};
 use super::super::packed_lines;
 use super::Store;
+use super::mended::Lines;
 
 /// How much of the end is looked at first, in bytes; four times as much each time that it was too little.
 const TAIL: u64 = 64 * 1024;
@@ -17,15 +17,19 @@ impl Store {
     /// The events after number `after` with their raw lines, for `log` and for checkpoints. What comes before them is
     /// neither read nor checked.
     pub fn read_lines(&self, after: u64) -> Result<Vec<(Event, String)>, StoreError> {
-        let bytes = match File::open(self.truth()).and_then(|mut file| lines_after(&mut file, after)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(self.io("read")(error)),
-        };
-        if bytes.is_empty() {
-            return if self.exists() { Err(self.corrupt(1, "the file is empty or missing")) } else { Ok(Vec::new()) };
+        let events = self.read_truth(|file| {
+            let bytes = lines_after(file, after).map_err(self.io("read"))?;
+            if bytes.is_empty() { Ok(None) } else { self.read_all(&bytes, after).map(Some) }
+        })?;
+        match events.flatten() {
+            Some(events) => Ok(events),
+            None if self.exists() => Err(self.corrupt(1, "the file is empty or missing")),
+            None => Ok(Vec::new()),
         }
-        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
+    }
+
+    fn read_all(&self, bytes: &[u8], after: u64) -> Result<Vec<(Event, String)>, StoreError> {
+        let whole = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
         let mut events: Vec<(Event, String)> = Vec::new();
         let first = seq_of(&bytes[..whole]).unwrap_or(1);
         let mut number = first;
@@ -69,8 +73,8 @@ impl Store {
 
 /// The file's end, from the beginning of a line, with all lines after number `after`; all of it where a line does not
 /// tell its number.
-fn lines_after(file: &mut File, after: u64) -> io::Result<Vec<u8>> {
-    let length = file.metadata()?.len();
+fn lines_after(file: &mut dyn Lines, after: u64) -> io::Result<Vec<u8>> {
+    let length = file.seek(SeekFrom::End(0))?;
     let mut wanted = if after == 0 { length } else { TAIL };
     loop {
         let begin = length.saturating_sub(wanted);

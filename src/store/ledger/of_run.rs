@@ -1,6 +1,5 @@
 //! The events of one run.
 
-use std::fs;
 use std::io;
 
 use crate::model::event::Event;
@@ -17,11 +16,15 @@ const HEAD: usize = 160;
 impl Store {
     /// A run's events, oldest first. Lines about other runs are passed over without being understood.
     pub fn events_of(&self, key: &RunKey) -> Result<Vec<Event>, StoreError> {
-        let bytes = match fs::read(self.truth()) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.io("read")(error)),
-        };
+        let events = self.read_truth(|file| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(self.io("read"))?;
+            self.of_run(&bytes, key)
+        })?;
+        Ok(events.unwrap_or_default())
+    }
+
+    fn of_run(&self, bytes: &[u8], key: &RunKey) -> Result<Vec<Event>, StoreError> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let named = serde_json::to_string(&key.run_id).map_err(io::Error::from).map_err(self.io("read"))?;
         let mut events = Vec::new();

@@ -1,0 +1,182 @@
+//! A ledger that was cut off, emptied, set back or damaged, put together with its second copy.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+use crate::durable::{keep_copy, write_atomic_mode};
+
+use super::super::error::StoreError;
+use super::super::identity::Origin;
+use super::super::packed_lines::in_the_open;
+use super::super::rebuild::salvage;
+use super::super::second_copy::Standing;
+use super::{Loaded, Store};
+
+/// Where lines are read from.
+pub(super) trait Lines: Read + Seek {}
+
+impl<T: Read + Seek> Lines for T {}
+
+impl Store {
+    /// How the ledger and its second copy stand to each other. A copy that cannot be looked at is none.
+    pub(super) fn standing(&self) -> Standing {
+        // What came from elsewhere says what it says: our copy is another ledger's.
+        let Some(copy) = self.copy.as_ref().filter(|_| self.origin() == Origin::Ours) else { return Standing::Alone };
+        copy.standing(&self.ledger_path()).unwrap_or_else(|error| {
+            tracing::debug!(%error, copy = %copy.path().display(), "the ledger's second copy cannot be read");
+            Standing::Alone
+        })
+    }
+
+    /// The lines that count where the ledger's own file lacks some of them; `None` where it has them all. Where neither
+    /// file has all that the other one knows of, that is damage: never fewer events.
+    pub(super) fn mended(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(copy) = &self.copy else { return Ok(None) };
+        // The copy first: the ledger has all of it, and more only later.
+        let copy = read(copy.path()).map_err(self.io("read the second copy of"))?;
+        let ledger = read(&self.ledger_path()).map_err(self.io("read"))?;
+        let Some(copy) = copy else { return Ok(None) };
+        let (ledger, copy) = (whole(ledger.as_deref().unwrap_or_default()), whole(&copy));
+        let folded = |bytes: &[u8]| {
+            let mut loaded = Loaded::default();
+            self.fold(&mut loaded, bytes).map(|()| loaded.lines)
+        };
+        match (folded(ledger), folded(copy)) {
+            (Ok(own), Ok(other)) if own >= other => Ok(None),
+            (Ok(own), Ok(other)) => {
+                let first = |lines: &[u8]| in_the_open(lines).split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec);
+                if own > 0 && first(ledger) != first(copy) {
+                    let reason = format!("it ends here, and its second copy has {other} events of another beginning");
+                    return Err(self.corrupt(own + 1, reason));
+                }
+                Ok(Some(copy.to_vec()))
+            }
+            (Ok(own), Err(_)) => match last_sound(copy) {
+                known if known > own => {
+                    let reason = format!("it ends here, and its second copy, which is damaged, has {known} events");
+                    Err(self.corrupt(own + 1, reason))
+                }
+                _ => Ok(None),
+            },
+            (Err(error), Ok(other)) => {
+                let (open, known) = (in_the_open(ledger), in_the_open(copy));
+                if let Some(more) = open.get(known.len()..).filter(|more| !more.is_empty()) {
+                    let joined = [copy, more].concat();
+                    if folded(&joined).is_ok() {
+                        return Ok(Some(joined));
+                    }
+                }
+                // What came after all that the copy has may be an event that cannot be read any more.
+                let has_more = open.starts_with(&known) || last_sound(ledger) > other;
+                if has_more { Err(error) } else { Ok(Some(copy.to_vec())) }
+            }
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    /// The fold of lines that are not in the ledger's own file as they are.
+    pub(super) fn load_mended(&self, bytes: Vec<u8>) -> Result<Loaded, StoreError> {
+        static TOLD: Once = Once::new();
+        TOLD.call_once(|| {
+            let ledger = self.ledger_path();
+            tracing::warn!("{} was cut off, set back or damaged: its second copy counts", ledger.display());
+        });
+        let mut loaded = Loaded::default();
+        self.fold(&mut loaded, &bytes)?;
+        loaded.mended = Some(Arc::new(bytes));
+        Ok(loaded)
+    }
+
+    /// Has `read` read the ledger's own file, or what counts where that lacks something; `None` where there is none.
+    pub(super) fn read_truth<T>(
+        &self,
+        read: impl Fn(&mut dyn Lines) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let standing = self.standing();
+        let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
+        if let Some(bytes) = mended {
+            return read(&mut Cursor::new(bytes)).map(Some);
+        }
+        let mut file = match File::open(self.ledger_path()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.io("read")(error)),
+        };
+        match read(&mut file) {
+            Err(error @ StoreError::Corrupt { .. }) if standing != Standing::Doubtful => {
+                self.mended()?.map_or(Err(error), |bytes| read(&mut Cursor::new(bytes)).map(Some))
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// What is wrong with the ledger's own file or with its second copy where the other one makes up for it: every byte is
+    /// looked at.
+    pub fn flaws(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
+        let mut flaws = Vec::new();
+        let Some(copy) = self.copy.as_ref().filter(|_| self.standing() != Standing::Alone) else { return Ok(flaws) };
+        let held = read(copy.path()).map_err(self.io("read the second copy of"))?.unwrap_or_default();
+        let ledger = read(&self.ledger_path()).map_err(self.io("read"))?.unwrap_or_default();
+        let ledger = whole(&ledger);
+        if (self.standing() == Standing::Doubtful || self.fold(&mut Loaded::default(), ledger).is_err())
+            && self.mended()?.is_some()
+        {
+            flaws.push((self.ledger_path(), "it was cut off, set back or damaged, and its second copy is whole"));
+        } else if !ledger.starts_with(&held) && !in_the_open(ledger).starts_with(&in_the_open(&held)) {
+            flaws.push((copy.path().to_owned(), "the ledger's second copy is damaged, and the ledger is whole"));
+        }
+        Ok(flaws)
+    }
+
+    /// Repairs what [`Self::flaws`] finds; what that was.
+    pub fn repair(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
+        let flaws = self.flaws()?;
+        if !flaws.is_empty() {
+            // Behind it nothing is looked at.
+            match fs::remove_file(self.cache_path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io("repair")(error)),
+                _ => *self.last() = None,
+            }
+            self.lock()?.check_copy();
+        }
+        Ok(flaws)
+    }
+
+    /// Puts the lines that count in the place of the ledger's; the caller holds the lock. What else stood there is kept
+    /// aside.
+    pub(super) fn put_right(&self, loaded: &mut Loaded) -> Result<(), StoreError> {
+        let Some(lines) = loaded.mended.take() else { return Ok(()) };
+        let path = self.ledger_path();
+        let failed = self.io("repair");
+        let present = read(&path).map_err(&failed)?.unwrap_or_default();
+        if !in_the_open(&lines).starts_with(&in_the_open(whole(&present))) {
+            let aside = self.private_dir().join("damaged").join("events.jsonl");
+            let aside = keep_copy(&aside, &present).map_err(&failed)?;
+            tracing::warn!("what stood in the damaged ledger is kept in {}", aside.display());
+        }
+        write_atomic_mode(&path, &lines, 0o600).map_err(&failed)?;
+        *self.last() = None;
+        tracing::warn!("{} is repaired from its second copy", path.display());
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The lines that have an end.
+fn whole(bytes: &[u8]) -> &[u8] {
+    &bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]
+}
+
+/// The highest number of an event that can still be read.
+fn last_sound(lines: &[u8]) -> u64 {
+    salvage(lines).events.iter().map(|event| event.seq).max().unwrap_or(0)
+}

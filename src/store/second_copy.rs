@@ -1,0 +1,162 @@
+//! A second copy of the ledger, in a file of its own: no single file that is cut off, emptied or set back takes counts
+//! with it.
+//!
+//! In a repository it is kept in git's own folder, where no `git checkout`, `reset`, `stash` or `clean` reaches it (L6).
+//! Without git it is beside the ledger: that is no protection against removing the state directory, but it is one against
+//! a file that was cut off or damaged. Whoever holds the ledger's lock appends to the ledger and syncs it, then to the copy:
+//! a kill leaves the copy an earlier part of the ledger, never the other way round. So a copy that has more is right.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::durable::{reap, write_atomic_mode};
+
+use super::packed_lines::in_the_open;
+
+/// So many bytes of the end are compared: more than the checksum of the last line.
+const END_LENGTH: usize = 64;
+
+/// The second copy of a ledger.
+#[derive(Clone, Debug)]
+pub struct SecondCopy {
+    path: PathBuf,
+}
+
+/// How a copy and its ledger stand to each other, as far as their lengths and the copy's end tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is no copy, or it is another name of the ledger's own file, as version 0.1.0 had it.
+    Alone,
+    /// Both hold the same.
+    Level,
+    /// The ledger goes on where the copy ends, after so many bytes.
+    Behind(u64),
+    /// The ledger lacks something that the copy has, or one of them was compacted, or they differ.
+    Doubtful,
+}
+
+impl SecondCopy {
+    /// The copy in `folder` of the ledger of the state directory `dir`. Several state directories may share a repository.
+    pub fn new(folder: &Path, dir: &Path) -> Self {
+        let name = format!("ledger-{:08x}.jsonl", crc32fast::hash(dir.as_os_str().as_encoded_bytes()));
+        Self { path: folder.join(name) }
+    }
+
+    /// The copy beside the ledger, in the folder of what is private in the state directory: it moves with it.
+    pub fn beside(private: &Path) -> Self {
+        Self { path: private.join("ledger-copy.jsonl") }
+    }
+
+    /// Where it is, or would be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where it is while another ledger is put in the place of a damaged one.
+    pub fn set_aside_path(&self) -> PathBuf {
+        self.path.with_extension("before")
+    }
+
+    /// The two files' standing, without reading either as a whole. What is appended meanwhile is no doubt: the ledger is
+    /// looked at after the copy.
+    pub fn standing(&self, ledger: &Path) -> io::Result<Standing> {
+        let Some(copy) = open(&self.path)? else { return Ok(Standing::Alone) };
+        let own = copy.metadata()?;
+        let Some(ledger) = open(ledger)? else { return Ok(Standing::Doubtful) };
+        let other = ledger.metadata()?;
+        if (own.dev(), own.ino()) == (other.dev(), other.ino()) {
+            return Ok(Standing::Alone);
+        }
+        let (end, length) = (own.len(), other.len());
+        if end == 0 || end > length || !ends_alike(&copy, &ledger, end)? {
+            return Ok(Standing::Doubtful);
+        }
+        Ok(if end < length { Standing::Behind(end) } else { Standing::Level })
+    }
+
+    /// Whether what `ledger` says was recorded here: it is part of what its copy holds, or the copy of one that had another
+    /// place before. A ledger that is gone is, where it has a copy.
+    pub fn vouches_for(&self, ledger: &Path) -> bool {
+        let Ok(bytes) = fs::read(ledger) else { return self.path.is_file() && !ledger.exists() };
+        let whole = |bytes: &[u8]| in_the_open(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]);
+        let part = whole(&bytes);
+        let is_copy = |name: &str| name.strip_prefix("ledger-").is_some_and(|rest| rest.contains(".jsonl"));
+        let entries = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().to_str().is_some_and(is_copy)).any(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_file())
+                && fs::read(entry.path()).is_ok_and(|all| all == bytes || whole(&all).starts_with(&part))
+        })
+    }
+
+    /// Makes the copy hold what `ledger` holds, which is whole and on disk. The caller holds the ledger's lock.
+    pub fn follow(&self, ledger: &Path) -> io::Result<()> {
+        match self.standing(ledger)? {
+            Standing::Level => Ok(()),
+            Standing::Behind(from) => {
+                let missing = fs::read(ledger)?.split_off(usize::try_from(from).map_err(io::Error::other)?);
+                let mut file = OpenOptions::new().append(true).open(&self.path)?;
+                file.write_all(&missing)?;
+                file.sync_data()
+            }
+            Standing::Alone if !ledger.exists() => Ok(()),
+            Standing::Alone | Standing::Doubtful => self.replace(&fs::read(ledger)?),
+        }
+    }
+
+    /// Puts these lines in the copy's place, which is a file of its own from then on.
+    pub fn replace(&self, lines: &[u8]) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or_else(|| Path::new("."));
+        fs::create_dir_all(folder)?;
+        reap(folder);
+        write_atomic_mode(&self.path, lines, 0o600)?;
+        match fs::remove_file(self.set_aside_path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends lines that begin at `offset` in the ledger; the file, which is not synced yet. `None` where the copy does not
+    /// end there.
+    pub fn append(&self, offset: u64, lines: &[u8]) -> io::Result<Option<File>> {
+        let mut file = match OpenOptions::new().append(true).open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if file.metadata()?.len() != offset {
+            return Ok(None);
+        }
+        if let Err(error) = file.write_all(lines) {
+            // A part of a line is no harm, but not to have it is better.
+            let _ = file.set_len(offset);
+            return Err(error);
+        }
+        Ok(Some(file))
+    }
+
+    /// Whether every byte is the ledger's.
+    pub fn is_same(&self, ledger: &Path) -> io::Result<bool> {
+        Ok(fs::read(&self.path)? == fs::read(ledger)?)
+    }
+}
+
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether both have the same bytes before `end`, the end of a line.
+fn ends_alike(copy: &File, ledger: &File, end: u64) -> io::Result<bool> {
+    let mut ends = [[0; END_LENGTH]; 2];
+    let length = usize::try_from(end).map_or(END_LENGTH, |end| end.min(END_LENGTH));
+    let from = end - length as u64;
+    for (file, bytes) in [copy, ledger].into_iter().zip(&mut ends) {
+        file.read_exact_at(&mut bytes[..length], from)?;
+    }
+    let [own, other] = ends;
+    Ok(own[..length] == other[..length] && own[length - 1] == b'\n')
+}
