@@ -57,7 +57,7 @@ pub fn to_file(
         return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
     }
     if there.is_ok() && !force {
-        let message = format!("{} is there already: --force replaces it", path.display());
+        let message = format!("{} already exists: --force overwrites it", path.display());
         let other = free_name(&path);
         let other = other.to_string_lossy();
         let mut words = vec!["checkpoint", "export", checkpoint.id.as_str()];

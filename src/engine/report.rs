@@ -137,7 +137,7 @@ pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
             return Err(Error::new(ErrorKind::Usage, format!("{} is no ordinary file", path.display())).hint(hint));
         }
         if there.len() > 0 && !context.says_yes() && !is_report(&path) {
-            let message = format!("{} is there already and is no report: --yes replaces it", path.display());
+            let message = format!("{} already exists and is not a report: --yes overwrites it", path.display());
             return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
         }
     }

@@ -242,7 +242,7 @@ pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
     let reason = if workdir.parent().is_none() {
         "the root folder is not a project"
     } else if home.is_some_and(|home| home.starts_with(workdir)) {
-        "the home folder and what is above it are not a project"
+        "refusing to work in the home folder or above it: start recover inside a project"
     } else {
         return Ok(());
     };

@@ -317,7 +317,7 @@ impl Run {
         last.max().unwrap_or(0).max(self.reset_seq)
     }
 
-    /// Whether a feedback loop failed before the first attempt already.
+    /// Whether a feedback loop was failing before the first attempt.
     pub fn failed_at_baseline(&self, name: &str) -> bool {
         self.baseline.as_ref().and_then(|results| results.get(name)).is_some_and(|result| !result.passed)
     }

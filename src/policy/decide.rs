@@ -107,7 +107,7 @@ impl<'a> Decider<'a> {
             return self.exhausted(spent);
         }
         if failure.conditions.contains(&Condition::CircularFix) {
-            let reason = "the attempts go in a circle: the task is given up for a person to look at";
+            let reason = "the attempts go in a circle; given up: a person has to look at it";
             let mut decision = self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, reason);
             decision.stopped_by = self.spent(&OWN).map(|spent| spent.scope);
             return decision;
@@ -126,14 +126,14 @@ impl<'a> Decider<'a> {
             }
             (_, Some(CauseDetail::CostLimit)) => self.escalate("the cost limit is reached: a person decides", None),
             (Cause::DiskFull | Cause::OutOfMemory, _) => {
-                self.escalate("trying again would fail the same way until the machine is mended", None)
+                self.escalate("trying again would fail the same way until the machine is repaired", None)
             }
             (Cause::PermissionDenied | Cause::AuthFailed, _) => self.conditional(),
             (Cause::BrokenBuild, _) => self.broken_build(),
             (Cause::VerificationFailed, _) => match self.spent(&OWN) {
                 None => self.retry("checks failed and attempts are left"),
                 Some(spent) => {
-                    let reason = format!("{}: given up for a person to look at", self.spent_text(spent));
+                    let reason = format!("{}; given up: a person has to look at it", self.spent_text(spent));
                     let mut decision =
                         self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, &reason);
                     decision.stopped_by = Some(spent.scope);
@@ -141,7 +141,7 @@ impl<'a> Decider<'a> {
                 }
             },
             (Cause::Unknown, _) => match self.spent(&OWN) {
-                None => self.retry("the reason is not known; another attempt may tell"),
+                None => self.retry("unknown failure; trying once more"),
                 Some(spent) => self.escalate(&self.spent_text(spent), Some(spent.scope)),
             },
             (Cause::Crashed, _) => self.crashed(),

@@ -38,7 +38,7 @@ pub fn hints(run: &Run, subtask: &str) -> Option<String> {
 fn remarks(attempt: &Attempt) -> Vec<String> {
     let say = |condition: &Condition| match condition {
         Condition::Tampered => Some(format!("tests were weakened ({}); restore them", attempt.notes.join("; "))),
-        Condition::BaselineFailing => Some("this check failed before the first attempt already".to_owned()),
+        Condition::BaselineFailing => Some("this check was already failing before the first attempt".to_owned()),
         Condition::Productive => Some("it was changing files when its time was up".to_owned()),
         _ => None,
     };

@@ -215,7 +215,7 @@ fn zsh_completes_them_at_a_terminal() {
     for (line, shown) in [
         ("recover ", "manual-fix    -- Fix a failed run by hand: edit, verify, continue"),
         ("recover resume --", "--restart           -- Start again from iteration 1; checkpoints and history are kept"),
-        ("recover resume ", "-- paused, begun "),
+        ("recover resume ", "-- paused, started "),
         ("recover --run 'r 1' rollback --to ", "-- before the run"),
         ("recover --run 'r 1' resume --strategy ", "-- Make changes yourself, verify them, then go on"),
     ] {
@@ -247,8 +247,8 @@ fn fish_completes_them() {
         ("recover man", "manual-fix\tFix a failed run by hand: edit, verify, continue\n"),
         ("recover resume --rest", "--restart\tStart again from iteration 1; checkpoints and history are kept\n"),
         ("recover resume --str", "--strategy\tHow to resume: "),
-        ("recover resume ", "r 1\tpaused, begun "),
-        ("recover status --run ", "r 1\tpaused, begun "),
+        ("recover resume ", "r 1\tpaused, started "),
+        ("recover status --run ", "r 1\tpaused, started "),
         (
             "recover --run 'r 1' rollback --to ",
             "latest\tthe latest\ngood\tthe last good one\ninitial\tbefore the run\nckpt_",

@@ -50,7 +50,7 @@ fn what_has_no_end_is_no_document() {
 // B1: the status is told again when it has changed, and only then.
 /// The lines but for how long ago the run began: that goes on while they are asked for.
 fn without_age<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    lines.map(|line| line.split_once(", begun ").map_or(line, |(before, _)| before)).collect()
+    lines.map(|line| line.split_once(", started ").map_or(line, |(before, _)| before)).collect()
 }
 
 #[test]

@@ -58,7 +58,10 @@ fn an_unrecoverable_failure_shows_steps_instead_of_options() {
     assert_eq!(status["options"], serde_json::json!([]));
     assert!(!status["manual_steps"].as_array().unwrap().is_empty());
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(text.contains("Manual steps") && text.contains("df -h") && !text.contains("Ways on"), "{text}");
+    assert!(
+        text.contains("Manual steps") && text.contains("df -h") && !text.contains("What you can do next"),
+        "{text}"
+    );
     env.json(8, &["retry-status", "--check"]);
 }
 

@@ -35,7 +35,7 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
 pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
     let path = context.worktree().join(".ultraplan").join("recover.toml");
     if path.exists() && !args.force {
-        let message = format!("{} is there already: --force replaces it", path.display());
+        let message = format!("{} already exists: --force overwrites it", path.display());
         return Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover config"));
     }
     if !context.dry_run() {

@@ -84,7 +84,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         _ if !args.command.is_empty() => args.command.clone(),
         Some(command) => settings.runner.argv(command),
         None => {
-            let message = "which command? It comes after --, or [runner] command names it";
+            let message = "no command given: put it after --, or set [runner] command";
             return Err(Error::new(ErrorKind::Usage, message).hint("recover run --help"));
         }
     };

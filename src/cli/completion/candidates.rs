@@ -59,7 +59,7 @@ fn known_runs(context: &Context) -> Result<Vec<Word>> {
     let (state, now) = (context.load()?.state, context.clock.now());
     let words =
         state.runs.iter().rev().map(|run| {
-            (run.key.run_id.clone(), format!("{}, begun {}", run.status.as_str(), when(run.created_at, now)))
+            (run.key.run_id.clone(), format!("{}, started {}", run.status.as_str(), when(run.created_at, now)))
         });
     let mut words: Vec<Word> = words.collect();
     // Lanes share an id.

@@ -109,7 +109,7 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         Some(safety) => {
             let _ = writeln!(
                 text,
-                "Restored {} and verified it. Before it: {safety} (recover undo).",
+                "Restored {} (verified). The state before is kept as {safety}: recover undo restores it.",
                 result.checkpoint_id
             );
         }

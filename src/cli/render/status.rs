@@ -1,9 +1,10 @@
-//! Where a run stands, for people: its failure, the decision on it, and the ways on.
+//! Where a run stands, for people: its failure, the decision on it, and what can be done next.
 
 use std::fmt::Write;
 
 use crate::engine::retry::Retry;
 use crate::engine::status::Status;
+use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
 use crate::model::time::Timestamp;
 
@@ -22,7 +23,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
     let _ = writeln!(
         text,
-        "Run {}: {}, iteration {}{total}, begun {}",
+        "Run {}: {}, iteration {}{total}, started {}",
         run.key,
         run.status.as_str(),
         run.shown_iteration(),
@@ -44,10 +45,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         let _ = write!(text, "\n{}", steps_table(ui, run, now));
     }
     let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
-    let budgets = status.retry.status.iter().flat_map(|status| &status.budgets);
-    let used: Vec<String> = budgets
-        .map(|budget| format!("{} {} of {} {}", budget.scope.as_str(), budget.used, budget.limit, budget.scope.unit()))
-        .collect();
+    let used: Vec<String> = status.retry.status.iter().flat_map(|status| &status.budgets).map(used).collect();
     if !used.is_empty() {
         let _ = writeln!(text, "Used:        {}", used.join(", "));
     }
@@ -56,7 +54,19 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     text
 }
 
-/// Why it failed, what was decided, and the ways on.
+/// `1 of 3 attempts for this cause`.
+fn used(budget: &Budget) -> String {
+    let what = match budget.scope {
+        BudgetScope::Global => " for the iteration",
+        BudgetScope::Cause => " for this cause",
+        BudgetScope::Task => " for the task",
+        BudgetScope::Session => " for the session",
+        BudgetScope::Rollbacks | BudgetScope::WallTime | BudgetScope::Cost => "",
+    };
+    format!("{} of {} {}{what}", budget.used, budget.limit, budget.scope.unit())
+}
+
+/// Why it failed, what was decided, and what can be done next.
 fn failure_text(status: &Status, now: Timestamp) -> String {
     let run = &status.run;
     let mut text = String::new();
@@ -75,7 +85,7 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "  decision   {}: {}", actions(decision), escape(&decision.reason));
     }
     if !status.options.is_empty() {
-        let _ = writeln!(text, "\nWays on");
+        let _ = writeln!(text, "\nWhat you can do next");
         for option in &status.options {
             let mark = if option.recommended { "*" } else { " " };
             let reason = option.reason.as_ref().map(|reason| format!(" (not now: {reason})")).unwrap_or_default();

@@ -11,7 +11,7 @@ pub fn when(at: Timestamp, now: Timestamp) -> String {
     let (span, before) = if now >= at { (now.since(at), true) } else { (at.since(now), false) };
     let seconds = span.as_secs();
     let (count, unit) = match seconds {
-        0 => return "now".to_owned(),
+        0 => return "just now".to_owned(),
         1..60 => (seconds, "second"),
         60..3600 => (seconds / 60, "minute"),
         3600..86_400 => (seconds / 3600, "hour"),

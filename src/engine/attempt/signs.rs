@@ -66,7 +66,7 @@ fn flaky(ending: &Ending, signs: &mut Signs) {
 fn baseline(run: &Run, ending: &Ending, signs: &mut Signs) {
     if let Some(name) = ending.failed_loop.as_deref().filter(|name| run.failed_at_baseline(name)) {
         signs.of_failure.push(Condition::BaselineFailing);
-        signs.notes.push(format!("{name}: failed before the first attempt already"));
+        signs.notes.push(format!("{name}: was already failing before the first attempt"));
     }
 }
 

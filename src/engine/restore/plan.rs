@@ -250,10 +250,14 @@ fn file_plan(
         let reason =
             |path: &RepoPath| PathReason { path: path.clone(), reason: "edited by hand".to_owned(), size: None };
         let paths: Vec<PathReason> = plan.hand_edits.iter().map(reason).collect();
+        let (count, them) = if paths.len() == 1 {
+            ("1 file was".to_owned(), "it")
+        } else {
+            (format!("{} files were", paths.len()), "them")
+        };
         let message = format!(
-            "{} path(s) were edited since the run last wrote them: {}; --edits keep leaves them as they are, \
-             --edits discard restores over them (undo brings them back)",
-            paths.len(),
+            "{count} edited by hand since the run last wrote {them}: {}; keep {them} with --edits keep, or overwrite {them} with \
+             --edits discard (undo brings {them} back)",
             listed(&paths)
         );
         let again = request.command(context, &["--edits", "keep"]);

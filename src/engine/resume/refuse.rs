@@ -47,7 +47,11 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
         || (run.status == RunStatus::InProgress && !run.spec.command.is_empty() && run.live.is_none());
     let failed = run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
     if !failed && !interrupted && !request.restart {
-        let message = format!("Battle is not in failed state: run {} is {}", run.key, run.status.as_str());
+        let message = format!(
+            "run {} is not in failed state (it is {}): there is nothing to resume",
+            run.key,
+            run.status.as_str()
+        );
         return Err(Error::new(ErrorKind::NotFailed, message)
             .hint(context.hint_command(Some(&run.key), &["resume", "--restart"])));
     }

@@ -212,7 +212,7 @@ impl Driver<'_> {
         // Weakened tests may make an attempt pass: whoever watches is told at once.
         if ended.conditions.contains(&Condition::Tampered) {
             for note in &ended.notes {
-                tracing::warn!("the attempt may have weakened its checks: {note}");
+                tracing::warn!("the attempt may have weakened the tests: {note}");
             }
         }
     }

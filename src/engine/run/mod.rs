@@ -153,7 +153,7 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
         Some(run) => {
             let status = run.status.as_str();
             let message =
-                format!("run {} is there already ({status}): resume goes on, another --run begins anew", run.key);
+                format!("run {} already exists ({status}): resume it, or choose another name with --run", run.key);
             Err(Error::new(ErrorKind::AlreadyExists, message).hint(context.hint_command(Some(&run.key), &["resume"])))
         }
     }

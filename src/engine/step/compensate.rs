@@ -112,7 +112,7 @@ fn reason(kind: OperationKind, step: &Step) -> Option<Stays> {
     match (step.status, &step.start.compensate) {
         (StepStatus::Done, Some(_)) if kind == OperationKind::Rollback => Some(Stays::Compensable),
         (StepStatus::Done, Some(_)) => Some(Stays::Because("only a rollback takes its effect back")),
-        (StepStatus::Done, None) => Some(Stays::Because("nothing takes its effect back")),
+        (StepStatus::Done, None) => Some(Stays::Because("it has no --compensate")),
         (StepStatus::CutOff, _) if !step.rolled_back => Some(Stays::Because("it was cut off: its effect is not known")),
         _ => None,
     }

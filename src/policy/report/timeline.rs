@@ -167,7 +167,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
             new(MomentKind::Run, "Run began".to_owned(), Some(words::line(&spec.command.join(" "))))
         }
         Payload::RunStatusChanged { status, reason } => {
-            new(MomentKind::Run, format!("Run stands at {}", status.as_str()), Some(words::line(reason)))
+            new(MomentKind::Run, format!("Run {}", status.as_str()), Some(words::line(reason)))
         }
         Payload::RunResumed { strategy, iteration, instructions, restart, .. } => {
             let how = strategy.map(|strategy| format!(" with {}", strategy.as_str())).unwrap_or_default();

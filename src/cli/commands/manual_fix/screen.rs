@@ -101,7 +101,7 @@ fn introduce(fix: &Fix, ui: &Ui) {
         let more: Vec<&str> = lines.filter(|line| !issue.message.contains(line.trim())).collect();
         excerpt(&more.join("\n"), ui);
     }
-    ui.note("Fix it in your editor and save: changes are told here.");
+    ui.note("Fix it in your editor and save: changes appear here.");
 }
 
 /// After a verification: what is wrong, and what can be done.
