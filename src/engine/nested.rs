@@ -4,6 +4,7 @@
 //! A nested checkpoint and its reference are complete before the outer commit that names it is written. A kill in between
 //! leaves a reference without an outer checkpoint; the next checkpoint removes it.
 
+mod graft;
 mod stored;
 
 use std::collections::BTreeSet;
@@ -29,7 +30,8 @@ use super::context::Context;
 use super::error::{Error, Result};
 use super::verify::doubt;
 
-pub use stored::{Now, adopt, changed, forget, keep, verify};
+pub use graft::{Grafts, InnerRules, LayerPart, NestedAction, NestedOutcome, NestedRequest, grafts};
+pub use stored::{Now, adopt, changed, forget, verify};
 
 /// More repositories one inside the other than this are not followed.
 const MAX_DEPTH: usize = 16;
@@ -295,6 +297,18 @@ impl NestedCapture {
         load_checkpoint(&self.repo, commit).is_ok_and(|stored| {
             self.capture.same_as(&stored, &[]).unwrap_or(false) && unchanged(&self.inner, &stored.manifest.nested)
         })
+    }
+
+    /// The same but for HEAD and index, here and in those inside.
+    fn has_files_of(&self, commit: &ObjectId) -> bool {
+        let Ok(stored) = load_checkpoint(&self.repo, commit) else { return false };
+        let then = &stored.manifest.nested;
+        let same = |one: &Self| {
+            let link = then.iter().find(|link| link.path == one.path);
+            link.and_then(|link| link.checkpoint.as_ref()).is_some_and(|commit| one.has_files_of(commit))
+        };
+        let held = then.iter().filter(|link| link.checkpoint.is_some()).count();
+        self.capture.is_same_tree(&stored) && self.inner.len() == held && self.inner.iter().all(same)
     }
 
     fn write(&self, context: &Context, previous: Option<&ObjectId>, checkpoint: &Checkpoint) -> Result<ObjectId> {

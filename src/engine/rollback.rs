@@ -11,6 +11,7 @@ use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::nested::NestedRequest;
 use super::restore::{Commits, Restore, RestoreRequest, restore_with};
 use super::salvage::refuse_for_gone;
 use super::{select, settle};
@@ -41,6 +42,8 @@ pub struct Options {
     pub edits: Edits,
     /// Whether the captured index is put back too.
     pub restore_index: bool,
+    /// Whether the files of nested repositories are restored too.
+    pub nested: bool,
 }
 
 impl Default for Options {
@@ -51,6 +54,7 @@ impl Default for Options {
             commits: Commits::Refuse,
             edits: Edits::Refuse,
             restore_index: false,
+            nested: false,
         }
     }
 }
@@ -126,6 +130,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         edits: options.edits,
         restore_index: options.restore_index,
         reposition,
+        nested: NestedRequest { restore: options.nested, placed: Vec::new() },
         undoes: None,
     })
 }

@@ -4,7 +4,7 @@ use crate::git::journal::remove_journal;
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
-use crate::model::operation::{HeadMove, Operation, OperationKind, Scope};
+use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::store::{Exclusive, NewEvent};
@@ -55,6 +55,7 @@ pub fn react(
             reposition: None,
             index_restored: false,
             steps: Vec::new(),
+            nested: NestedPart::default(),
         };
         let commits = (&safety.commit, &source.commit);
         restore_state_only(context, &prepared.lock, key, operation.clone(), commits)?;

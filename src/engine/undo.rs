@@ -5,6 +5,7 @@ use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::nested::NestedRequest;
 use super::restore::{Commits, Restore, RestoreRequest, restore_with};
 
 /// Takes the last restore of this work tree back.
@@ -39,6 +40,7 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
             edits,
             restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
             reposition: None,
+            nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
             undoes: Some(entry.head.clone()),
         })
     })

@@ -51,7 +51,7 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
         for checkpoint in &chosen {
             let found = load_checkpoint(repo, &checkpoint.commit).and_then(|stored| {
                 let mut problems = stored.verify(repo)?;
-                problems.extend(nested::verify(context, repo, &stored.manifest.nested)?);
+                problems.extend(nested::verify(context, repo, &stored)?);
                 Ok(problems)
             });
             let messages = match found {

@@ -5,7 +5,8 @@
 //!   not changed, `reading` reads the rest but for what `seeds` lets the user's index say, `assemble` makes trees, `objects`
 //!   writes them (`pack` and `publish` know the files; `collection` sees a `git gc` meanwhile), `remember` writes the cache.
 //! - [`checkpoint`] makes a commit of it, [`refs`] names it, [`stored`] reads it back, [`sides`] compares two of them.
-//! - [`nested_copy`] keeps the files of the repositories inside a second time, beside the checkpoint of the one around them.
+//! - [`nested_copy`] keeps the files of the repositories inside a second time, beside the checkpoint of the one around them;
+//!   [`git_file`] leads a folder to its repository again.
 //! - [`discard`] removes the objects of checkpoints that are gone: `written` lists them, `roots` and `reachable` find who
 //!   needs them.
 //! - [`branch_commit`], [`patch`] and [`bundle`] keep the same content in other forms beside it; [`unbundle`] takes it back.
@@ -37,6 +38,7 @@ pub mod exclusive;
 pub mod file_states;
 mod flood;
 mod folders;
+pub mod git_file;
 mod globs;
 pub mod head;
 mod holes;

@@ -99,7 +99,7 @@ fn linked_folder(git_dir: &Path) -> Option<PathBuf> {
 }
 
 /// The work tree that the configuration of a git folder names.
-fn module_folder(git_dir: &Path) -> Option<PathBuf> {
+pub(super) fn module_folder(git_dir: &Path) -> Option<PathBuf> {
     let config = git2::Config::open(&git_dir.join("config")).ok()?;
     Some(git_dir.join(config.get_path("core.worktree").ok()?))
 }

@@ -131,5 +131,5 @@ fn flags_of(folder: &Folder) -> u8 {
 }
 
 fn nested(path: &[u8], oid: git2::Oid) -> Nested {
-    Nested { path: RepoPath::new(path), commit: Some(ObjectId(oid.to_string())), checkpoint: None }
+    Nested { path: RepoPath::new(path), commit: Some(ObjectId(oid.to_string())), checkpoint: None, mode: None }
 }

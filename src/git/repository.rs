@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
 
 use super::database::Database;
+use super::dirs;
 use super::error::{Error, Result};
-use super::nested::{Outer, stray};
+use super::nested::{Outer, is_repository, stray};
 use super::owner::{check_owner, foreign_owner};
 use crate::model::manifest::Head;
 use crate::model::path::RepoPath;
@@ -58,6 +59,18 @@ impl Repo {
             Some(what) => Err(Error::Unsupported { what }),
             None => Ok(repo),
         }
+    }
+
+    /// Whether an object is there.
+    pub fn has_object(&self, oid: &ObjectId) -> bool {
+        let found = git2::Oid::from_str(&oid.0).and_then(|oid| Ok(self.inner.odb()?.exists(oid)));
+        found.unwrap_or(false)
+    }
+
+    /// Whether a folder of the work tree is one of a repository of its own, whatever that is like.
+    pub fn has_nested(&self, path: &RepoPath) -> bool {
+        let Ok(root) = dirs::open_root(&self.workdir) else { return false };
+        dirs::open_path(&root, path).is_ok_and(|dir| is_repository(&dir))
     }
 
     /// As the one that others lie in.

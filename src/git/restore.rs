@@ -66,20 +66,13 @@ pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
 
 /// Refuses a plan that must not be carried out, whatever is there.
 fn refuse(plan: &RestorePlan) -> Result<()> {
-    for path in paths(plan) {
+    for path in plan.paths() {
         if let Some(reason) = names::unsafe_path(path) {
             let path = super::nested::absolute(std::path::Path::new(""), path);
             return Err(Error::UnsafePath { path, reason: reason.to_owned() });
         }
     }
     if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: plan.conflicts.clone() }) }
-}
-
-/// Every path that a plan touches.
-fn paths(plan: &RestorePlan) -> impl Iterator<Item = &RepoPath> {
-    let folders = plan.remove_dirs.iter().chain(&plan.make_dirs).map(|dir| &dir.path);
-    let files = plan.delete.iter().map(|delete| &delete.path).chain(plan.write.iter().map(|write| &write.path));
-    folders.chain(files).chain(plan.set_mode.iter().map(|set| &set.path))
 }
 
 /// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is only looked at when its

@@ -229,7 +229,12 @@ impl Scan {
             self.skip(folder.path.clone(), NESTED, None);
         }
         let commit = commit.map(|oid| crate::model::snapshot::ObjectId(oid.to_string()));
-        self.nested.push(Nested { path: folder.path.clone(), commit, checkpoint: None });
+        self.nested.push(Nested {
+            path: folder.path.clone(),
+            commit,
+            checkpoint: None,
+            mode: Some(folder.stat.permissions()),
+        });
     }
 
     pub fn skip(&mut self, path: RepoPath, reason: &str, size: Option<u64>) {

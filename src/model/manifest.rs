@@ -133,6 +133,9 @@ pub struct Nested {
     /// The commit of its own checkpoint, in its own object database; `None` where it was not captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<ObjectId>,
+    /// The permission bits of its folder, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
 }
 
 /// A file and when it was last modified.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::Decision;
 use super::failure::Failure;
-use super::path::PathReason;
+use super::path::{PathReason, RepoPath};
 use super::run::{IterationStatus, Run, RunStatus};
 use super::snapshot::ObjectId;
 use super::step::StepRef;
@@ -156,6 +156,37 @@ pub struct Operation {
     /// Steps that were done after the checkpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRef>,
+    /// What it did with nested repositories.
+    #[serde(default, skip_serializing_if = "NestedPart::is_none")]
+    pub nested: NestedPart,
+}
+
+/// A `.git` file that leads from a folder of the work tree to the repository that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitFile {
+    /// The folder.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// What the file holds.
+    pub content: String,
+}
+
+/// What an operation did with nested repositories.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NestedPart {
+    /// Whether the files of those that are there were restored too.
+    #[serde(default)]
+    pub restored: bool,
+    /// `.git` files that it put into folders that were gone.
+    #[serde(default)]
+    pub placed: Vec<GitFile>,
+}
+
+impl NestedPart {
+    /// Whether it did nothing with them.
+    pub fn is_none(&self) -> bool {
+        !self.restored && self.placed.is_empty()
+    }
 }
 
 /// A restore that can be undone, as the state keeps it.
@@ -186,6 +217,9 @@ pub struct UndoEntry {
     /// Steps that were done after its checkpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRef>,
+    /// What it did with nested repositories.
+    #[serde(default, skip_serializing_if = "NestedPart::is_none")]
+    pub nested: NestedPart,
 }
 
 /// What a work tree held after the run last wrote it: later layers win.
@@ -195,6 +229,9 @@ pub struct BaselineLayer {
     pub checkpoint_id: String,
     /// For these paths only (globs); empty for all.
     pub paths: Vec<String>,
+    /// Nested repositories that were left as they were: of their content nothing is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<RepoPath>,
 }
 
 /// What is kept of each work tree.

@@ -137,6 +137,13 @@ impl RestorePlan {
             && self.set_mode.is_empty()
     }
 
+    /// Every path that it touches.
+    pub fn paths(&self) -> impl Iterator<Item = &RepoPath> {
+        let folders = self.remove_dirs.iter().chain(&self.make_dirs).map(|dir| &dir.path);
+        let files = self.delete.iter().map(|delete| &delete.path).chain(self.write.iter().map(|write| &write.path));
+        folders.chain(files).chain(self.set_mode.iter().map(|set| &set.path))
+    }
+
     /// The plan that takes this one back.
     #[must_use]
     pub fn invert(&self) -> Self {

@@ -40,6 +40,7 @@ mod live_run;
 mod manual_fix;
 mod memory;
 mod nested;
+mod nested_back;
 mod night;
 mod odd;
 mod output;

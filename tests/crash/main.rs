@@ -127,7 +127,10 @@ fn everything(env: &TestEnv) -> (Seen, Seen, String) {
     } else {
         String::new()
     };
-    (seen(env.work()), memory, git)
+    let mut tree = seen(env.work());
+    // What is git's in the repositories inside.
+    tree.retain(|path, _| !path.windows(6).any(|part| part == b"/.git/"));
+    (tree, memory, git)
 }
 
 /// The calls of one undisturbed execution, those of the dynamic linker and of the C library aside.
@@ -416,6 +419,30 @@ const REPAIR: Case = Case {
     },
 };
 
+/// A repository inside that is changed, one that is gone, and a submodule whose repository survives its folder.
+const ROLLBACK_NESTED: Case = Case {
+    args: &["rollback", "--to", "@3", "--nested", "--edits", "discard"],
+    git: true,
+    before: |env| {
+        env.sh("set -e; git init -q ../library; git -C ../library commit -q --allow-empty -m lib
+             git -c protocol.file.allow=always submodule --quiet add ../library module; echo m > module/file
+             for one in here gone; do git init -q $one; echo 1 > $one/file; ln -s file $one/link; done
+             git add module .gitmodules")
+            .expect(0);
+        checkpoint(env);
+        env.sh("rm -rf module gone; echo 2 > here/file; rm here/link; echo 3 > a.txt").expect(0);
+    },
+};
+
+/// The same repositories in a capture.
+const CREATE_NESTED: Case = Case {
+    args: &["checkpoint", "create"],
+    git: true,
+    before: |env| {
+        env.sh("for one in here here/deeper; do git init -q $one; echo 1 > $one/file; done").expect(0);
+    },
+};
+
 /// Where a restore that is under way is noted.
 const JOURNAL: &str = ".git/recover/journal.json";
 /// The same without git.
@@ -478,6 +505,17 @@ fn a_capture_that_is_killed() {
 #[test]
 fn a_rollback_that_is_killed() {
     sweep_kills("rollback", &ROLLBACK);
+}
+
+// The same with repositories inside: all of it or nothing.
+#[test]
+fn a_rollback_of_nested_repositories_that_is_killed() {
+    sweep_kills("rollback --nested", &ROLLBACK_NESTED);
+}
+
+#[test]
+fn a_capture_of_nested_repositories_that_is_killed() {
+    sweep_kills("create with nested", &CREATE_NESTED);
 }
 
 // The same without git.

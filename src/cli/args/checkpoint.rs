@@ -213,12 +213,16 @@ pub struct RestoreArgs {
     pub commits: Option<CommitsArg>,
 
     /// What to do about files that were edited by hand since the run last wrote
-    #[arg(long, value_enum, default_value_t = EditsArg::Refuse)]
+    #[arg(long, value_enum, default_value_t = EditsArg::Refuse, overrides_with = "edits")]
     pub edits: EditsArg,
 
     /// Restore the captured index too
     #[arg(long)]
     pub restore_index: bool,
+
+    /// Restore the files of nested repositories and submodules too; their HEAD, branches and index stay
+    #[arg(long)]
+    pub nested: bool,
 }
 
 /// Remove old checkpoints, with a reason for each.

@@ -45,6 +45,10 @@ pub struct RollbackArgs {
     /// Restore the captured index too
     #[arg(long)]
     pub restore_index: bool,
+
+    /// Restore the files of nested repositories and submodules too; their HEAD, branches and index stay
+    #[arg(long)]
+    pub nested: bool,
 }
 
 /// `--scope`.

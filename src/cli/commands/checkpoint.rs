@@ -9,6 +9,7 @@ use crate::engine::checkpoint::{Request, Unless, create as take, not_due, pin as
 use crate::engine::export::{Format, session_file, to_file, to_stream};
 use crate::engine::import::foreign;
 use crate::engine::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
+use crate::engine::nested::NestedRequest;
 use crate::engine::prune::prune as remove;
 use crate::engine::restore::{Commits, Restore, RestoreRequest, restore_with as put_back};
 use crate::engine::verify::verify as check;
@@ -199,6 +200,9 @@ fn restore(context: &Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
         None if ui.interactive => {
             let mut flags: Vec<String> =
                 if args.restore_index { vec!["--restore-index".to_owned()] } else { Vec::new() };
+            if args.nested {
+                flags.push("--nested".to_owned());
+            }
             if !args.path.is_empty() {
                 flags.push("--path".to_owned());
                 flags.extend(args.path.iter().cloned());
@@ -228,6 +232,7 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             edits: edits(how.edits),
             restore_index: args.restore_index,
             reposition: None,
+            nested: NestedRequest { restore: args.nested, placed: Vec::new() },
             undoes: None,
         })
     };

@@ -57,6 +57,7 @@ pub fn rollback(context: &Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply
         commits: commits(args.commits, Commits::Refuse),
         edits: edits(args.edits),
         restore_index: args.restore_index,
+        nested: args.nested,
     };
     let target = match (args.iteration, &args.to, args.full) {
         (Some(number), _, _) => Target::Iteration(number),
@@ -93,6 +94,9 @@ fn given(args: &RollbackArgs) -> Vec<String> {
     }
     if args.restore_index {
         words.push("--restore-index".to_owned());
+    }
+    if args.nested {
+        words.push("--nested".to_owned());
     }
     words
 }

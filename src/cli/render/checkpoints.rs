@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
 
+use crate::engine::nested::NestedAction;
 use crate::engine::prune::Pruned;
 use crate::engine::restore::{Restore, RestoreResult};
 use crate::model::checkpoint::{Checkpoint, Verdict};
@@ -98,6 +99,14 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
     let mut text = list(write, result.written.iter().map(ToString::to_string));
     text += &list(delete, result.deleted.iter().map(ToString::to_string));
     text += &kept_text(result);
+    for one in result.nested.iter().filter(|one| one.action != NestedAction::Kept) {
+        let what = match one.action {
+            NestedAction::Removed => "its folder is removed again, the repository itself is kept",
+            NestedAction::Relinked => "its files are restored, and the folder belongs to its repository again",
+            _ => "its files are restored",
+        };
+        let _ = writeln!(text, "nested repository {}: {what}", escape(&one.path.to_lossy()));
+    }
     if result.head.before != result.head.after {
         let name = |commit: &Option<ObjectId>| {
             commit.as_ref().map_or_else(|| "(none)".to_owned(), |commit| commit.short().to_owned())

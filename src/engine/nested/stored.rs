@@ -1,7 +1,5 @@
 //! Nested checkpoints that are stored: verified, compared, named, taken in, forgotten.
 
-use std::path::Path;
-
 use crate::git::nested_refs::refs_of;
 use crate::git::refs::delete_refs;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
@@ -9,7 +7,7 @@ use crate::git::{self, Repo, Result as GitResult, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
 use crate::model::operation::OperationKind;
-use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::path::RepoPath;
 use crate::model::selector::Selector;
 use crate::model::snapshot::{Change, ChangeType, ObjectId};
 use crate::policy::selection::Selection;
@@ -21,13 +19,17 @@ use super::super::settle::adopt_one;
 use super::super::verify::doubt;
 use super::NestedCapture;
 
-/// What is missing or damaged of the nested checkpoints that a manifest links, as sentences.
-pub fn verify(context: &Context, outer: &Repo, links: &[Nested]) -> GitResult<Vec<String>> {
+/// What is missing or damaged of the nested checkpoints that one links, as sentences. A repository that is gone takes
+/// nothing away of what can be restored: its files are in the outer checkpoint, and verified with it.
+pub fn verify(context: &Context, outer: &Repo, stored: &StoredCheckpoint) -> GitResult<Vec<String>> {
     let mut problems = Vec::new();
-    for link in links {
+    for link in &stored.manifest.nested {
         let Some(commit) = &link.checkpoint else { continue };
+        let has_copy = || stored.nested_copy(outer, &link.path).is_ok_and(|copy| copy.is_some());
         let found = match Repo::nested(outer, &link.path, context.home()) {
+            Ok(repo) if !repo.has_object(commit) && has_copy() => Vec::new(),
             Ok(repo) => verify_one(context, &repo, commit)?,
+            Err(git::Error::NotARepository { .. }) if has_copy() => Vec::new(),
             Err(error) => vec![error.to_string()],
         };
         problems.extend(found.into_iter().map(|problem| format!("nested repository {}: {problem}", link.path)));
@@ -38,7 +40,7 @@ pub fn verify(context: &Context, outer: &Repo, links: &[Nested]) -> GitResult<Ve
 fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Vec<String>> {
     let found = load_checkpoint(repo, commit).and_then(|stored| {
         let mut inside = stored.verify(repo)?;
-        inside.extend(verify(context, repo, &stored.manifest.nested)?);
+        inside.extend(verify(context, repo, &stored)?);
         Ok(inside)
     });
     let problems = match found {
@@ -143,35 +145,6 @@ fn same_content(context: &Context, repo: &Repo, a: &Nested, b: &Nested) -> bool 
     let nested = Now::Stored(&b.manifest.nested);
     changed(context, repo, &a.manifest.nested, nested, &Selection::all(), &mut inside);
     a.same_as(&b) && inside.is_empty()
-}
-
-/// Lists the nested repositories whose content is not the checkpoint's among what a restore keeps, and how to get it
-/// back.
-pub fn keep(
-    root: &Path,
-    captures: &[NestedCapture],
-    links: &[Nested],
-    selection: &Selection,
-    kept: &mut Vec<PathReason>,
-) {
-    for link in links.iter().filter(|link| selection.matches(&link.path)) {
-        let Some(commit) = &link.checkpoint else { continue };
-        let one = captures.iter().find(|one| one.path == link.path);
-        if one.is_some_and(|one| one.is(commit)) {
-            continue;
-        }
-        let folder = link.path.below(root);
-        let reason = if folder.join(".git").exists() {
-            let words = ["recover", "-C", &folder.to_string_lossy(), "checkpoint", "restore", &commit.0];
-            let command = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
-            format!("{NESTED}; its own part of the checkpoint comes back with: {command}")
-        } else {
-            format!("{NESTED}; it is not there any more, and with it went its part of the checkpoint ({commit})")
-        };
-        kept.retain(|entry| entry.path != link.path);
-        kept.push(PathReason { path: link.path.clone(), reason, size: None });
-    }
-    kept.sort();
 }
 
 /// The checkpoint that is meant: where `selector` is the commit of one that was taken of this repository for one around

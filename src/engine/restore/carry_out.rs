@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::git::git_file;
 use crate::git::head::{commit_on_top, move_branch};
 use crate::git::index::{refresh_index, restore_index};
 use crate::git::journal::{
@@ -14,7 +15,7 @@ use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
 use crate::model::manifest::Head;
-use crate::model::operation::{HeadMove, Operation, Scope};
+use crate::model::operation::{GitFile, HeadMove, NestedPart, Operation, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::state::State;
@@ -47,6 +48,9 @@ pub struct CarryOut {
     /// Whether the checkpoint's base commit is meant and not what was captured.
     #[serde(default)]
     pub of_base: bool,
+    /// `.git` files that are taken away before the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlink: Vec<GitFile>,
 }
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
@@ -103,12 +107,21 @@ pub fn carry_out(
         reposition: request.reposition.clone(),
         index_restored: planned.index,
         steps,
+        nested: NestedPart { restored: request.nested.restore, placed: planned.nested.place.clone() },
     };
     let of_base = planned.of_base;
     let on_top = planned.head == HeadPlan::Revert && !request.restore_index;
+    let carry_out = CarryOut {
+        run: Some(key.clone()),
+        operation,
+        clear_loop_state: false,
+        on_top,
+        of_base,
+        unlink: planned.nested.remove.clone(),
+    };
     let journal = RestoreJournal {
         version: JOURNAL_VERSION,
-        operation_id: operation.id.clone(),
+        operation_id: carry_out.operation.id.clone(),
         kind: request.kind.as_str().to_owned(),
         safety_commit: safety.commit.clone(),
         target_commit: planned.target.commit.clone(),
@@ -118,7 +131,7 @@ pub fn carry_out(
         head_before,
         head_after,
         restore_index: planned.index,
-        context: encode(&CarryOut { run: Some(key.clone()), operation, clear_loop_state: false, on_top, of_base })?,
+        context: encode(&carry_out)?,
     };
     let lock = &planned.prepared.lock;
     interruption.refuse(request.kind)?;
@@ -187,7 +200,9 @@ fn step(
     let repo = context.repo()?;
     let carry_out = decode(journal)?;
     let scope = carry_out.operation.scope;
+    carry_out.unlink.iter().try_for_each(|file| git_file::take_away(repo, file))?;
     let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
+    carry_out.operation.nested.placed.iter().try_for_each(|file| git_file::put(repo, file))?;
     let verified = verify(repo, &journal.plan, &restored)?;
     if !verified.differing.is_empty() {
         let message = "what was written does not read back as the checkpoint's";
@@ -326,6 +341,7 @@ pub fn restore_state_only(
             clear_loop_state: true,
             on_top: false,
             of_base: false,
+            unlink: Vec::new(),
         })?,
     };
     let _interruption = Interruption::new(false)?;

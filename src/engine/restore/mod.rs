@@ -23,6 +23,7 @@ use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
+use super::nested::{NestedOutcome, NestedRequest};
 use super::step::{Compensated, CrossedStep, Crossing, compensate, is_above};
 use super::verify::doubt;
 use super::{checkpoint, select, settle};
@@ -56,6 +57,8 @@ pub struct RestoreRequest {
     pub restore_index: bool,
     /// How the run's bookkeeping follows.
     pub reposition: Option<Reposition>,
+    /// What is asked of nested repositories.
+    pub nested: NestedRequest,
     /// Where the operation that is taken back found HEAD and left it: while it is still there, it may go back unasked.
     pub undoes: Option<HeadMove>,
 }
@@ -95,6 +98,9 @@ impl RestoreRequest {
             if self.restore_index {
                 words.push("--restore-index".to_owned());
             }
+            if self.nested.restore {
+                words.push("--nested".to_owned());
+            }
         }
         words.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -122,6 +128,8 @@ pub struct RestoreResult {
     pub deleted: Vec<RepoPath>,
     /// Paths left as they are, and why.
     pub kept: Vec<PathReason>,
+    /// What becomes of nested repositories that are not as the checkpoint has them.
+    pub nested: Vec<NestedOutcome>,
     /// HEAD before and after.
     pub head: HeadMove,
     /// Whether what was written was read again and found to be the checkpoint's.

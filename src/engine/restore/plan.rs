@@ -29,7 +29,7 @@ use super::super::checkpoint::{Prepared, prepare_under};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::memory::{self, MemoryPlan};
-use super::super::nested;
+use super::super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::head::{self, HeadPlan};
 use super::{RestoreRequest, RestoreResult};
 
@@ -46,6 +46,8 @@ pub struct Planned {
     pub of_base: bool,
     /// What is done to files.
     pub files: RestorePlan,
+    /// What is done with nested repositories beside their files.
+    pub nested: Grafts,
     /// What is done to the working memory.
     pub memory: MemoryPlan,
     /// What the answer calls the folder of the working memory.
@@ -59,7 +61,11 @@ pub struct Planned {
 impl Planned {
     /// Whether nothing would be touched.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.memory.is_empty() && self.head == HeadPlan::Stay && !self.index
+        self.files.is_empty()
+            && self.nested.is_empty()
+            && self.memory.is_empty()
+            && self.head == HeadPlan::Stay
+            && !self.index
     }
 
     /// The answer; `safety` once it was carried out.
@@ -90,6 +96,7 @@ impl Planned {
             written,
             deleted,
             kept: self.files.kept.clone(),
+            nested: self.nested.outcomes.clone(),
             head: HeadMove { before, after },
             verified,
             crossed: Vec::new(),
@@ -115,15 +122,17 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     }
 
     let of_base = head::means_base(context, request, run, &target)?;
-    let (prepared, stored, files) = if request.scope.covers_files() {
+    let (prepared, stored, files, nested) = if request.scope.covers_files() {
         let wanted = Wanted { captured: &stored, of_base, selection: &selection };
-        let (prepared, stored, mut files) = file_plan(context, state, request, lock, &wanted)?;
-        nested::keep(repo.workdir(), &prepared.nested, &stored.manifest.nested, &selection, &mut files.kept);
+        let (prepared, stored, mut files, nested) = file_plan(context, state, request, lock, &wanted)?;
+        files.kept.retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
+        files.kept.extend(nested.kept.iter().cloned());
         check(repo, &files).map_err(refused)?;
-        keep_folders(repo, &mut files)?;
-        (prepared, stored, files)
+        keep_folders(repo, &mut files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
+        files.kept.sort();
+        (prepared, stored, files, nested)
     } else {
-        (prepare_under(context, lock, &BTreeSet::new())?, stored, RestorePlan::default())
+        (prepare_under(context, lock, &BTreeSet::new())?, stored, RestorePlan::default(), Grafts::default())
     };
     let manifest = &prepared.capture.manifest;
     let memory = if request.scope.covers_state() && selection.is_all() {
@@ -148,7 +157,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         || prepared.capture.manifest.index_extras != stored.manifest.index_extras;
     let index = (request.restore_index || follows) && index_differs && context.has_git();
     let memory_root = memory::named_root(context);
-    Ok(Planned { prepared, target, stored, of_base, files, memory, memory_root, head, index })
+    Ok(Planned { prepared, target, stored, of_base, files, nested, memory, memory_root, head, index })
 }
 
 /// A refusal of what was not begun with.
@@ -177,19 +186,20 @@ fn file_plan(
     request: &RestoreRequest,
     lock: WorktreeLock,
     wanted: &Wanted<'_>,
-) -> Result<(Prepared, StoredCheckpoint, RestorePlan)> {
+) -> Result<(Prepared, StoredCheckpoint, RestorePlan, Grafts)> {
     let repo = context.repo()?;
-    let Both { prepared, stored, now, target } = capture_both(context, lock, wanted)?;
+    let Both { prepared, stored, now, target, mut nested } = capture_both(context, lock, &request.nested, wanted)?;
     head::refuse_operation(&prepared.capture.manifest, &stored.manifest)?;
     let opened = Objects::Captured(&prepared.capture).open()?;
     let lookup = TreeLookup::new(&opened)?;
     let ignored_now = Ignored::new(repo, &lookup, prepared.capture.side())?;
     let ignored_then = Ignored::new(repo, &lookup, stored.side())?;
+    let inner_rules = nested.rules(&prepared, &lookup)?;
     let layers = baseline_layers(context, state, &prepared.capture.manifest)?;
     let mut layers_and_ignored = Vec::new();
-    for Layer { stored, base, paths } in &layers {
+    for Layer { stored, base, paths, nested } in &layers {
         let ignored = match stored {
-            Some(stored) => Some((stored, base, Ignored::new(repo, &lookup, stored.side())?)),
+            Some(stored) => Some((stored, base, Ignored::new(repo, &lookup, stored.side())?, nested)),
             None => None,
         };
         layers_and_ignored.push((ignored, paths));
@@ -198,7 +208,15 @@ fn file_plan(
     let unreadable = RefCell::new(None);
     let baseline = |path: &RepoPath| {
         let layer = layers_and_ignored.iter().rev().find(|(_, paths)| paths.matches(path));
-        let Some((Some((layer, base, ignored)), _)) = layer else { return Baseline::Unknown };
+        let Some((Some((layer, base, ignored, nested)), _)) = layer else { return Baseline::Unknown };
+        match LayerPart::baseline(nested, &lookup, path) {
+            Ok(None) => {}
+            Ok(Some(known)) => return known,
+            Err(error) => {
+                unreadable.replace(Some(error));
+                return Baseline::Unknown;
+            }
+        }
         let known = layer.side().entry(&lookup, path).and_then(|entry| match entry {
             // Which of the two was put back is not told: only where they agree is it known.
             entry if let Some(base) = base => {
@@ -223,23 +241,26 @@ fn file_plan(
         }
     };
     let ignored = |path: &RepoPath, is_folder: bool| {
-        let now = ignored_now.has(path, is_folder);
-        let either = now.and_then(|now| Ok(now || ignored_then.has(path, is_folder)?));
+        let either = inner_rules.ignore(path, is_folder).and_then(|inner| match inner {
+            Some(ignored) => Ok(ignored),
+            None => Ok(ignored_now.has(path, is_folder)? || ignored_then.has(path, is_folder)?),
+        });
         either.unwrap_or_else(|error| {
-            unreadable.replace(Some(Error::from(error)));
+            unreadable.replace(Some(error));
             true
         })
     };
     let (own, recorded) = (Outputs::own(), recorded_outputs(&stored, &layers));
     let is_output =
         |path: &RepoPath| now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path));
+    let left_out = left_out(repo, &context.capture_rules()).into_iter().chain(nested.left_out()).collect();
     let plan = plan_files(&PlanInput {
         now: &now,
         target: &target,
         baseline: &baseline,
         selection: wanted.selection,
         ignored: &ignored,
-        left_out: &left_out(repo, &context.capture_rules()),
+        left_out: &left_out,
         is_output: &is_output,
         edits: request.edits,
     });
@@ -263,9 +284,11 @@ fn file_plan(
         let again = request.command(context, &["--edits", "keep"]);
         return Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again));
     }
+    drop(inner_rules);
     drop(lookup);
     drop(opened);
-    Ok((prepared, stored, plan))
+    nested.settle(&plan.paths().collect());
+    Ok((prepared, stored, plan, nested))
 }
 
 /// The files that this program's output went to when the target, and what the run last wrote, were captured.
@@ -281,29 +304,33 @@ struct Both {
     stored: StoredCheckpoint,
     now: Snapshot,
     target: Snapshot,
+    nested: Grafts,
 }
 
 /// Captures what is there, and says where it and the checkpoint differ.
 ///
 /// What the checkpoint holds and is ignored now would be overwritten, so it is captured too.
-fn capture_both(context: &Context, lock: WorktreeLock, wanted: &Wanted<'_>) -> Result<Both> {
+fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, wanted: &Wanted<'_>) -> Result<Both> {
     let repo = context.repo()?;
     let (captured, selection) = (wanted.captured, wanted.selection);
     let mut prepared = prepare_under(context, lock, &BTreeSet::new())?;
-    let compare = |prepared: &Prepared| -> Result<(StoredCheckpoint, Snapshot, Snapshot)> {
+    let compare = |prepared: &Prepared| -> Result<(StoredCheckpoint, Snapshot, Snapshot, Grafts)> {
+        let mut nested =
+            if wanted.of_base { Grafts::default() } else { grafts(context, prepared, captured, request, selection)? };
         let opened = Objects::Captured(&prepared.capture).open()?;
         let lookup = TreeLookup::new(&opened)?;
         let here = &prepared.capture.manifest;
         let base = if wanted.of_base { captured.base(repo, here)? } else { None };
         let Some(base) = base else {
-            let (now, target) = differing(&lookup, prepared.capture.side(), captured.side())?;
-            return Ok((captured.clone(), now, target));
+            let (mut now, mut target) = differing(&lookup, prepared.capture.side(), captured.side())?;
+            nested.merge(repo, prepared, captured, (&mut now, &mut target))?;
+            return Ok((captured.clone(), now, target, nested));
         };
         let (now, mut target) = differing(&lookup, prepared.capture.side(), base.side())?;
         as_checked_out(repo, &lookup, captured, here, &now, &mut target)?;
-        Ok((base, now, target))
+        Ok((base, now, target, nested))
     };
-    let (mut stored, mut now, mut target) = compare(&prepared)?;
+    let (mut stored, mut now, mut target, mut nested) = compare(&prepared)?;
     let missing = target.entries.iter().filter(|(path, entry)| {
         entry.kind != EntryKind::Gitlink
             && !now.entries.contains_key(path)
@@ -313,12 +340,12 @@ fn capture_both(context: &Context, lock: WorktreeLock, wanted: &Wanted<'_>) -> R
     });
     let also: BTreeSet<RepoPath> = missing.map(|(path, _)| path.clone()).collect();
     if !also.is_empty() {
-        let Prepared { capture, nested, lock, .. } = prepared;
-        drop((capture, nested));
+        let Prepared { capture, nested: inside, lock, .. } = prepared;
+        drop((capture, inside));
         prepared = prepare_under(context, lock, &also)?;
-        (stored, now, target) = compare(&prepared)?;
+        (stored, now, target, nested) = compare(&prepared)?;
     }
-    Ok(Both { prepared, stored, now, target })
+    Ok(Both { prepared, stored, now, target, nested })
 }
 
 /// Whether something stands at a path of the work tree.
@@ -342,6 +369,8 @@ struct Layer {
     /// Its base commit, where that may be what was put back of it.
     base: Option<StoredCheckpoint>,
     paths: Selection,
+    /// What it says of nested repositories that take part.
+    nested: Vec<LayerPart>,
 }
 
 /// What the run last wrote in this work tree, layer by layer.
@@ -350,17 +379,18 @@ fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<
     let Some(worktree) = state.worktrees.get(&context.worktree_id()) else { return Ok(Vec::new()) };
     let mut layers = Vec::new();
     for layer in &worktree.baseline {
-        let (mut stored, mut base) = (None, None);
+        let (mut stored, mut base, mut nested) = (None, None, Vec::new());
         if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
             let loaded = load_checkpoint(repo, &checkpoint.commit)?;
             if head::is_beginning_elsewhere(context, checkpoint)? {
                 base = loaded.base(repo, here)?;
             }
+            nested = LayerPart::all(repo, &loaded, &layer.left)?;
             stored = Some(loaded);
         }
         let paths = Selection::globs(&layer.paths)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("a recorded path is no glob: {error}")))?;
-        layers.push(Layer { stored, base, paths });
+        layers.push(Layer { stored, base, paths, nested });
     }
     Ok(layers)
 }

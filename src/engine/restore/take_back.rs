@@ -1,5 +1,6 @@
 //! Taking back what a restore did before it failed, and saying so where that fails too.
 
+use crate::git::git_file;
 use crate::git::head::move_branch;
 use crate::git::index::{index_is, restore_index};
 use crate::git::journal::{RestoreJournal, has_journal, reap_temp_files, remove_journal};
@@ -87,11 +88,16 @@ fn in_full(error: &Error) -> String {
 /// first error is returned, and the journal stays then.
 pub(super) fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
+    let carry_out = decode(journal)?;
+    let placed = carry_out.operation.nested.placed.iter().try_for_each(|file| git_file::take_away(repo, file));
     let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| false).map_err(Error::from);
+    let unlinked = carry_out.unlink.iter().try_for_each(|file| git_file::put(repo, file));
     let memory = take_back_memory(context, journal);
     let head = take_back_head(repo, lock, journal);
     let index = take_back_index(context, repo, lock, journal);
     let mut left = files?.kept;
+    placed?;
+    unlinked?;
     left.extend(memory?);
     head?;
     index?;

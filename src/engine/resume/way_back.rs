@@ -9,6 +9,7 @@ use crate::policy::restore_plan::Edits;
 
 use super::super::context::Context;
 use super::super::error::{ErrorKind, Result};
+use super::super::nested::NestedRequest;
 use super::super::restore::{Commits, RestoreRequest, restore};
 
 /// The checkpoint that an automatic rollback goes back to: after a crash the run's last one that did not fail, else the
@@ -34,6 +35,7 @@ pub fn put_back(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edi
         edits,
         restore_index: false,
         reposition: None,
+        nested: NestedRequest::default(),
         undoes: None,
     };
     match restore(context, &request) {

@@ -19,6 +19,7 @@ use crate::store::views::write_views;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::lost::assume;
+use super::super::nested::NestedRequest;
 use super::super::restore::{Commits, RestoreRequest, put_back_unasked};
 use super::super::run::millis;
 
@@ -159,6 +160,7 @@ pub fn put_back(context: &Context, key: &RunKey, start: &StepStart) -> Result<Op
         edits: Edits::Discard,
         restore_index: false,
         reposition: None,
+        nested: NestedRequest::default(),
         undoes: None,
     };
     let lock = WorktreeLock::acquire(context.repo()?, context.lock_timeout())?;

@@ -12,6 +12,7 @@ use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
+use crate::model::path::NESTED;
 use crate::model::run::{Iteration, IterationStatus, Run, RunDetails, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 
@@ -106,7 +107,7 @@ impl State {
         }
         // What a safety checkpoint holds may be a person's work: it says nothing about what the run wrote.
         if !checkpoint.is_safety() {
-            let whole = BaselineLayer { checkpoint_id: checkpoint.id.clone(), paths: Vec::new() };
+            let whole = BaselineLayer { checkpoint_id: checkpoint.id.clone(), paths: Vec::new(), left: Vec::new() };
             self.worktrees.entry(checkpoint.worktree.clone()).or_default().baseline = vec![whole];
         }
     }
@@ -126,9 +127,12 @@ impl State {
             if operation.paths.is_empty() {
                 worktree.baseline.clear();
             }
-            worktree
-                .baseline
-                .push(BaselineLayer { checkpoint_id: operation.checkpoint_id.clone(), paths: operation.paths.clone() });
+            let left = operation.kept.iter().filter(|kept| kept.reason.starts_with(NESTED));
+            worktree.baseline.push(BaselineLayer {
+                checkpoint_id: operation.checkpoint_id.clone(),
+                paths: operation.paths.clone(),
+                left: left.map(|kept| kept.path.clone()).collect(),
+            });
         }
 
         let taken_back = match operation.kind {
@@ -171,6 +175,7 @@ impl State {
             head: operation.head.clone(),
             index_restored: operation.index_restored,
             steps,
+            nested: operation.nested.clone(),
         };
         match operation.kind {
             OperationKind::Undo => worktree.redo.push(entry),
