@@ -244,3 +244,33 @@ fn the_command_for_one_works_as_it_is_named() {
         assert_eq!(env.read("own/tracked"), "1\n");
     }
 }
+
+// A checkpoint without a copy of their files, as 0.1.0 took them: the submodule's own repository has its part.
+#[test]
+fn a_submodule_of_a_checkpoint_without_copies_is_led_to_its_repository_again() {
+    let env = TestEnv::repo();
+    submodules(&env, &["module"]);
+    env.write("module/lib.c", "changed\n");
+    checkpoint(&env);
+    strip_copies(&env);
+    env.sh("rm -rf module").expect(0);
+    let back = back_to(&env, "@1");
+    assert_eq!(outcome(&back, "module"), "relinked");
+    let reason = kept(&back, "module");
+    let (_, command) = reason.split_once("comes back with: ").unwrap_or_else(|| panic!("{reason}"));
+    let command = command.strip_prefix("recover ").expect("a command");
+    env.sh(&format!("cd / && {} {command}", env!("CARGO_BIN_EXE_recover"))).expect(0);
+    assert_eq!(env.read("module/lib.c"), "changed\n");
+}
+
+/// Makes of the only checkpoint one that 0.1.0 could have made: its state commit has no `nested`.
+fn strip_copies(env: &TestEnv) {
+    let line = r#"set -e; ref=$(git for-each-ref --format='%(refname)' refs/recover); old=$(git rev-parse $ref)
+        set -- $(git show -s --format=%P $old); for last; do :; done
+        tree=$(git ls-tree $last | awk '$4 != "nested"' | git mktree)
+        state=$(git commit-tree -m state $tree); parents=$(git cat-file commit $old | sed -n 's/^parent //p' | sed '$d')
+        new=$(for one in $parents; do echo $one; done | sed 's/^/-p /' | tr '\n' ' ')
+        commit=$(git show -s --format=%B $old | git commit-tree $new -p $state $old^{tree}); git update-ref $ref $commit
+        rm -rf .ultraplan .git/recover"#;
+    env.sh(line).expect(0);
+}

@@ -102,7 +102,7 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
     for one in result.nested.iter().filter(|one| one.action != NestedAction::Kept) {
         let what = match one.action {
             NestedAction::Removed => "its folder is removed again, the repository itself is kept",
-            NestedAction::Relinked => "its files are restored, and the folder belongs to its repository again",
+            NestedAction::Relinked => "its folder belongs to its repository again",
             _ => "its files are restored",
         };
         let _ = writeln!(text, "nested repository {}: {what}", escape(&one.path.to_lossy()));

@@ -170,10 +170,7 @@ impl Finder<'_> {
     ) -> Result<()> {
         let copied = if self.request.restore { copy(&link.path)? } else { None };
         let Some(copied) = copied else {
-            let folder = path.below(self.outer.workdir());
-            let words =
-                ["recover", "-C", &folder.to_string_lossy(), "checkpoint", "restore", &commit.0, "--edits", "discard"];
-            let command = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
+            let command = self.own_command(path, commit);
             let all = if self.request.restore { "" } else { "--nested restores it too; " };
             self.keep(path, &format!("{all}its own part of the checkpoint comes back with: {command}"));
             return Ok(());
@@ -203,6 +200,13 @@ impl Finder<'_> {
             return Ok(());
         }
         let Some(copied) = copy(&link.path)? else {
+            if let Some(file) = git_file::kept_for(self.outer, path).filter(|_| self.selection.matches(path)) {
+                self.out.place.push(file);
+                let command = self.own_command(path, commit);
+                self.kept(path, &format!("{NESTED}; its own part of the checkpoint comes back with: {command}"));
+                self.tell(path, NestedAction::Relinked, None);
+                return Ok(());
+            }
             let why = format!("it is not there any more, and with it went its part of the checkpoint ({commit})");
             self.keep(path, &why);
             return Ok(());
@@ -265,6 +269,14 @@ impl Finder<'_> {
                 self.tell(&nested.path, NestedAction::Kept, Some(skipped.reason.clone()));
             }
         }
+    }
+
+    /// The command that restores the part that it has itself.
+    fn own_command(&self, path: &RepoPath, commit: &ObjectId) -> String {
+        let folder = path.below(self.outer.workdir());
+        let words =
+            ["recover", "-C", &folder.to_string_lossy(), "checkpoint", "restore", &commit.0, "--edits", "discard"];
+        shlex::try_join(words).unwrap_or_else(|_| words.join(" "))
     }
 
     fn takes_part(&self, path: &RepoPath) -> bool {
@@ -507,7 +519,8 @@ impl Grafts {
 
     /// Tells of those of which nothing is done that only their HEAD or index differ.
     pub fn settle(&mut self, touched: &BTreeSet<&RepoPath>) {
-        for outcome in self.outcomes.iter_mut().filter(|outcome| outcome.action == NestedAction::Restored) {
+        let files = [NestedAction::Restored, NestedAction::FilesRestored];
+        for outcome in self.outcomes.iter_mut().filter(|outcome| files.contains(&outcome.action)) {
             if !touched.iter().any(|path| is_below(path, &outcome.path)) {
                 outcome.action = NestedAction::Kept;
             }

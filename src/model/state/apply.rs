@@ -127,7 +127,8 @@ impl State {
             if operation.paths.is_empty() {
                 worktree.baseline.clear();
             }
-            let left = operation.kept.iter().filter(|kept| kept.reason.starts_with(NESTED));
+            let all = operation.nested.restored;
+            let left = operation.kept.iter().filter(|kept| !all && kept.reason.starts_with(NESTED));
             worktree.baseline.push(BaselineLayer {
                 checkpoint_id: operation.checkpoint_id.clone(),
                 paths: operation.paths.clone(),
