@@ -165,7 +165,10 @@ pub fn show_trees(outer: &Repo, capture: &Capture, inner: &Capture) -> Result<()
     let quarantine = inner.writer.repository()?;
     let (from, around) = (Database::open(&quarantine)?, outer.database()?);
     let mut bringing = Bringing { writer: &capture.writer, from, around, seen: HashSet::new() };
-    bringing.trees_alone(parse_oid(&inner.tree)?)
+    for tree in [Some(&inner.tree), inner.index_tree.as_ref()].into_iter().flatten() {
+        bringing.trees_alone(parse_oid(tree)?)?;
+    }
+    Ok(())
 }
 
 impl Bringing<'_> {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::git::Repo;
 use crate::git::diff::Objects;
 use crate::git::git_file;
-use crate::git::ignore_rules::TreeIgnores;
+use crate::git::ignore_rules::Ignored;
 use crate::git::nested_copy::{NestedCopy, show_trees};
 use crate::git::sides::differing;
 use crate::git::stored::StoredCheckpoint;
@@ -387,7 +387,7 @@ impl LayerPart {
 }
 
 /// The ignore rules of those repositories whose files take part.
-pub struct InnerRules<'l>(Vec<(RepoPath, Vec<TreeIgnores<'l>>)>);
+pub struct InnerRules<'l>(Vec<(RepoPath, Vec<Ignored<'l>>)>);
 
 impl InnerRules<'_> {
     /// Whether the rules of now or of then, of the repository that holds it, ignore a path; `None` where none holds it.
@@ -396,7 +396,7 @@ impl InnerRules<'_> {
         let Some((folder, rules)) = of.max_by_key(|(folder, _)| folder.as_bytes().len()) else { return Ok(None) };
         let path = inside(path, folder);
         for rules in rules {
-            if rules.is_ignored(&path, is_folder)? {
+            if rules.has(&path, is_folder)? {
                 return Ok(Some(true));
             }
         }
@@ -499,13 +499,13 @@ impl Grafts {
     }
 
     /// The ignore rules of those that are there.
-    pub fn rules<'l>(&self, prepared: &Prepared, lookup: &'l TreeLookup<'l>) -> Result<InnerRules<'l>> {
+    pub fn rules<'l>(&'l self, prepared: &'l Prepared, lookup: &'l TreeLookup<'l>) -> Result<InnerRules<'l>> {
         let mut all = Vec::new();
         for graft in self.all.iter().filter(|graft| graft.is_there) {
             let Some(one) = find(&prepared.nested, &graft.path) else { continue };
-            let mut rules = vec![TreeIgnores::new(&one.repo, lookup, &one.capture.tree)?];
+            let mut rules = vec![Ignored::new(&one.repo, lookup, one.capture.side())?];
             if let Some(then) = &graft.then {
-                rules.push(TreeIgnores::new(&one.repo, lookup, &then.tree)?);
+                rules.push(Ignored::new(&one.repo, lookup, then.side())?);
             }
             all.push((graft.path.clone(), rules));
         }
