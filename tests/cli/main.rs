@@ -21,6 +21,7 @@ mod errors;
 mod export;
 mod follow;
 mod foreign;
+mod golden;
 mod good;
 mod head;
 mod hints;
