@@ -156,7 +156,7 @@ fn all_that_differs_and_is_kept_is_listed() {
         ("old.bin", "not captured: over max_file_size"),
         ("pipe", "not captured: a FIFO"),
         ("sock", "not captured: a socket"),
-        ("sub/fresh", "nested repository"),
+        ("sub/fresh", "nested repository; it is not in the checkpoint"),
         ("sub/pipe", "not captured: a FIFO"),
     ]
     .map(|(path, reason)| (path.to_owned(), reason.to_owned()));

@@ -146,25 +146,31 @@ fn a_folder_that_became_a_repository_is_left_alone() {
 #[test]
 fn prune_verify_and_leftovers() {
     let env = workspace();
+    // The run's first one stays while it is open.
+    checkpoint(&env);
     checkpoint(&env);
     env.write("own/tracked", "2\n");
     env.write("own/deeper/d", "2\n");
     checkpoint(&env);
-    let two = refs(&env, "own");
+    let all = refs(&env, "own");
+    let gone = nested(&env, "@2");
     env.json(0, &["checkpoint", "prune", "--keep-last", "1"]);
     for folder in ["module", "own", "unborn", "own/deeper"] {
-        assert_eq!(refs(&env, folder).len(), 1, "{folder}");
+        assert_eq!(refs(&env, folder).len(), 2, "{folder}");
     }
+    let left = refs(&env, "own");
+    let stray = all.iter().find(|one| !left.contains(one)).expect("one that was removed").clone();
+    assert!(stray.ends_with(&gone[1].1));
     // A kill between the nested reference and the outer one.
-    let (name, commit) = two[0].split_once(' ').unwrap();
+    let (name, commit) = stray.split_once(' ').unwrap();
     env.git(&["-C", "own", "update-ref", name, commit]);
     checkpoint(&env);
-    assert!(!refs(&env, "own").contains(&two[0]), "removed");
-    assert_eq!(refs(&env, "own").len(), 2);
+    assert!(!refs(&env, "own").contains(&stray), "removed");
+    assert_eq!(refs(&env, "own").len(), 3);
     // Somebody else's stay.
     env.git(&["-C", "own", "update-ref", "refs/recover/x/ckpt_20200101_000000_0001-0123456789", "HEAD"]);
     checkpoint(&env);
-    assert_eq!(refs(&env, "own").len(), 4);
+    assert_eq!(refs(&env, "own").len(), 5);
     let blob = env.git(&["-C", "unborn", "hash-object", "u"]);
     let object = format!("unborn/.git/objects/{}/{}", &blob[..2], blob[2..].trim());
     if env.exists(&object) {
@@ -215,16 +221,17 @@ fn a_linked_worktree_inside() {
     env.git(&["worktree", "add", "-q", "-b", "two", "trees/two"]);
     env.write("trees/one/a.txt", "1\n");
     env.write("trees/two/a.txt", "2\n");
-    for _ in 0..2 {
+    for _ in 0..3 {
         checkpoint(&env);
         let links = nested(&env, "latest");
         assert_eq!(env.git(&["show", &format!("{}:a.txt", links[0].1)]), "1\n");
         assert_eq!(env.git(&["show", &format!("{}:a.txt", links[1].1)]), "2\n");
     }
-    assert_eq!(env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len(), 2);
-    assert_eq!(refs(&env, ".").len(), 6);
+    assert_eq!(env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len(), 3);
+    assert_eq!(refs(&env, ".").len(), 9);
+    // The run's first one stays while it is open.
     env.json(0, &["checkpoint", "prune", "--keep-last", "1"]);
-    assert_eq!(refs(&env, ".").len(), 3);
+    assert_eq!(refs(&env, ".").len(), 6);
     env.json(0, &["checkpoint", "verify"]);
     env.json(0, &["doctor"]);
 }
