@@ -17,7 +17,7 @@ use crate::store::{Foreign, Origin, Registry, Store, StoreError};
 
 use super::context::{Context, Setup};
 use super::error::{Error, ErrorKind, Result};
-use super::settle;
+use super::{inside, settle};
 
 /// The variable that takes state over for one call.
 const TRUST: &str = "RECOVER_TRUST";
@@ -89,7 +89,11 @@ fn user_folder(setup: &Setup) -> Option<PathBuf> {
 /// repository shows to be recorded here, also before there were ids; and without git what has captured the files of this
 /// very place.
 pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Origin {
-    if (setup.env)(TRUST).is_some_and(|value| value == "1") || !store.has_content() {
+    // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
+    let is_trusted = || {
+        (setup.env)(TRUST).is_some_and(|value| value == "1") && !inside::is_part_of_attempt(store.dir(), worktree)
+    };
+    if !store.has_content() || is_trusted() {
         return Origin::Ours;
     }
     let is_tracked = || repo.is_some_and(|repo| tracks_any(repo, store.dir(), &OWN));

@@ -162,3 +162,17 @@ fn after_the_run_nothing_is_refused() {
     crate::live::until("the shell is done", || code.exists());
     assert_eq!(std::fs::read_to_string(code).expect("written"), "0\n");
 }
+
+// The variable that a CI job sets for its own calls reaches its agents, and must not let them take a ledger over.
+#[test]
+fn an_agent_takes_over_no_state_by_the_environment() {
+    let mut env = with_cooldown();
+    env.set("RECOVER_TRUST", "1");
+    env.recover(&["checkpoint", "create"]).expect(0);
+    let line = "echo '{}' > .ultraplan/state/recover/identity; rm -r .git/recover/states .git/recover/ledger*; \
+                recover --json checkpoint create > ../answer; echo $? > ../code";
+    env.recover(&["run", "--run", "r", "--attempts", "1", "--", "sh", "-c", line]);
+    let read = |name: &str| std::fs::read_to_string(env.root().join(name)).expect("written");
+    assert_eq!(read("code").trim(), "13", "{}", read("answer"));
+    assert!(read("answer").contains("foreign_state"), "{}", read("answer"));
+}
