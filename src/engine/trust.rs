@@ -90,9 +90,8 @@ fn user_folder(setup: &Setup) -> Option<PathBuf> {
 /// very place.
 pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Origin {
     // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
-    let is_trusted = || {
-        (setup.env)(TRUST).is_some_and(|value| value == "1") && !inside::is_part_of_attempt(store.dir(), worktree)
-    };
+    let is_trusted =
+        || (setup.env)(TRUST).is_some_and(|value| value == "1") && !inside::is_part_of_attempt(store.dir(), worktree);
     if !store.has_content() || is_trusted() {
         return Origin::Ours;
     }

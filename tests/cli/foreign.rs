@@ -244,7 +244,7 @@ fn trust_says_what_it_takes() {
 fn is_root(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        println!("{test}: skipped, only root can give a folder away");
+        eprintln!("{test}: skipped, only root can give a folder away");
     }
     root
 }

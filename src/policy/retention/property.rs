@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Limits, retain};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
-use crate::model::operation::{HeadMove, Operation, OperationKind, Reposition, Scope};
+use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Reposition, Scope};
 use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
@@ -207,6 +207,7 @@ impl World {
             reposition,
             index_restored: false,
             steps: Vec::new(),
+            nested: NestedPart::default(),
         };
         self.event(Payload::Restored { operation: Box::new(operation) });
     }
