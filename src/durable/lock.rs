@@ -1,7 +1,8 @@
 //! Kernel locks with a bounded wait and a holder's name.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,9 @@ pub enum LockError {
 #[derive(Debug)]
 pub struct FileLock {
     /// Closing it releases the lock.
-    _file: File,
+    file: File,
+    /// The file's path, where it is removed with the lock.
+    passing: Option<PathBuf>,
 }
 
 impl FileLock {
@@ -47,17 +50,67 @@ impl FileLock {
         if let Err(error) = name_holder(&mut file) {
             tracing::debug!(%error, "the lock's holder could not be written down");
         }
-        Ok(Self { _file: file })
+        Ok(Self { file, passing: None })
+    }
+
+    /// Takes the lock like [`Self::acquire`]; the file goes with it. For names of which there are ever new ones.
+    pub fn acquire_passing(path: &Path, timeout: Duration) -> Result<Self, LockError> {
+        loop {
+            let mut lock = Self::acquire(path, timeout)?;
+            // Whoever had it before removed the file that was waited for: that one locks out nobody any more.
+            if is_at(&lock.file, path).map_err(|source| LockError::Io { file: path.to_owned(), source })? {
+                lock.passing = Some(path.to_owned());
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// Removes the file of a passing lock that nobody holds: what a kill left.
+    pub fn remove_if_free(path: &Path) -> io::Result<()> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        match file.try_lock() {
+            Ok(()) => remove(&file, path),
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     /// Takes the lock like [`Self::acquire`] and writes nothing, for whoever must leave no trace. Where the file is not
     /// there, nobody holds it and nothing is made: `None`.
     pub fn acquire_unnoticed(path: &Path, timeout: Duration) -> Result<Option<Self>, LockError> {
         match File::open(path) {
-            Ok(mut file) => wait_for(&mut file, path, timeout).map(|()| Some(Self { _file: file })),
+            Ok(mut file) => wait_for(&mut file, path, timeout).map(|()| Some(Self { file, passing: None })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(LockError::Io { file: path.to_owned(), source }),
         }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        if let Some(path) = &self.passing
+            && let Err(error) = remove(&self.file, path)
+        {
+            tracing::debug!(%error, path = %path.display(), "the lock's file stays");
+        }
+    }
+}
+
+/// Removes the file that is locked, while it is.
+fn remove(file: &File, path: &Path) -> io::Result<()> {
+    if is_at(file, path)? { fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Whether `path` names this file.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let own = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(there) => Ok((own.dev(), own.ino()) == (there.dev(), there.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -125,6 +178,34 @@ mod tests {
         drop(held);
         let _held = FileLock::acquire(&path, Duration::ZERO).unwrap();
         FileLock::acquire_unnoticed(&path, Duration::ZERO).unwrap_err();
+    }
+
+    // Of many that want it, one has it at a time, however often its file goes.
+    #[test]
+    fn a_passing_lock_goes_with_its_file_and_locks_all_the_same() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let (inside, taken) = (AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let lock = FileLock::acquire_passing(&path, Duration::from_secs(60)).unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        FileLock::remove_if_free(&path).unwrap();
+                        taken.fetch_add(1, Ordering::SeqCst);
+                        assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+        assert_eq!(taken.into_inner(), 400);
+        assert!(!path.exists());
+        std::fs::write(&path, "1 somebody who was killed\n").unwrap();
+        FileLock::remove_if_free(&path).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

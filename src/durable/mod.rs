@@ -6,10 +6,12 @@
 
 mod atomic;
 mod lock;
+mod room;
 mod temporary;
 
 pub use atomic::{
     keep_copy, place_of_copy, sync_dir, write_atomic, write_atomic_but_folder, write_atomic_mode, write_atomic_unsynced,
 };
 pub use lock::{FileLock, LockError};
+pub use room::{Lack, lack};
 pub use temporary::{is_left_over, is_temporary, reap, temporary_prefix};

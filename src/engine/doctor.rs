@@ -1,9 +1,11 @@
 //! Finding what is wrong, and mending what can be mended.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::durable::{Lack, lack};
 use crate::git::WorktreeLock;
 use crate::git::marked_lock::{left_over, remove_left_over};
 use crate::git::refs::{list_refs, ref_name, set_ref};
@@ -32,6 +34,10 @@ impl Report {
     }
 }
 
+/// The code of a folder of ours on a file system that is full (exit 14).
+pub const NO_SPACE: &str = "no_space";
+/// The code of a folder of ours that cannot be written (exit 13).
+pub const READ_ONLY: &str = "read_only";
 /// The code of a ledger that a newer version wrote (exit 15).
 pub const NEWER_LEDGER: &str = "newer_ledger";
 
@@ -65,6 +71,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         report.rebuilt = Some(made);
     }
     locks(context, repair, &mut report)?;
+    look_for_room(context, &mut report)?;
     let ledger = context.store().ledger_path().to_string_lossy().into_owned();
     let store = context.store();
     if let Err(error) = look_at_copies(context, repair, &mut report) {
@@ -121,6 +128,30 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         report.error("stale_lock", lock.display().to_string(), message.to_owned(), true);
     }
     Ok(())
+}
+
+/// Folders of ours where nothing more can be written: everything that is recorded now would fail.
+fn look_for_room(context: &Context, report: &mut Report) -> Result<()> {
+    let state = context.store().private_dir();
+    let common = if context.has_git() { Some(context.repo()?.common_dir().to_owned()) } else { None };
+    let folders: BTreeSet<PathBuf> =
+        [Some(state), common].into_iter().flatten().filter_map(|folder| existing(&folder)).collect();
+    for folder in folders {
+        let failed = |error| Error::io(format!("cannot look at {}", folder.display()), error);
+        let (code, what) = match lack(&folder).map_err(failed)? {
+            None => continue,
+            Some(Lack::Space) => (NO_SPACE, "no space is left for"),
+            Some(Lack::Permission) => (READ_ONLY, "nothing can be written in"),
+        };
+        let message = format!("{what} {}: nothing can be recorded", folder.display());
+        report.error(code, folder.to_string_lossy().into_owned(), message, false);
+    }
+    Ok(())
+}
+
+/// The folder, or the nearest one above it that there is.
+fn existing(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find(|above| above.is_dir()).map(Path::to_owned)
 }
 
 /// What makes every other look pointless.

@@ -6,12 +6,12 @@ use crate::model::decision::Standing;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::retry_status::{RetryStatus, retry_status};
+use crate::policy::retry_status::RetryStatus;
 use crate::store::Origin;
 
 use super::context::Context;
 use super::import;
-use super::retry::{Retry, settings_of};
+use super::retry::{Retry, settings_of, status_of};
 
 /// What a file of another system's says of a run here, as an import would record it.
 struct Held {
@@ -56,7 +56,7 @@ fn all(context: &Context, state: &State) -> Vec<(std::path::PathBuf, Held)> {
         for key in import::assume(context, &mut assumed, &path) {
             let Some(run) = assumed.run(&key).filter(|run| run.worktree == context.worktree_id()) else { continue };
             let settings = settings_of(context, run);
-            let mut status = retry_status(&assumed, run, &settings.retry, context.clock.now());
+            let mut status = status_of(context, &assumed, run);
             let may_go_on = matches!(status.standing, Standing::Allowed | Standing::Wait(_));
             if may_go_on && status.attempts_left == Some(0) {
                 status.standing = Standing::Exhausted;

@@ -11,7 +11,6 @@ use crate::model::decision::Action;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::report::{AttemptChanges, MARK, Report, Source, Span, Stuck, markdown, report, spans};
-use crate::policy::retry_status::retry_status;
 use crate::policy::selection::Selection;
 use crate::store::views::attempt_history_of;
 
@@ -48,7 +47,6 @@ fn require_subtask(context: &Context, run: &Run, subtask: &str) -> Result<()> {
 
 fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> Result<Report> {
     let events = context.store().events_of(&run.key)?;
-    let settings = retry::settings_of(context, run);
     let now = context.clock.now();
     let stuck = attempt_history_of(state, run).stuck_subtasks.into_iter().map(|stuck| Stuck {
         subtask_id: stuck.subtask_id.to_owned(),
@@ -60,7 +58,7 @@ fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> R
         state,
         run,
         events: &events,
-        retry: &retry_status(state, run, &settings.retry, now),
+        retry: &retry::status_of(context, state, run),
         loops: &loops_of(context, run),
         stuck: &stuck.collect::<Vec<_>>(),
         unfinished: settle::unfinished_operation(context)?.as_deref(),

@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
-use crate::policy::retry_status::retry_status;
 
 use super::attempt::run_of;
 use super::context::Context;
@@ -156,8 +155,7 @@ fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<R
 }
 
 fn standing_of(context: &Context, state: &State, run: &Run) -> Standing {
-    let settings = retry::settings_of(context, run);
-    retry_status(state, run, &settings.retry, context.clock.now()).standing
+    retry::status_of(context, state, run).standing
 }
 
 fn untouched(context: &Context, state: &State, run: Run) -> Resumed {

@@ -1,7 +1,7 @@
 //! Which objects each checkpoint added, so that they can be taken away with it.
 //!
-//! A list for each checkpoint, `$GIT_COMMON_DIR/recover/written/<commit>`; `.gone` is added once the checkpoint is
-//! removed.
+//! A list for each checkpoint, `$GIT_COMMON_DIR/recover/written/<commit>`; once there are many they are merged into one
+//! file. A list of its own with `.gone` at its end is that of a checkpoint that is removed.
 //!
 //! **Power failures.** Lists are not synced when they are written. One that was lost, cut short or damaged (its checksum
 //! says so) leaves its objects to `git gc`. A list never decides that an object may go, only that it may be asked for:
@@ -11,7 +11,7 @@
 //! objects are (`refs` syncs that), and a list that was settled does not come back for long, as somebody may write an
 //! object of it again that nothing refers to yet; `discard` ends with a sync of the folder for that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -31,6 +31,11 @@ const GONE: &str = ".gone";
 const LOCK: &str = "in-use";
 /// A list without a reference may be that of a checkpoint in the making.
 const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// The lists of many checkpoints, each after a line that says whose it is and how long.
+const MERGED: &str = "merged";
+/// So many lists of their own are merged.
+const MANY: usize = 64;
 
 /// What a checkpoint added to the object database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,6 +63,9 @@ fn folder(repo: &Repo) -> PathBuf {
 
 /// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
 pub(super) fn hold(repo: &Repo) -> Result<File> {
+    if let Err(error) = tidy_up(repo) {
+        tracing::debug!(%error, "the lists of objects stay as they are");
+    }
     let path = lock_path(repo)?;
     let file = File::options().create(true).append(true).open(&path).map_err(Error::at(&path))?;
     file.lock_shared().map_err(Error::at(&path))?;
@@ -118,6 +126,7 @@ pub(super) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>>
         return Err(Error::corrupt(format!("{name} cannot be read")));
     }
     let named: BTreeSet<String> = refs.into_iter().map(|found| found.commit.0).collect();
+    take_out(repo, |commit, list| !named.contains(commit) && (commits.contains(commit) || is_abandoned(list)))?;
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -150,6 +159,103 @@ pub(super) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>>
     Ok(all)
 }
 
+/// A list in the merged file, by its checkpoint's commit.
+type Merged = BTreeMap<String, String>;
+
+/// Merges lists of their own where there are many and no capture is under way.
+fn tidy_up(repo: &Repo) -> Result<()> {
+    let folder = folder(repo);
+    let own = || -> Result<Vec<(String, PathBuf)>> {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(Error::at(&folder))?,
+        };
+        let named = entries.flatten().map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        Ok(named.filter(|(name, _)| name.len() == 40 && Oid::from_str(name).is_ok()).collect())
+    };
+    if own()?.len() < MANY {
+        return Ok(());
+    }
+    let Some(_alone) = hold_alone(repo)? else { return Ok(()) };
+    let mut merged = read_merged(&folder)?;
+    let own = own()?;
+    for (name, path) in &own {
+        let text = fs::read_to_string(path).map_err(Error::at(path))?;
+        // A damaged one says nothing.
+        if List::decode(&text).is_some() {
+            merged.insert(name.clone(), text);
+        }
+    }
+    write_merged(repo, &folder, &merged)?;
+    // The merged file first: a list that is there twice asks for nothing more.
+    own.iter().try_for_each(|(_, path)| fs::remove_file(path).map_err(Error::at(path)))
+}
+
+/// Gives merged lists files of their own again, as those of checkpoints that are gone.
+fn take_out(repo: &Repo, is_gone: impl Fn(&str, &List) -> bool) -> Result<()> {
+    let folder = folder(repo);
+    let mut merged = read_merged(&folder)?;
+    let mut gone = Vec::new();
+    merged.retain(|commit, text| {
+        let list = List::decode(text).filter(|list| is_gone(commit, list));
+        let is_gone = list.is_some();
+        gone.extend(list.map(|list| (format!("{commit}{GONE}"), list)));
+        !is_gone
+    });
+    if gone.is_empty() {
+        return Ok(());
+    }
+    for (name, list) in gone {
+        list.write(repo, &folder.join(name))?;
+    }
+    write_merged(repo, &folder, &merged)
+}
+
+/// The lists that were merged. After a damage the rest is left to `git gc`.
+fn read_merged(folder: &Path) -> Result<Merged> {
+    let path = folder.join(MERGED);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Merged::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => String::new(),
+        Err(source) => return Err(Error::io(path, source)),
+    };
+    let mut merged = Merged::new();
+    let mut rest = text.as_str();
+    while let Some((commit, list, after)) = next_merged(rest) {
+        merged.insert(commit.to_owned(), list.to_owned());
+        rest = after;
+    }
+    Ok(merged)
+}
+
+fn next_merged(text: &str) -> Option<(&str, &str, &str)> {
+    let (head, rest) = text.split_once('\n')?;
+    let (commit, length) = head.strip_prefix("of ")?.split_once(' ')?;
+    let (list, after) = rest.split_at_checked(length.parse().ok()?)?;
+    Some((commit, list, after))
+}
+
+fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
+    let mut text = String::new();
+    for (commit, list) in merged {
+        let _ = write!(text, "of {commit} {}\n{list}", list.len());
+    }
+    put(repo, &folder.join(MERGED), &text)
+}
+
+/// Written in the worktree's own folder, where what a kill leaves is reaped, and renamed.
+fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
+    let draft = repo.recover_dir()?.join(format!("{}written", temporary_prefix()));
+    fs::write(&draft, text).map_err(Error::at(&draft))?;
+    fs::rename(&draft, path).map_err(Error::at(path))
+}
+
+/// Whether a list without a reference is too old for a checkpoint in the making.
+fn is_abandoned(list: &List) -> bool {
+    (UNIX_EPOCH + Duration::from_nanos(list.at)).elapsed().is_ok_and(|age| age >= ABANDONED)
+}
+
 /// Makes what was done to the lists durable.
 pub(super) fn sync(repo: &Repo) -> Result<()> {
     let folder = folder(repo);
@@ -167,11 +273,8 @@ impl Gone {
 }
 
 impl List {
-    /// Written in the worktree's own folder, where what a kill leaves is reaped, and renamed.
     fn write(&self, repo: &Repo, path: &Path) -> Result<()> {
-        let draft = repo.recover_dir()?.join(format!("{}written", temporary_prefix()));
-        fs::write(&draft, self.encode()).map_err(Error::at(&draft))?;
-        fs::rename(&draft, path).map_err(Error::at(path))
+        put(repo, path, &self.encode())
     }
 
     fn encode(&self) -> String {
@@ -227,5 +330,14 @@ mod tests {
         assert_eq!(List::decode(&text), Some(list));
         assert_eq!(List::decode(&text.replace("at 7", "at 8")), None);
         assert!((0..text.len()).all(|cut| List::decode(&text[..cut]).is_none()));
+        // Merged, what stands before a damage is read still.
+        let folder = tempfile::tempdir().unwrap();
+        let merged = format!("of {} {}\n{text}of {} {}\n{text}", oid(4), text.len(), oid(5), text.len());
+        for cut in 0..=merged.len() {
+            fs::write(folder.path().join(MERGED), &merged[..cut]).unwrap();
+            let read = read_merged(folder.path()).unwrap();
+            assert_eq!(read.len(), cut / (merged.len() / 2), "cut at {cut}");
+            assert!(read.values().all(|list| *list == text));
+        }
     }
 }

@@ -188,10 +188,16 @@ impl Decision {
             .any(|a| matches!(a, Action::Retry | Action::Continue | Action::Park | Action::Fallback | Action::Restart))
     }
 
-    /// What the decision means at `now`.
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    /// The end of the wait that was decided on, which began at `since` where the clock has been set back meanwhile.
+    pub fn waits_until(&self, since: Option<Timestamp>) -> Option<Timestamp> {
+        let until = self.not_before?;
+        Some(since.map_or(until, |since| until.min(since.plus(until.since(self.decided_at)))))
+    }
+
+    /// What the decision means at `now`; see [`Self::waits_until`] for `since`.
+    pub fn standing(&self, now: Timestamp, since: Option<Timestamp>) -> Standing {
         if self.leads_to_attempt() {
-            return match self.not_before {
+            return match self.waits_until(since) {
                 Some(until) if until > now => Standing::Wait(until),
                 _ => Standing::Allowed,
             };

@@ -65,7 +65,7 @@ impl Account<'_> {
     pub fn counts(&self, cause: Cause, now: Timestamp, cost_micros: u64) -> Counts {
         let clamp = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let mut counts = Counts {
-            wall_seconds: clamp(now.since(self.run.created_at).as_secs()),
+            wall_seconds: clamp(now.since(begun(self.run, now)).as_secs()),
             cost_cents: clamp(self.run.cost_micros().saturating_add(cost_micros) / MICROS_PER_CENT),
             ..Counts::default()
         };
@@ -135,6 +135,14 @@ pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts)
         budgets.push(Budget::new(BudgetScope::Cost, counts.cost_cents, cents(limit)));
     }
     budgets
+}
+
+/// When a run began. Where that is still to come (the clock was set back since), the first of its attempts that is not.
+pub fn begun(run: &Run, now: Timestamp) -> Timestamp {
+    if run.created_at <= now {
+        return run.created_at;
+    }
+    run.attempts().map(|(_, attempt)| attempt.started_at).filter(|at| *at <= now).min().unwrap_or(now)
 }
 
 /// A spent budget as a sentence.

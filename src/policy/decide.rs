@@ -261,7 +261,7 @@ impl<'a> Decider<'a> {
     /// No attempt begins after the run's time is up: that is said now rather than after a wait.
     fn within_time(&self, decision: Decision) -> Decision {
         let Some(longest) = self.around.settings.retry.max_wall_time else { return decision };
-        let end = self.around.account.run.created_at.plus(longest);
+        let end = budget::begun(self.around.account.run, self.around.now).plus(longest);
         let next = decision.not_before.unwrap_or(self.around.now).max(self.around.now);
         let stays = !decision.leads_to_attempt() || self.failure.kind == FailureType::Cancellation || next < end;
         let spent = self.budgets.iter().find(|budget| budget.scope == BudgetScope::WallTime);

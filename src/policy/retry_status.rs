@@ -10,6 +10,12 @@ use crate::model::time::Timestamp;
 use super::budget::{self, Account};
 use super::settings::RetrySettings;
 
+/// Whether a decision was made at a time that is still to come: the clock was set back since, or was wrong then. How much
+/// of its wait is over cannot be told: it counts from when that was first seen.
+pub fn is_from_the_future(decision: &Decision, now: Timestamp) -> bool {
+    decision.decided_at > now && decision.not_before.is_some()
+}
+
 /// Where a run stands with its budgets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryStatus {
@@ -23,11 +29,22 @@ pub struct RetryStatus {
     pub budgets: Vec<Budget>,
     /// What was decided.
     pub decision: Option<Decision>,
+    /// The end of the cooldown, as far ahead as it may be.
+    pub cooldown_until: Option<Timestamp>,
 }
 
 /// Works it out for `run` at `now`.
-pub fn retry_status(state: &State, run: &Run, retry: &RetrySettings, now: Timestamp) -> RetryStatus {
-    witnessed_status(state, run, retry, now, |_| Vec::new())
+///
+/// No wait is longer than it was decided to be: of a decision that [`is_from_the_future`], it begins at `seen`, when that
+/// was first noticed. A cooldown without a decision of ours is waited for as long as a limit's reset at most.
+pub fn retry_status(
+    state: &State,
+    run: &Run,
+    retry: &RetrySettings,
+    now: Timestamp,
+    seen: Option<Timestamp>,
+) -> RetryStatus {
+    witnessed_status(state, run, retry, (now, seen), |_| Vec::new())
 }
 
 /// The same for a supervisor: `witnessed` are the causes of the failures at a subtask that it saw itself.
@@ -35,9 +52,15 @@ pub fn witnessed_status(
     state: &State,
     run: &Run,
     retry: &RetrySettings,
-    now: Timestamp,
+    (now, seen): (Timestamp, Option<Timestamp>),
     witnessed: impl Fn(&str) -> Vec<Cause>,
 ) -> RetryStatus {
+    let decided = run.decision.as_ref();
+    let since = decided.filter(|decision| is_from_the_future(decision, now)).map(|_| seen.unwrap_or(now).min(now));
+    let cooldown_until = match decided.and_then(|decision| decision.waits_until(since)) {
+        Some(until) => run.cooldown_until.map(|recorded| recorded.min(until)),
+        None => run.cooldown_until.map(|recorded| recorded.min(now.plus(retry.max_park))),
+    };
     let last = run.standing_attempt();
     let subtask = last.map_or_else(|| run.default_subtask(run.current_iteration), |attempt| attempt.subtask.clone());
     let session = last.map_or(&run.session, |attempt| &attempt.session);
@@ -48,11 +71,12 @@ pub fn witnessed_status(
     let cause = failure.map_or(Cause::Unknown, |failure| failure.cause);
     let budgets = budget::budgets(retry, failure, account.counts(cause, now, 0));
     RetryStatus {
-        standing: standing(run, &budgets, now),
+        standing: standing(run, &budgets, (now, since), cooldown_until),
         max_attempts: budgets.first().filter(|first| is_own(first)).map(|first| first.limit),
         attempts_left: budget::left(&budgets),
         decision: run.decision.clone().or_else(|| stopped(run, &budgets, now)),
         budgets,
+        cooldown_until,
     }
 }
 
@@ -74,7 +98,12 @@ fn stopped(run: &Run, budgets: &[Budget], now: Timestamp) -> Option<Decision> {
     })
 }
 
-fn standing(run: &Run, budgets: &[Budget], now: Timestamp) -> Standing {
+fn standing(
+    run: &Run,
+    budgets: &[Budget],
+    (now, since): (Timestamp, Option<Timestamp>),
+    cooldown_until: Option<Timestamp>,
+) -> Standing {
     if run.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active) {
         return Standing::NeedsPerson;
     }
@@ -84,8 +113,8 @@ fn standing(run: &Run, budgets: &[Budget], now: Timestamp) -> Standing {
     if run.status == RunStatus::Escalated {
         return Standing::NeedsPerson;
     }
-    let decided = match (&run.decision, run.cooldown_until) {
-        (Some(decision), _) => decision.standing(now),
+    let decided = match (&run.decision, cooldown_until) {
+        (Some(decision), _) => decision.standing(now, since),
         (None, Some(until)) if until > now => Standing::Wait(until),
         (None, _) => Standing::Allowed,
     };

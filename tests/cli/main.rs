@@ -7,6 +7,7 @@ mod bytes;
 mod cargo_project;
 mod checkpoint;
 mod classify;
+mod clock;
 mod complete;
 mod concurrent;
 mod conditions;
@@ -70,6 +71,7 @@ mod stopped;
 mod storage;
 mod survival;
 mod terminal;
+mod tidy;
 mod undo;
 // At another system /tmp is a link to somewhere else, and what was recorded is not there.
 #[cfg(target_os = "linux")]

@@ -93,7 +93,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     };
     let ended = finish(context, ending)?;
     let exit = match &ended.decision {
-        Some(decision) if args.check => ExitCode::of_failed(decision.standing(context.clock.now())),
+        Some(decision) if args.check => ExitCode::of_failed(decision.standing(context.clock.now(), None)),
         _ => ExitCode::Done,
     };
     if let Some(path) = &ended.report {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::config;
 use crate::durable::write_atomic;
-use crate::engine::doctor::{NEWER_LEDGER, doctor as examine};
+use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
 use crate::engine::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result, retry};
 
@@ -90,6 +90,8 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
     let exit = match report.problems.as_slice() {
         [] => ExitCode::Done,
         problems if problems.iter().any(|problem| problem.code == NEWER_LEDGER) => ExitCode::Newer,
+        problems if problems.iter().all(|problem| problem.code == NO_SPACE) => ExitCode::NoSpace,
+        problems if problems.iter().all(|problem| [NO_SPACE, READ_ONLY].contains(&problem.code)) => ExitCode::Refused,
         _ => ExitCode::Corrupt,
     };
     let mut document = json!({"problems": report.problems, "repaired": report.repaired});

@@ -89,7 +89,7 @@ pub fn retry(retry: &Retry, now: Timestamp) -> Value {
         "is_recovering": run.is_some_and(|run| run.error_count > 0 || run.parked.is_some()),
         "last_error": run.and_then(|run| run.last_error.clone()),
         "last_error_at": run.and_then(|run| run.last_error_at),
-        "cooldown_until": run.and_then(|run| run.cooldown_until),
+        "cooldown_until": status.and_then(|status| status.cooldown_until),
         "parked": run.and_then(|run| run.parked.clone()),
         "budgets": status.map(|status| status.budgets.clone()).unwrap_or_default(),
         "decision": status.and_then(|status| status.decision.clone()),

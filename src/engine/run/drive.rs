@@ -90,7 +90,8 @@ impl Driver<'_> {
     /// Where the run stands, counting at least the failures that this supervisor saw.
     fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
         let witnessed = |subtask: &str| self.context.witnessed_at(subtask);
-        witnessed_status(state, run, &settings.retry, self.context.clock.now(), witnessed)
+        let moment = (self.context.clock.now(), retry::seen(self.context, run));
+        witnessed_status(state, run, &settings.retry, moment, witnessed)
     }
 
     fn load(&self) -> Result<Run> {

@@ -1,6 +1,7 @@
 //! One process has a step at a time: the others wait until it is through with it.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::durable::{FileLock, LockError};
@@ -12,6 +13,9 @@ use super::Notice;
 
 /// How often a step that another process has is asked for again: at first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+
+/// The file of a turn that was not taken for so long is what a kill left.
+const LEFT: Duration = Duration::from_secs(3600);
 
 /// Names the turns that the processes above this one have.
 const TURNS: &str = "RECOVER_STEP_TURNS";
@@ -33,10 +37,11 @@ impl Turn {
             let message = format!("step '{step}' is run by its own command: give the inner one another name");
             return Err(Error::new(ErrorKind::Usage, message));
         }
+        remove_left(&folder);
         let path = folder.join(file_name(key, step));
         let mut pause = PAUSES.0;
         loop {
-            match FileLock::acquire(&path, Duration::ZERO) {
+            match FileLock::acquire_passing(&path, Duration::ZERO) {
                 Ok(lock) => return Ok(Self { mark: mark_of(context, key, step), _lock: lock }),
                 Err(LockError::Held { holder, .. }) => {
                     if pause == PAUSES.0 {
@@ -57,6 +62,22 @@ impl Turn {
     pub fn variable(&self, context: &Context) -> (OsString, OsString) {
         let above = context.env(TURNS).map(|above| above + ":").unwrap_or_default();
         (TURNS.into(), (above + &self.mark).into())
+    }
+}
+
+/// Removes the files of turns whose process was killed long ago.
+fn remove_left(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let age = || entry.metadata().and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
+        if name.starts_with("step-")
+            && name.strip_suffix(".lock").is_some()
+            && age().is_some_and(|age| age > LEFT)
+            && let Err(error) = FileLock::remove_if_free(&entry.path())
+        {
+            tracing::debug!(%error, name, "the turn's file stays");
+        }
     }
 }
 

@@ -310,7 +310,7 @@ fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
     assert_eq!(simulation.actions(&failed), [Retry]);
     let third = simulation.fail(&failed);
     assert_eq!((third.actions.as_slice(), third.stopped_by), (&[Fallback][..], Some(BudgetScope::Cause)));
-    assert_eq!(third.standing(at(0)), crate::model::decision::Standing::Allowed);
+    assert_eq!(third.standing(at(0), None), crate::model::decision::Standing::Allowed);
     // Whatever the fallback fails with: what held before it holds again, and it is not run another time.
     let mut interrupted = simulation.state.clone();
     let fourth = simulation.fail(&failure(Cause::NetworkError));

@@ -36,7 +36,7 @@ proptest! {
         let mut charged: BTreeMap<Cause, u32> = BTreeMap::new();
         for step in steps {
             let tomorrow = at(24 * 3600);
-            let status = retry_status(&simulation.state, &simulation.state.runs[0], &simulation.settings.retry, tomorrow);
+            let status = retry_status(&simulation.state, &simulation.state.runs[0], &simulation.settings.retry, tomorrow, None);
             if status.standing != Standing::Allowed {
                 break;
             }
