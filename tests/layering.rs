@@ -28,6 +28,53 @@ const IMPURE_PATHS: [&str; 8] =
 /// What the pure parts do not name: these words anywhere.
 const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
+/// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
+/// `durable::Root`, which follows nothing that somebody put in its place.
+const BY_PATH: [(&str, &str); 39] = [
+    ("cli/commands/attempt.rs", "a log that the user names, a pipe maybe"),
+    ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
+    ("cli/generate.rs", "a folder that the user names"),
+    ("engine/archive.rs", "a folder that the user names"),
+    ("engine/export.rs", "a file that the user names"),
+    ("engine/import.rs", "files that the user names"),
+    ("engine/report.rs", "a file that the user names"),
+    ("git/branch_commit.rs", "git's objects"),
+    ("git/bundle.rs", "git's list of shallow commits"),
+    ("git/collection.rs", "git's word of a collection"),
+    ("git/database.rs", "git's objects"),
+    ("git/discard.rs", "git's objects"),
+    ("git/git_file.rs", "where git keeps submodules and linked work trees"),
+    ("git/head.rs", "git's references"),
+    ("git/ignore_rules.rs", "the user's ignore rules"),
+    ("git/index.rs", "git's index"),
+    ("git/index_file/expand.rs", "git's index"),
+    ("git/linked.rs", "git's linked work trees"),
+    ("git/marked_lock.rs", "git's locks"),
+    ("git/nested.rs", "git's repositories inside"),
+    ("git/objects.rs", "git's objects, and a quarantine that was looked through"),
+    ("git/objects/present.rs", "git's objects"),
+    ("git/objects/streaming.rs", "a quarantine that was looked through"),
+    ("git/pack.rs", "a quarantine that was looked through"),
+    ("git/pack_folder.rs", "git's objects"),
+    ("git/publish.rs", "git's objects, and a quarantine that was looked through"),
+    ("git/reachable.rs", "git's objects"),
+    ("git/reflog.rs", "git's logs of references"),
+    ("git/refs.rs", "git's references"),
+    ("git/roots.rs", "git's references"),
+    ("git/seeds.rs", "the user's ignore rules"),
+    ("git/repository.rs", "git's configuration, and whose a folder is"),
+    ("git/user_index.rs", "git's index"),
+    ("git/owner.rs", "whose a folder is"),
+    ("git/tracked.rs", "git's index"),
+    ("git/unbundle.rs", "a bundle that the user names, and a folder for the moment"),
+    ("process/table.rs", "the kernel's table of processes"),
+    ("store/identity.rs", "the user's own list of ids"),
+    ("process/signals.rs", "the kernel's word of this process"),
+];
+
+/// What opens files by their path, beside what `std::fs` has.
+const OPENERS: [&str; 4] = ["File::open", "File::create", "File::create_new", "File::options"];
+
 /// Words before which a path may begin with `::`.
 const KEYWORDS: [&str; 10] = ["use", "as", "return", "in", "mut", "dyn", "impl", "extern", "break", "match"];
 
@@ -394,6 +441,15 @@ fn violations(file: &str, code: &[Token]) -> Vec<String> {
         if segments.iter().any(|segment| segment == "git2") && own != "git" {
             complain("only git names git2".to_owned());
         }
+        let function = path.strip_prefix("std::fs::").is_some_and(|name| name.starts_with(|c: char| c.is_lowercase()));
+        let looks =
+            ["canonicalize", "metadata", "symlink_metadata", "read_link"].iter().any(|look| path.ends_with(look));
+        let function = function && !looks;
+        let by_path = function || path == "std::fs" || path == "std::fs::*" || path.ends_with("OpenOptions");
+        if (by_path || OPENERS.iter().any(|opener| path.ends_with(opener))) && own != "durable" && !opens_by_path(file)
+        {
+            complain("what is ours is opened through durable::Root".to_owned());
+        }
         if !pure {
             continue;
         }
@@ -409,6 +465,10 @@ fn violations(file: &str, code: &[Token]) -> Vec<String> {
         }
     }
     wrong
+}
+
+fn opens_by_path(file: &str) -> bool {
+    BY_PATH.iter().any(|(listed, _)| *listed == file)
 }
 
 /// The module of a file below `src`: `git/place.rs` is `git::place`.
@@ -463,6 +523,13 @@ fn dependencies_point_one_way() {
         seen.extend(module_of(&name).first().cloned());
         wrong.extend(violations(&name, &code.tokens));
     }
+    let by_path = |file: &str| {
+        let (_, code) = read.iter().find(|(path, _)| path.ends_with(Path::new("src").join(file)))?;
+        Some(code.tokens.iter().any(|token| token.is("fs")))
+    };
+    for (file, _) in BY_PATH {
+        assert_eq!(by_path(file), Some(true), "{file} opens nothing by its path any more");
+    }
     assert!(wrong.is_empty(), "the rule of src/lib.rs is broken:\n{}", wrong.join("\n"));
     for (layer, _) in LAYERS {
         assert!(seen.contains(layer), "no source of {layer} was read");
@@ -514,6 +581,11 @@ fn planted_violations_are_found() {
         ("policy/decide.rs", "const Q: char = '\"'; use std::fs; // \""),
         ("policy/decide.rs", "/* a /* nested */ comment */ use std::fs;"),
         ("surprise/mod.rs", "fn f() {}"),
+        ("store/ledger.rs", "use std::{fs, io};"),
+        ("store/ledger.rs", "fn f() { std::fs::read(\"a\"); }"),
+        ("engine/memory.rs", "use std::fs::File; fn f() { File::open(\"a\"); }"),
+        ("config/mod.rs", "use std::fs::OpenOptions;"),
+        ("git/journal.rs", "use std::fs::read_to_string;"),
     ] {
         assert!(!found(file, source).is_empty(), "{file}: {source}");
     }
@@ -532,6 +604,8 @@ fn lawful_code_is_left_alone() {
         ("git/place.rs", "use git2::Repository; use crate::{model::path::P, policy::selection, durable};"),
         ("git/place.rs", "mod inner { use super::super::refs::R; }"),
         ("engine/mod.rs", "use crate::git::Repo; use crate::store::Store; use std::time::Instant;"),
+        ("store/ledger.rs", "use std::fs::File; use std::os::unix::fs::MetadataExt; fn f(_: File) {}"),
+        ("git/pack.rs", "use std::fs; fn f() { fs::File::open(\"a\"); }"),
         ("main.rs", "fn main() { recover::cli::main(std::env::args_os()) }"),
         ("lib.rs", "pub mod agent; pub mod cli;"),
     ] {

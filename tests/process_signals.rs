@@ -36,7 +36,7 @@ fn supervisor() {
     };
     spec.grace = Duration::from_millis(env::var("SUPERVISED_GRACE").map_or(20_000, |grace| grace.parse().unwrap()));
     spec.deadline = env::var("SUPERVISED_DEADLINE").ok().map(|limit| Duration::from_millis(limit.parse().unwrap()));
-    spec.log = env::var_os("SUPERVISED_LOG").map(Into::into);
+    spec.log = env::var_os("SUPERVISED_LOG").map(|log| std::fs::File::create(log).unwrap().into());
     spec.log_limit = 4000;
     let exit = spec
         .run(&interrupts, |child| {

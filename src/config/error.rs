@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::durable::Refused;
+
 /// Where a configured value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -40,11 +42,13 @@ pub struct ConfigError {
     pub message: String,
     /// What would be right.
     pub hint: Option<String>,
+    /// What stands in the place of the file and is none (exit 13).
+    pub refused: Option<Box<Refused>>,
 }
 
 impl ConfigError {
     pub(super) fn new(place: Place, message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { place, message: message.into(), hint }
+        Self { place, message: message.into(), hint, refused: None }
     }
 
     /// The file it is about, if it is about one.

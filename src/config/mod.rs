@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use crate::durable::{Refused, Root};
 use crate::policy::settings::Settings;
 use layers::{Entry, Values};
 use parse::{Document, Layer};
@@ -35,6 +36,9 @@ pub use template::{reference, template};
 
 /// The path of `--attempts` among the origins; it is not a key of the file.
 const OVERRIDE: &str = "retry.override_attempts";
+
+/// More than any configuration has, in bytes.
+const MAX_FILE: u64 = 1 << 20;
 
 /// Reads an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -68,14 +72,19 @@ pub struct OriginEntry {
 impl Config {
     /// Reads the file and lays preset, file, task and environment over the defaults.
     ///
-    /// A file that is not there says nothing. One that cannot be read, is not UTF-8, or says something without meaning
+    /// Nothing is followed on the way to it in `root`. A file that is not there says nothing. One that cannot be read, has
+    /// more than 1 MiB, is not UTF-8, or says something without meaning
     /// is an error, in its overrides for other tasks as well.
-    pub fn load(file: &Path, env: Environment<'_>, task: Option<&str>) -> Result<Self, ConfigError> {
+    pub fn load(root: &Root, file: &Path, env: Environment<'_>, task: Option<&str>) -> Result<Self, ConfigError> {
         let place = || Place::File { path: file.to_owned(), at: None };
-        let document = match std::fs::read(file) {
+        let document = match root.read_at_most(file, MAX_FILE) {
             Ok(bytes) => parse::parse(file, &utf8(file, bytes)?)?,
             Err(error) if error.kind() == ErrorKind::NotFound => Document::default(),
-            Err(error) => return Err(ConfigError::new(place(), format!("cannot be read: {error}"), None)),
+            Err(error) => {
+                let refused = Refused::of(&error).cloned().map(Box::new);
+                let unread = ConfigError::new(place(), format!("cannot be read: {error}"), None);
+                return Err(ConfigError { refused, ..unread });
+            }
         };
         Self::from_document(file, document, env, task)
     }
@@ -125,6 +134,11 @@ impl Config {
         let value = Json::from(attempts);
         self.said.insert(OVERRIDE.to_owned(), Entry { value, origin: Origin::Flag(flag.to_owned()) });
         self.settle()
+    }
+
+    /// Where the value of a key in force comes from; `None` for a key that there is not.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        self.said.get(key).map(|entry| &entry.origin)
     }
 
     /// Every key in the order of the template, with its value in force and where that comes from.

@@ -33,7 +33,7 @@ fn origin(config: &Config, key: &str) -> String {
 
 #[test]
 fn a_missing_or_empty_file_is_the_default() {
-    let missing = Config::load(Path::new("/nonexistent/recover.toml"), &nothing, None).unwrap();
+    let missing = Config::load(&Root::shared("/nonexistent"), Path::new("recover.toml"), &nothing, None).unwrap();
     assert_eq!(missing.settings, Settings::default());
     assert_eq!(read(""), Settings::default());
     assert_eq!(read("\u{feff}# nothing\r\n[retry]\r\nmax_attempts = 3\r\n").retry.max_attempts, 3);
@@ -44,9 +44,9 @@ fn a_file_that_is_no_text_or_no_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recover.toml");
     std::fs::write(&path, b"# ok\n# \xff\n").unwrap();
-    let error = Config::load(&path, &nothing, None).unwrap_err();
+    let error = Config::load(&Root::shared(folder.path()), &path, &nothing, None).unwrap_err();
     assert_eq!((error.line(), error.column(), error.file()), (Some(2), Some(3), Some(path.as_path())));
-    let error = Config::load(folder.path(), &nothing, None).unwrap_err();
+    let error = Config::load(&Root::shared(folder.path()), folder.path(), &nothing, None).unwrap_err();
     assert!(error.to_string().contains("cannot be read"), "{error}");
 }
 

@@ -1,92 +1,129 @@
 //! Sync before rename, and the folder after it.
 
-use std::fs::{self, File, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::Builder;
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
 
+use super::root::{Root, kind_of, regular, stat};
 use super::temporary::temporary_prefix;
 
-/// Replaces `path` by `content`: temporary file in the same folder, fsync, rename, fsync of the folder.
-///
-/// The folder must exist. The file gets mode 0644 as far as the umask allows.
-pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace(path, content, None, true)?;
-    sync_dir(folder_of(path))
+/// How long a write waits for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Content and name are there after a crash of the machine.
+    All,
+    /// A crash of the machine leaves the former content or this one.
+    Content,
+    /// Not at all: for caches that check themselves when they are read.
+    Nothing,
 }
 
-/// Like [`write_atomic`] but for the fsync of the folder: a crash of the machine leaves the former content or this one.
-pub fn write_atomic_but_folder(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace(path, content, None, true)
-}
-
-/// Like [`write_atomic`] with exactly these permission bits; at no instant has the content wider ones.
-pub fn write_atomic_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    replace(path, content, Some(mode), true)?;
-    sync_dir(folder_of(path))
-}
-
-/// Like [`write_atomic`] without waiting for the disk: for caches that check themselves when they are read.
-pub fn write_atomic_unsynced(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace(path, content, None, false)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn replace(path: &Path, content: &[u8], exact: Option<u32>, synced: bool) -> io::Result<()> {
-    let first = if exact.is_some() { 0o600 } else { 0o644 };
-    let mut builder = Builder::new();
-    let builder = builder.permissions(Permissions::from_mode(first));
-    let mut temporary = builder.prefix(&temporary_prefix()).tempfile_in(folder_of(path))?;
-    temporary.write_all(content)?;
-    if let Some(mode) = exact {
-        temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+impl Root {
+    /// Replaces a file by `content`: temporary file in the same folder, fsync, rename, fsync of the folder. The folder
+    /// must exist.
+    pub fn write(&self, path: &Path, content: &[u8], sync: Sync) -> io::Result<()> {
+        self.put(path, content, None, sync, false)
     }
-    if synced {
-        temporary.as_file().sync_all()?;
-    }
-    temporary.persist(path).map(drop).map_err(|error| error.error)
-}
 
-/// Keeps `content` in a file at `place`, or beside it (`name-2.json`) where another content is kept already; nothing
-/// is ever written over. Returns where it is.
-pub fn keep_copy(place: &Path, content: &[u8]) -> io::Result<PathBuf> {
-    if let Some(folder) = place.parent() {
-        fs::create_dir_all(folder)?;
+    /// Like [`Self::write`] with exactly these permission bits; at no instant has the content wider ones.
+    pub fn write_mode(&self, path: &Path, content: &[u8], mode: u32, sync: Sync) -> io::Result<()> {
+        self.put(path, content, Some(mode), sync, false)
     }
-    let copy = place_of_copy(place, content)?;
-    // What is there holds just this.
-    if !copy.exists() {
-        write_atomic(&copy, content)?;
-    }
-    Ok(copy)
-}
 
-/// Where [`keep_copy`] keeps it, or has kept it.
-pub fn place_of_copy(place: &Path, content: &[u8]) -> io::Result<PathBuf> {
-    let stem = place.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = place.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
-    let mut number = 1;
-    let mut copy = place.to_owned();
-    loop {
-        match fs::read(&copy) {
-            Ok(kept) if kept == content => return Ok(copy),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(copy),
-            Err(error) => return Err(error),
+    /// Like [`Self::write`]; a link, FIFO, socket or device that stands there makes way.
+    pub fn replace(&self, path: &Path, content: &[u8], sync: Sync) -> io::Result<()> {
+        self.put(path, content, None, sync, true)
+    }
+
+    fn put(&self, path: &Path, content: &[u8], exact: Option<u32>, sync: Sync, any: bool) -> io::Result<()> {
+        let (dir, name) = self.parent(path)?;
+        if let Some(found) = stat(&dir, name)?
+            && (!any || kind_of(&found) == FileType::Directory)
+        {
+            regular(&found, &self.full(path))?;
         }
-        number += 1;
-        copy = place.with_file_name(format!("{stem}-{number}{extension}"));
+        let first = if exact.is_some() { 0o600 } else { self.file_mode(path) };
+        let (temporary, mut file) = self.temporary(&dir, first)?;
+        let mut put = || {
+            file.write_all(content)?;
+            if let Some(mode) = exact {
+                file.set_permissions(Permissions::from_mode(mode))?;
+            }
+            if sync != Sync::Nothing {
+                file.sync_all()?;
+            }
+            Ok(rustix::fs::renameat(&dir, &temporary, &dir, name)?)
+        };
+        let written = put();
+        written.inspect_err(|_: &io::Error| {
+            // What cannot be removed now is reaped by a later process.
+            let _ = rustix::fs::unlinkat(&dir, &temporary, AtFlags::empty());
+        })?;
+        if sync == Sync::All { Ok(rustix::fs::fsync(&dir)?) } else { Ok(()) }
+    }
+
+    fn temporary(&self, dir: &OwnedFd, mode: u32) -> io::Result<(OsString, File)> {
+        loop {
+            let letters: String = std::iter::repeat_with(fastrand::alphanumeric).take(8).collect();
+            let name = OsString::from(temporary_prefix() + &letters);
+            match self.create_in(dir, &name, mode) {
+                Ok(file) => return Ok((name, file)),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Keeps `content` in a file at `place`, or beside it (`name-2.json`) where another content is kept already; nothing
+    /// is ever written over. Returns where it is.
+    pub fn keep_copy(&self, place: &Path, content: &[u8]) -> io::Result<PathBuf> {
+        if let Some(folder) = place.parent() {
+            self.create_dir_all(folder)?;
+        }
+        let copy = self.place_of_copy(place, content)?;
+        // What is there holds just this.
+        if self.kind(&copy)?.is_none() {
+            self.write(&copy, content, Sync::All)?;
+        }
+        Ok(copy)
+    }
+
+    /// Where [`Self::keep_copy`] keeps it, or has kept it.
+    pub fn place_of_copy(&self, place: &Path, content: &[u8]) -> io::Result<PathBuf> {
+        let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let stem = text(place.file_stem());
+        let extension = place.extension().map(|ending| format!(".{}", text(Some(ending)))).unwrap_or_default();
+        let mut number = 1;
+        let mut copy = place.to_owned();
+        while self.read_present(&copy)?.is_some_and(|kept| kept != content) {
+            number += 1;
+            copy = place.with_file_name(format!("{stem}-{number}{extension}"));
+        }
+        Ok(copy)
     }
 }
 
-/// Makes names in `folder` (created, renamed or removed ones) survive a crash of the machine.
+/// [`Root::write`] for a file that the user named: mode 0644 as far as the umask allows, and what is there makes way.
+pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
+    let (root, name) = Root::of_file(path);
+    root.replace(Path::new(name), content, Sync::All)
+}
+
+/// [`write_atomic`] with exactly these permission bits.
+pub fn write_atomic_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let (root, name) = Root::of_file(path);
+    root.put(Path::new(name), content, Some(mode), Sync::All, true)
+}
+
+/// Makes names in `folder` survive a crash of the machine.
 pub fn sync_dir(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    Root::shared(folder).sync_dir(Path::new(""))
 }
 
 #[cfg(test)]

@@ -1,13 +1,18 @@
 //! Kernel locks with a bounded wait and a holder's name.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::root::Root;
+
 /// How long to sleep between two tries.
 const POLL: Duration = Duration::from_millis(5);
+
+/// More than any holder's line: the kernel allows no longer arguments.
+const LONGEST_LINE: u64 = 2 << 20;
 
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -35,17 +40,16 @@ pub enum LockError {
 pub struct FileLock {
     /// Closing it releases the lock.
     file: File,
-    /// The file's path, where it is removed with the lock.
-    passing: Option<PathBuf>,
+    /// The file and the way to it, where it is removed with the lock.
+    passing: Option<(Root, PathBuf)>,
 }
 
 impl FileLock {
     /// Takes the lock, waiting up to `timeout`; writes `pid` and the command into the file for those who wait.
-    pub fn acquire(path: &Path, timeout: Duration) -> Result<Self, LockError> {
-        let failed = |source| LockError::Io { file: path.to_owned(), source };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        wait_for(&mut file, path, timeout)?;
+    pub fn acquire(root: &Root, path: &Path, timeout: Duration) -> Result<Self, LockError> {
+        let full = root.full(path);
+        let mut file = root.open_or_create(path).map_err(|source| LockError::Io { file: full.clone(), source })?;
+        wait_for(&mut file, &full, timeout)?;
         // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
         if let Err(error) = name_holder(&mut file) {
             tracing::debug!(%error, "the lock's holder could not be written down");
@@ -54,25 +58,25 @@ impl FileLock {
     }
 
     /// Takes the lock like [`Self::acquire`]; the file goes with it. For names of which there are ever new ones.
-    pub fn acquire_passing(path: &Path, timeout: Duration) -> Result<Self, LockError> {
+    pub fn acquire_passing(root: &Root, path: &Path, timeout: Duration) -> Result<Self, LockError> {
         loop {
-            let mut lock = Self::acquire(path, timeout)?;
+            let mut lock = Self::acquire(root, path, timeout)?;
             // Whoever had it before removed the file that was waited for: that one locks out nobody any more.
-            if is_at(&lock.file, path).map_err(|source| LockError::Io { file: path.to_owned(), source })? {
-                lock.passing = Some(path.to_owned());
+            if is_at(&lock.file, root, path).map_err(|source| LockError::Io { file: root.full(path), source })? {
+                lock.passing = Some((root.clone(), path.to_owned()));
                 return Ok(lock);
             }
         }
     }
 
     /// Removes the file of a passing lock that nobody holds: what a kill left.
-    pub fn remove_if_free(path: &Path) -> io::Result<()> {
-        let file = match File::open(path) {
+    pub fn remove_if_free(root: &Root, path: &Path) -> io::Result<()> {
+        let file = match root.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
         match file.try_lock() {
-            Ok(()) => remove(&file, path),
+            Ok(()) => remove(&file, root, path),
             Err(TryLockError::WouldBlock) => Ok(()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -80,19 +84,19 @@ impl FileLock {
 
     /// Takes the lock like [`Self::acquire`] and writes nothing, for whoever must leave no trace. Where the file is not
     /// there, nobody holds it and nothing is made: `None`.
-    pub fn acquire_unnoticed(path: &Path, timeout: Duration) -> Result<Option<Self>, LockError> {
-        match File::open(path) {
-            Ok(mut file) => wait_for(&mut file, path, timeout).map(|()| Some(Self { file, passing: None })),
+    pub fn acquire_unnoticed(root: &Root, path: &Path, timeout: Duration) -> Result<Option<Self>, LockError> {
+        match root.open(path) {
+            Ok(mut file) => wait_for(&mut file, &root.full(path), timeout).map(|()| Some(Self { file, passing: None })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(LockError::Io { file: path.to_owned(), source }),
+            Err(source) => Err(LockError::Io { file: root.full(path), source }),
         }
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        if let Some(path) = &self.passing
-            && let Err(error) = remove(&self.file, path)
+        if let Some((root, path)) = &self.passing
+            && let Err(error) = remove(&self.file, root, path)
         {
             tracing::debug!(%error, path = %path.display(), "the lock's file stays");
         }
@@ -100,14 +104,14 @@ impl Drop for FileLock {
 }
 
 /// Removes the file that is locked, while it is.
-fn remove(file: &File, path: &Path) -> io::Result<()> {
-    if is_at(file, path)? { fs::remove_file(path) } else { Ok(()) }
+fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
+    if is_at(file, root, path)? { root.remove_file(path) } else { Ok(()) }
 }
 
 /// Whether `path` names this file.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+fn is_at(file: &File, root: &Root, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
-    match fs::symlink_metadata(path) {
+    match root.open(path).and_then(|there| there.metadata()) {
         Ok(there) => Ok((own.dev(), own.ino()) == (there.dev(), there.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -132,12 +136,29 @@ fn wait_for(file: &mut File, path: &Path, timeout: Duration) -> Result<(), LockE
 
 /// The holder's line replaces the one before. The file is not emptied first: to free its block and to get another takes
 /// a file system longer than all the rest of the lock.
+///
+/// What is no line of ours is not ours to write to: it serves as a lock as it is.
 fn name_holder(file: &mut File) -> io::Result<()> {
+    let found = file.metadata()?;
+    if !is_ours(file, found.len())? {
+        return Ok(());
+    }
     let command: Vec<_> = std::env::args_os().take(6).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let line = format!("{} {}", std::process::id(), command.join(" ")).replace('\n', " ") + "\n";
     file.write_all(line.as_bytes())?;
     let length = line.len() as u64;
-    if file.metadata()?.len() > length { file.set_len(length) } else { Ok(()) }
+    if found.len() > length { file.set_len(length) } else { Ok(()) }
+}
+
+/// Whether a file of this length holds nothing, or no more than the line of a holder: a process id and a command. A holder
+/// that was cut off may have left its line over the end of a longer one.
+fn is_ours(file: &mut File, length: u64) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    Read::take(&mut *file, 16).read_to_end(&mut begin)?;
+    file.seek(SeekFrom::Start(0))?;
+    let digits = begin.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    Ok(length == 0 || (digits > 0 && begin.get(digits) == Some(&b' ') && length <= LONGEST_LINE))
 }
 
 fn holder_of(file: &mut File) -> String {
@@ -156,28 +177,28 @@ mod tests {
     #[test]
     fn a_second_holder_waits_then_learns_who_holds_it() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lock");
-        let held = FileLock::acquire(&path, Duration::ZERO).unwrap();
-        let refused = FileLock::acquire(&path, Duration::from_millis(20)).unwrap_err();
+        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
+        let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
+        let refused = FileLock::acquire(&root, &path, Duration::from_millis(20)).unwrap_err();
         assert!(refused.to_string().contains(&format!("pid {}", std::process::id())), "{refused}");
         drop(held);
-        FileLock::acquire(&path, Duration::ZERO).unwrap();
+        FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
     }
 
     #[test]
     fn a_lock_that_is_taken_unnoticed_holds_and_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lock");
-        assert!(FileLock::acquire_unnoticed(&path, Duration::ZERO).unwrap().is_none());
+        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
+        assert!(FileLock::acquire_unnoticed(&root, &path, Duration::ZERO).unwrap().is_none());
         assert!(!path.exists());
         std::fs::write(&path, "1 somebody\n").unwrap();
-        let held = FileLock::acquire_unnoticed(&path, Duration::ZERO).unwrap();
+        let held = FileLock::acquire_unnoticed(&root, &path, Duration::ZERO).unwrap();
         assert!(held.is_some());
-        FileLock::acquire(&path, Duration::ZERO).unwrap_err();
+        FileLock::acquire(&root, &path, Duration::ZERO).unwrap_err();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1 somebody\n");
         drop(held);
-        let _held = FileLock::acquire(&path, Duration::ZERO).unwrap();
-        FileLock::acquire_unnoticed(&path, Duration::ZERO).unwrap_err();
+        let _held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
+        FileLock::acquire_unnoticed(&root, &path, Duration::ZERO).unwrap_err();
     }
 
     // Of many that want it, one has it at a time, however often its file goes.
@@ -185,15 +206,15 @@ mod tests {
     fn a_passing_lock_goes_with_its_file_and_locks_all_the_same() {
         use std::sync::atomic::{AtomicU32, Ordering};
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lock");
+        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
         let (inside, taken) = (AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        let lock = FileLock::acquire_passing(&path, Duration::from_secs(60)).unwrap();
+                        let lock = FileLock::acquire_passing(&root, &path, Duration::from_secs(60)).unwrap();
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                        FileLock::remove_if_free(&path).unwrap();
+                        FileLock::remove_if_free(&root, &path).unwrap();
                         taken.fetch_add(1, Ordering::SeqCst);
                         assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
                         drop(lock);
@@ -204,18 +225,38 @@ mod tests {
         assert_eq!(taken.into_inner(), 400);
         assert!(!path.exists());
         std::fs::write(&path, "1 somebody who was killed\n").unwrap();
-        FileLock::remove_if_free(&path).unwrap();
+        FileLock::remove_if_free(&root, &path).unwrap();
         assert!(!path.exists());
     }
 
     #[test]
     fn only_the_present_holder_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lock");
+        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
         std::fs::write(&path, format!("1 {}\nmore\n", "long ".repeat(200))).unwrap();
-        let _held = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        let _held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(&format!("{} ", std::process::id())) && text.ends_with('\n'), "{text}");
         assert_eq!(text.lines().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_line_of_a_holder_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::own(folder.path());
+        let (path, other) = (folder.path().join("lock"), folder.path().join("other"));
+        for text in ["export PATH=/bin\n", "12", "-3 x", " 7 x"] {
+            std::fs::write(&path, text).unwrap();
+            let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
+            FileLock::acquire(&root, &path, Duration::ZERO).unwrap_err();
+            drop(held);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        std::fs::write(&other, "1 a\n").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::hard_link(&other, &path).unwrap();
+        let refused = FileLock::acquire(&root, &path, Duration::ZERO).unwrap_err();
+        assert!(matches!(refused, LockError::Io { source, .. } if source.to_string().contains("another name")));
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "1 a\n");
     }
 }

@@ -1,17 +1,24 @@
 //! Files that survive a kill: written whole or not at all, and locks that die with their holder.
 //!
-//! The guarantee of [`write_atomic`]: after it returns, the new content is on disk under the name; if the process or
+//! Everything that is ours is reached through a [`Root`]: no link is followed below it.
+//!
+//! The guarantee of [`Root::write`]: after it returns, the new content is on disk under the name; if the process or
 //! the machine dies before, the old content is still there. Locks are kernel locks (`flock`), so a dead holder never
 //! blocks anybody and no age is ever judged.
 
 mod atomic;
 mod lock;
+mod refused;
 mod room;
+mod root;
 mod temporary;
+#[cfg(test)]
+mod tests;
 
-pub use atomic::{
-    keep_copy, place_of_copy, sync_dir, write_atomic, write_atomic_but_folder, write_atomic_mode, write_atomic_unsynced,
-};
+pub use atomic::{Sync, sync_dir, write_atomic, write_atomic_mode};
 pub use lock::{FileLock, LockError};
+pub use refused::Refused;
 pub use room::{Lack, lack};
+pub use root::Root;
+pub use rustix::fs::FileType as Kind;
 pub use temporary::{is_left_over, is_temporary, reap, temporary_prefix};

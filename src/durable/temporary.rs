@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use super::root::Root;
+
 /// What their names begin with; then the process id, a dash, and letters, digits or dots.
 const PREFIX: &str = ".recover-tmp-";
 
@@ -44,22 +46,28 @@ fn has_ended(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
-/// Removes what dead processes left in a folder: once in the life of a process, for each process that writes there looks.
-/// What cannot be removed now is tried again another time.
-pub fn reap(folder: &Path) {
-    static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    if LOOKED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
-        remove_left_over(folder);
+impl Root {
+    /// Removes what dead processes left in a folder: once in the life of a process, for each process that writes there
+    /// looks. What cannot be removed now is tried again another time.
+    pub fn reap(&self, folder: &Path) {
+        static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+        if LOOKED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.full(folder)) {
+            self.remove_left_over(folder);
+        }
+    }
+
+    fn remove_left_over(&self, folder: &Path) {
+        for (name, _) in self.list(folder).unwrap_or_default() {
+            if is_left_over(name.as_encoded_bytes()) {
+                let _ = self.remove_file(&folder.join(name));
+            }
+        }
     }
 }
 
-fn remove_left_over(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if is_left_over(entry.file_name().as_encoded_bytes()) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+/// [`Root::reap`] for a folder that the user named.
+pub fn reap(folder: &Path) {
+    Root::shared(folder).reap(Path::new(""));
 }
 
 #[cfg(test)]
@@ -76,7 +84,7 @@ mod tests {
         for name in [left.as_str(), living.as_str(), ".recover-tmp-x", ".recover-tmp-1-"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        remove_left_over(folder.path());
+        Root::shared(folder.path()).remove_left_over(Path::new(""));
         assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }

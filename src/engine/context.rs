@@ -10,6 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::config::Config;
+use crate::durable::Root;
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
@@ -25,7 +26,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::live::Live;
 use super::trust;
 
-use place::{check_owners, discover, project_root, task_of_run};
+use place::{check_owners, discover, lane_root, project_root, task_of_run};
 
 pub(super) use place::plain_path;
 
@@ -143,30 +144,38 @@ impl Context {
             }
             checked => checked.map(|()| true)?,
         };
-        let own = worktree.join(".ultraplan").join("recover.toml");
-        let file = if own.exists() { own } else { project.join(".ultraplan").join("recover.toml") };
-        let mut config = match Config::load(&file, &setup.env, setup.naming.task.as_deref()) {
+        let name = Path::new(".ultraplan").join("recover.toml");
+        // What stands there and is no file is refused when it is read.
+        let has_own = !matches!(Root::shared(&worktree).kind(&name), Ok(None));
+        let files = Root::shared(if has_own { &worktree } else { &project });
+        let file = files.path().join(name);
+        let mut config = match Config::load(&files, &file, &setup.env, setup.naming.task.as_deref()) {
             _ if !is_ours => Config::parse(&file, "", &setup.env, None)?,
             // The command that writes a new file must not stumble over the old one.
-            Err(_) if setup.ignore_config => Config::parse(&file, "", &|_| None, None)?,
+            Err(error) if setup.ignore_config && error.refused.is_none() => Config::parse(&file, "", &|_| None, None)?,
             loaded => loaded?,
         };
-        let store = Store::new(state_dir, setup.lock_timeout);
-        let beyond_reach = found.as_ref().map(|repo| repo.common_dir().join("recover"));
-        let store = store.with_copy(beyond_reach.as_deref());
+        let store = match &setup.state_dir {
+            Some(dir) => Store::new(plain_path(&setup.cwd.join(dir)), setup.lock_timeout),
+            None => Store::of_project(&project, setup.lock_timeout),
+        };
+        let store = store.with_copy(found.as_ref().map(Repo::common_dir));
+        store.check()?;
         let store = store.with_registry(trust::registry(found.as_ref(), &setup));
         let origin = trust::origin(&store, found.as_ref(), &worktree, &setup);
         let store = store.of_origin(origin);
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
-            config = Config::load(&file, &setup.env, Some(&task))?;
+            config = Config::load(&files, &file, &setup.env, Some(&task))?;
         }
         let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
         // The default is the state directory's, wherever that is.
-        let lane_file = match config.settings.checkpoint.lane_file.as_str() {
-            DEFAULT_LANE_FILE => store.dir().join("checkpoints.json"),
-            file => project.join(file),
+        let store = match config.settings.checkpoint.lane_file.as_str() {
+            DEFAULT_LANE_FILE => store,
+            file => {
+                let root = lane_root(&config, &project)?;
+                store.with_lane_file(root, project.join(file))
+            }
         };
-        let store = store.with_lane_file(lane_file);
         let repo = OnceCell::new();
         if let Some(found) = found {
             // The cell is new: there is nothing in it to give back.
@@ -254,18 +263,18 @@ impl Context {
         let home = self.setup.home.as_deref();
         // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
         let makes = !self.only_plans() && self.store.origin() == Origin::Ours;
-        let has_one = Repo::has_private(self.store.dir());
+        let has_one = Repo::has_private(self.store.root(), self.store.dir())?;
         let for_good = makes || has_one;
         let private = if for_good {
             if makes {
                 self.store.create_dirs()?;
             }
-            Repo::private(self.store.dir(), &self.worktree, home)?
+            Repo::private(self.store.root(), self.store.dir(), &self.worktree, home)?
         } else {
             // What is captured is kept elsewhere.
             let failed = |error| Error::io("cannot make a temporary folder", error);
             let scratch = tempfile::tempdir().map_err(failed)?;
-            let private = Repo::private(scratch.path(), &self.worktree, home)?;
+            let private = Repo::private(&Root::own(scratch.path()), scratch.path(), &self.worktree, home)?;
             self.scratch.get_or_init(|| scratch);
             private
         };

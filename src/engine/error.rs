@@ -1,7 +1,7 @@
 //! What an operation can refuse or fail with: a kind (which decides the exit code), a message, a hint, paths.
 
 use crate::config::ConfigError;
-use crate::durable::LockError;
+use crate::durable::{LockError, Refused};
 use crate::git;
 use crate::model::folder::shell_word;
 use crate::model::path::PathReason;
@@ -113,6 +113,9 @@ impl Error {
 
     /// A failure of the operating system: a full disk is told from the rest.
     pub fn io(message: impl Into<String>, source: std::io::Error) -> Self {
+        if let Some(refused) = Refused::of(&source) {
+            return refused.clone().into();
+        }
         let kind = io_kind(&source);
         Self { kind, source: Some(Box::new(source)), ..Self::new(kind, message) }
     }
@@ -152,6 +155,12 @@ fn io_kind(error: &std::io::Error) -> ErrorKind {
     }
 }
 
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Self::new(ErrorKind::UnsafePath, refused.to_string()).hint(refused.hint())
+    }
+}
+
 impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {
@@ -184,6 +193,9 @@ impl From<StoreError> for Error {
 
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
+        if let Some(refused) = error.refused {
+            return (*refused).into();
+        }
         // What would be right is no command.
         let advice = error.hint.as_ref().map_or(String::new(), |advice| format!(" ({advice})"));
         Self::new(ErrorKind::Config, format!("{error}{advice}"))
@@ -229,6 +241,7 @@ impl From<git::Error> for Error {
                 let message = format!("{message}: run recover as its owner, or declare it safe as for git itself");
                 Self::new(ErrorKind::ForeignOwner, message).hint(hint)
             }
+            Git::Refused(refused) => refused.into(),
             Git::UnsafePath { .. } => Self::new(ErrorKind::UnsafePath, message),
             Git::Conflict { paths } => {
                 let message = format!("Rollback failed - conflicts: {message}");

@@ -133,7 +133,11 @@ pub fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBu
         session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     let folder = context.store().private_dir().join("checkpoints").join(format!("session_{session}"));
     if !context.dry_run() {
-        fs::create_dir_all(&folder).map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+        context
+            .store()
+            .root()
+            .create_dir_all(&folder)
+            .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
     }
     Ok(folder.join(format!("{}.json", checkpoint.id)))
 }

@@ -86,5 +86,5 @@ pub(super) fn on_signal(context: &Context, wake: impl FnOnce() + Send + 'static)
 
 /// The length of the ledger; 0 where there is none.
 pub(super) fn length(context: &Context) -> u64 {
-    std::fs::metadata(context.store().ledger_path()).map_or(0, |file| file.len())
+    context.store().ledger_length()
 }

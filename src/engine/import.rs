@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::durable::Root;
 use crate::git::head::commit_exists;
 use crate::git::unbundle::is_bundle;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
@@ -340,8 +341,12 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
                 let message = format!("there is no JSON file and no bundle in {}", path.display());
                 return Err(Error::new(ErrorKind::Usage, message));
             }
-        } else {
+        } else if path.is_file() {
             all.push(path);
+        } else {
+            // A FIFO may never say anything, a device never end.
+            let message = format!("{} is no ordinary file: nothing else is taken over", path.display());
+            return Err(Error::new(ErrorKind::Usage, message));
         }
     }
     all.sort();
@@ -369,12 +374,8 @@ fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
 
 fn load(path: &Path, kind: Option<ImportKind>) -> Result<Document> {
     let failed = |error| Error::io(format!("cannot read {}", path.display()), error);
-    let size = fs::metadata(path).map_err(failed)?.len();
-    if size > MAX_FILE {
-        let message = format!("{} has {size} bytes, more than {MAX_FILE} are not taken over", path.display());
-        return Err(Error::new(ErrorKind::NoSpace, message));
-    }
-    let bytes = fs::read(path).map_err(failed)?;
+    let (root, name) = Root::of_file(path);
+    let bytes = root.read_at_most(Path::new(name), MAX_FILE).map_err(failed)?;
     let content: Value = serde_json::from_slice(&bytes).map_err(|error| {
         let message = format!("{} is no JSON: {error}; nothing was imported", path.display());
         Error::new(ErrorKind::Corrupt, message)

@@ -1,6 +1,5 @@
 //! What the lane contract's records say beside their checkpoint (C3, C8, C9), and what is told of a lane (C4, C6).
 
-use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -160,7 +159,7 @@ fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &
     let status = if goes_on { RETRYING } else { "failed" };
     fields.max_retries = max;
     fields.retry_attempt = Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
-    fields.failure_context = failure_context(state, about, failure);
+    fields.failure_context = failure_context(context, state, about, failure);
     let command = last_command(context, run, ending);
     fields.notes = (!command.is_empty()).then(|| format!("last command: {}", line(&command)));
     fields.retry_status = Some(status.to_owned());
@@ -193,25 +192,25 @@ fn last_command(context: &Context, run: &Run, ending: &Ending) -> Vec<String> {
 }
 
 /// The errors of the attempts so far, each with the last entries of its log.
-fn failure_context(state: &State, about: &EndedAttempt<'_>, failure: &Failure) -> Vec<String> {
+fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure) -> Vec<String> {
     let EndedAttempt { run, started, ending, .. } = *about;
     let last = state.checkpoints_of(&run.key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
     let same = last.filter(|checkpoint| checkpoint.after_iteration == started.iteration);
-    let mut context = same
+    let mut all = same
         .filter(|checkpoint| has_failed(checkpoint))
         .map(|checkpoint| checkpoint.lane_fields.failure_context.clone())
         .unwrap_or_default();
-    context.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
+    all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.log_path.as_ref().map(PathBuf::from);
     let log = match (&ending.failed_loop, log) {
         (Some(name), Some(log)) => Some(log.with_file_name(super::run::log_name(name, ""))),
         (_, log) => log,
     };
     let kept = || ending.log_end.lines().map(str::to_owned).collect();
-    context.extend(entries(&log.map_or_else(kept, |log| last_lines(&log))));
-    let surplus = context.len().saturating_sub(MAX_CONTEXT);
-    context.drain(..surplus);
-    context
+    all.extend(entries(&log.map_or_else(kept, |log| last_lines(context, &log))));
+    let surplus = all.len().saturating_sub(MAX_CONTEXT);
+    all.drain(..surplus);
+    all
 }
 
 /// Whether the attempt that it was taken after failed.
@@ -220,9 +219,9 @@ fn has_failed(checkpoint: &Checkpoint) -> bool {
 }
 
 /// The end of a log, line by line.
-fn last_lines(log: &Path) -> Vec<String> {
+fn last_lines(context: &Context, log: &Path) -> Vec<String> {
     let mut bytes = Vec::new();
-    let read = File::open(log).and_then(|mut file| {
+    let read = context.store().root().open(log).and_then(|mut file| {
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))?;
         file.read_to_end(&mut bytes)

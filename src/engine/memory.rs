@@ -1,17 +1,17 @@
 //! The loop's working memory: every file below the state directory that is not `recover`'s own (S2, S5, L6).
 
-use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::durable::{is_temporary, reap, write_atomic_mode};
+use crate::durable::{Kind, Sync, is_temporary};
 use crate::git::checkpoint::MemoryFile;
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::settings::MemorySettings;
+use crate::store::Store;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
@@ -30,7 +30,7 @@ const OWN: [&str; 7] = [
 /// Reads the working memory. Over `max_state_size` bytes it is an error that names the largest file (S2).
 pub fn read(context: &Context) -> Result<Vec<MemoryFile>> {
     let mut files = Vec::new();
-    walk(context.store().dir(), &RepoPath::default(), &mut files)?;
+    walk(context.store(), &RepoPath::default(), &mut files)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let total: u64 = files.iter().map(|file| file.content.len() as u64).sum();
     let limit = context.settings().memory.max_state_size;
@@ -46,46 +46,48 @@ pub fn read(context: &Context) -> Result<Vec<MemoryFile>> {
     Ok(files)
 }
 
-fn walk(root: &Path, relative: &RepoPath, files: &mut Vec<MemoryFile>) -> Result<()> {
-    let folder = root.join(std::ffi::OsStr::from_bytes(relative.as_bytes()));
-    let entries = match fs::read_dir(&folder) {
+fn walk(store: &Store, relative: &RepoPath, files: &mut Vec<MemoryFile>) -> Result<()> {
+    let folder = on_disk(store, relative);
+    let failed = |path: &Path, error| Error::io(format!("cannot read {}", path.display()), error);
+    let entries = match store.root().list(&folder) {
         Ok(entries) => entries,
+        // The loop removes its files as it likes.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::io(format!("cannot read {}", folder.display()), error)),
+        Err(error) => return Err(failed(&folder, error)),
     };
-    for entry in entries {
-        let entry = entry.map_err(|error| Error::io(format!("cannot read {}", folder.display()), error))?;
-        let name = entry.file_name();
+    for (name, kind) in entries {
         if is_temporary(name.as_bytes()) || (relative.as_bytes().is_empty() && OWN.iter().any(|own| name == *own)) {
             continue;
         }
-        let path = relative.join(&name.clone().into_vec());
-        let shown = entry.path();
-        let metadata = match fs::symlink_metadata(&shown) {
-            Ok(metadata) => metadata,
-            // The loop removes its files as it likes.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(Error::io(format!("cannot read {}", shown.display()), error)),
-        };
-        if metadata.is_dir() {
-            walk(root, &path, files)?;
-        } else if metadata.is_file() {
-            let content = match fs::read(&shown) {
-                Ok(content) => content,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(Error::io(format!("cannot read {}", shown.display()), error)),
-            };
-            files.push(MemoryFile { path, content, mode: metadata.permissions().mode() & 0o7777 });
+        let path = relative.join(&name.into_vec());
+        // A link, FIFO, socket or device is no part of it.
+        match kind {
+            Kind::Directory => walk(store, &path, files)?,
+            Kind::RegularFile => {
+                let shown = on_disk(store, &path);
+                match read_file(store, &shown, path) {
+                    Ok(file) => files.push(file),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(failed(&shown, error)),
+                }
+            }
+            _ => {}
         }
     }
     Ok(())
 }
 
+fn read_file(store: &Store, shown: &Path, path: RepoPath) -> io::Result<MemoryFile> {
+    let mut file = store.root().open(shown)?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(MemoryFile { path, content, mode: file.metadata()?.permissions().mode() & 0o7777 })
+}
+
 /// The state directory as answers name it: relative to the work tree where it lies inside, else absolute.
 pub fn named_root(context: &Context) -> RepoPath {
     let dir = context.store().dir();
-    let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-    let named = dir.strip_prefix(context.worktree()).unwrap_or(&dir);
+    let named = dir.strip_prefix(context.worktree()).unwrap_or(dir);
     RepoPath::new(named.as_os_str().as_bytes())
 }
 
@@ -150,98 +152,109 @@ pub fn loop_state(now: &[MemoryFile], settings: &MemorySettings) -> Result<Vec<R
 
 /// Refuses a plan where something that was not captured (a link, a folder with something in it) stands in the place of
 /// a file or of one of its folders. Nothing is changed.
-pub fn check(root: &Path, plan: &MemoryPlan) -> Result<()> {
+pub fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
+    let kind = |path: &RepoPath| {
+        let path = on_disk(store, path);
+        store.root().kind(&path).map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
+    };
     for path in plan.write.iter().map(|file| &file.path).chain(&plan.delete) {
-        let blocked = |path: &RepoPath| fs::symlink_metadata(on_disk(root, path)).is_ok_and(|found| !found.is_dir());
-        if let Some(file) = path.ancestors().find(|path| blocked(path) && !plan.delete.contains(path)) {
-            return Err(in_the_way(root, &file, "is not a folder any more"));
+        // From the top: what is below something that is no folder is not there.
+        for folder in path.ancestors().filter(|folder| !folder.as_bytes().is_empty()) {
+            match kind(&folder)? {
+                None => break,
+                Some(Kind::Directory) => {}
+                Some(_) if plan.delete.contains(&folder) => break,
+                Some(_) => return Err(in_the_way(store, &folder, "is not a folder any more")),
+            }
         }
     }
     for file in &plan.write {
-        match fs::symlink_metadata(on_disk(root, &file.path)) {
-            Ok(found) if found.is_dir() => refuse_staying(root, &file.path, plan)?,
-            Ok(found) if !found.is_file() => return Err(in_the_way(root, &file.path, "is not a file any more")),
-            _ => {}
+        let is_below_one_that_goes = file.path.ancestors().any(|folder| plan.delete.contains(&folder));
+        match if is_below_one_that_goes { None } else { kind(&file.path)? } {
+            Some(Kind::Directory) => refuse_staying(store, &file.path, plan)?,
+            None | Some(Kind::RegularFile) => {}
+            Some(_) => return Err(in_the_way(store, &file.path, "is not a file any more")),
         }
     }
     Ok(())
 }
 
 /// Refuses a folder that has to make way and holds something that the plan does not take away.
-fn refuse_staying(root: &Path, folder: &RepoPath, plan: &MemoryPlan) -> Result<()> {
-    let failed = |error| Error::io(format!("cannot read {}", on_disk(root, folder).display()), error);
-    for entry in fs::read_dir(on_disk(root, folder)).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let path = folder.join(&entry.file_name().into_vec());
-        if entry.file_type().map_err(failed)?.is_dir() {
-            refuse_staying(root, &path, plan)?;
+fn refuse_staying(store: &Store, folder: &RepoPath, plan: &MemoryPlan) -> Result<()> {
+    let shown = on_disk(store, folder);
+    let entries = store.root().list(&shown);
+    let entries = entries.map_err(|error| Error::io(format!("cannot read {}", shown.display()), error))?;
+    for (name, kind) in entries {
+        let path = folder.join(&name.into_vec());
+        if kind == Kind::Directory {
+            refuse_staying(store, &path, plan)?;
         } else if !plan.delete.contains(&path) {
-            return Err(in_the_way(root, &path, "is where the checkpoint has a file"));
+            return Err(in_the_way(store, &path, "is where the checkpoint has a file"));
         }
     }
     Ok(())
 }
 
-fn in_the_way(root: &Path, path: &RepoPath, why: &str) -> Error {
-    let message = format!("Rollback failed - conflicts: {} {why}; move it aside first", on_disk(root, path).display());
+fn in_the_way(store: &Store, path: &RepoPath, why: &str) -> Error {
+    let message = format!("Rollback failed - conflicts: {} {why}; move it aside first", on_disk(store, path).display());
     let reason = PathReason { path: path.clone(), reason: why.to_owned(), size: None };
     Error::new(ErrorKind::Conflicts, message).paths(vec![reason])
 }
 
 /// Carries a plan out. Each file is replaced as a whole; folders that become empty go.
-pub fn apply(root: &Path, plan: &MemoryPlan) -> Result<()> {
-    check(root, plan)?;
+pub fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
+    check(store, plan)?;
     for path in &plan.delete {
-        let target = on_disk(root, path);
-        match fs::remove_file(&target) {
+        let target = on_disk(store, path);
+        match store.root().remove_file(&target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io(format!("cannot remove {}", target.display()), error));
             }
-            _ => remove_empty_folders(root, path),
+            _ => remove_empty_folders(store, path),
         }
     }
     for file in &plan.write {
-        write(root, file).map_err(|error| {
+        write(store, file).map_err(|error| {
             // A folder that was made for it would be left: whoever takes this back knows of files only.
-            remove_empty_folders(root, &file.path);
-            Error::io(format!("cannot write {}", on_disk(root, &file.path).display()), error)
+            remove_empty_folders(store, &file.path);
+            Error::io(format!("cannot write {}", on_disk(store, &file.path).display()), error)
         })?;
     }
     Ok(())
 }
 
-fn write(root: &Path, file: &MemoryFile) -> io::Result<()> {
-    let target = on_disk(root, &file.path);
+fn write(store: &Store, file: &MemoryFile) -> io::Result<()> {
+    let (root, target) = (store.root(), on_disk(store, &file.path));
     if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder)?;
-        reap(folder);
+        root.create_dir_all(folder)?;
+        root.reap(folder);
     }
-    if target.is_dir() {
-        remove_empty(&target)?;
+    if root.kind(&target)? == Some(Kind::Directory) {
+        remove_empty(store, &target)?;
     }
-    write_atomic_mode(&target, &file.content, file.mode)
+    root.write_mode(&target, &file.content, file.mode, Sync::All)
 }
 
 /// Removes the folders of a path that hold nothing, the deepest first.
-fn remove_empty_folders(root: &Path, path: &RepoPath) {
+fn remove_empty_folders(store: &Store, path: &RepoPath) {
     for folder in path.ancestors().collect::<Vec<_>>().into_iter().rev() {
         // One that holds something stays, and so do those above it.
-        if fs::remove_dir(on_disk(root, &folder)).is_err() {
+        if store.root().remove_dir(&on_disk(store, &folder)).is_err() {
             break;
         }
     }
 }
 
 /// Removes a folder that holds nothing but folders.
-fn remove_empty(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        remove_empty(&entry?.path())?;
+fn remove_empty(store: &Store, folder: &Path) -> io::Result<()> {
+    for (name, _) in store.root().list(folder)? {
+        remove_empty(store, &folder.join(name))?;
     }
-    fs::remove_dir(folder)
+    store.root().remove_dir(folder)
 }
 
-fn on_disk(root: &Path, path: &RepoPath) -> PathBuf {
-    root.join(std::ffi::OsStr::from_bytes(path.as_bytes()))
+fn on_disk(store: &Store, path: &RepoPath) -> PathBuf {
+    store.dir().join(std::ffi::OsStr::from_bytes(path.as_bytes()))
 }
 
 fn globs(patterns: &[String]) -> Result<GlobSet> {
@@ -260,10 +273,11 @@ mod tests {
     #[test]
     fn a_folder_that_was_made_for_a_file_goes_with_it() {
         let root = tempfile::tempdir().unwrap();
+        let store = Store::new(root.path().to_owned(), std::time::Duration::ZERO);
         let path = format!("new/deep/{}", "n".repeat(256));
         let file = MemoryFile { path: RepoPath::from(path.as_str()), content: b"x".to_vec(), mode: 0o644 };
         let plan = MemoryPlan { write: vec![file], delete: Vec::new() };
-        assert!(apply(root.path(), &plan).is_err(), "no file system takes such a name");
+        assert!(apply(&store, &plan).is_err(), "no file system takes such a name");
         assert!(!root.path().join("new").exists());
     }
 }

@@ -3,7 +3,6 @@
 //! Never done unasked. What is left of a ledger is kept aside; what it still says is taken over.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -173,7 +172,7 @@ fn belongs(context: &Context, known: &HashMap<String, Checkpoint>, checkpoint: &
 
 /// Whether that is this state directory, as it is recorded.
 fn is_here(context: &Context, state_dir: &FolderId) -> bool {
-    let real = |path: &Path| fs::canonicalize(path).ok();
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
     let own = context.store().dir();
     let there = state_dir.path();
     there == own || real(&there).is_some_and(|there| Some(there) == real(own))

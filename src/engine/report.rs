@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::durable::{reap, write_atomic, write_atomic_mode};
+use crate::durable::{Sync, reap, write_atomic};
 use crate::git::diff::{Objects, changes};
 use crate::git::stored::load_checkpoint;
 use crate::model::decision::Action;
@@ -110,10 +110,10 @@ fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
     let folder = context.store().run_dir(key);
     let path = folder.join(FILE);
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
-    fs::create_dir_all(&folder).map_err(failed)?;
-    reap(&folder);
-    // Readable by its owner only, like the logs it quotes.
-    write_atomic_mode(&path, text.as_bytes(), 0o600).map_err(failed)?;
+    let root = context.store().root();
+    root.create_dir_all(&folder).map_err(failed)?;
+    root.reap(&folder);
+    root.write(&path, text.as_bytes(), Sync::All).map_err(failed)?;
     Ok(path)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::durable::write_atomic_unsynced;
+use crate::durable::Sync;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
@@ -46,8 +46,8 @@ pub fn seen(context: &Context, run: &Run) -> Option<Timestamp> {
 /// When somebody first noticed that what was decided at `decided_at` was decided in the future: who asks again and again
 /// must not wait from then on each time. Where that cannot be noted, it is now.
 fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Timestamp {
-    let path = context.store().private_dir().join("clock-set-back.json");
-    let text = std::fs::read(&path).unwrap_or_default();
+    let (root, path) = (context.store().root(), context.store().private_dir().join("clock-set-back.json"));
+    let text = root.read(&path).unwrap_or_default();
     let mut seen: BTreeMap<Timestamp, Timestamp> = serde_json::from_slice(&text).unwrap_or_default();
     if let Some(at) = seen.get(&decided_at).filter(|at| **at <= now) {
         return *at;
@@ -58,7 +58,7 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
     let noted = serde_json::to_vec(&seen).map_err(std::io::Error::from);
     // Nothing is added to what came from elsewhere.
     if context.store().origin() == Origin::Ours
-        && let Err(error) = noted.and_then(|noted| write_atomic_unsynced(&path, &noted))
+        && let Err(error) = noted.and_then(|noted| root.write(&path, &noted, Sync::Nothing))
     {
         tracing::debug!(%error, "it is not noted since when");
     }

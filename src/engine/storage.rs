@@ -3,10 +3,9 @@
 //! The hidden commit is always there and is what restores use. What is asked for and cannot be done is an error; what is
 //! only configured is left out with a warning, and the checkpoint's record says so.
 
-use std::fs;
 use std::path::PathBuf;
 
-use crate::durable::{reap, write_atomic};
+use crate::durable::Sync;
 use crate::git::branch_commit::{Committed, commit_on_branch};
 use crate::git::diff::Objects;
 use crate::git::patch::write_patch;
@@ -155,14 +154,15 @@ fn write_patch_file(
     tree: &ObjectId,
 ) -> Result<PathBuf> {
     let path = patch_file(context, key, id);
+    let root = context.store().root();
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-        reap(folder);
+        root.create_dir_all(folder).map_err(failed)?;
+        root.reap(folder);
     }
     let mut bytes = Vec::new();
     write_patch(objects, base, tree, &mut bytes)?;
-    write_atomic(&path, &bytes).map_err(failed)?;
+    root.write(&path, &bytes, Sync::All).map_err(failed)?;
     Ok(path)
 }
 
@@ -172,7 +172,9 @@ pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
     let mut bytes = 0;
     for checkpoint in gone {
         let path = patch_file(context, &checkpoint.run, &checkpoint.id);
-        let removed = fs::metadata(&path).and_then(|file| fs::remove_file(&path).map(|()| file.len()));
+        let root = context.store().root();
+        let size = root.open(&path).and_then(|file| file.metadata());
+        let removed = size.and_then(|file| root.remove_file(&path).map(|()| file.len()));
         match removed {
             Ok(size) => bytes += size,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

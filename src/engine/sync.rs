@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::durable::{keep_copy, place_of_copy, reap, write_atomic};
+use crate::durable::{Root, Sync};
 use crate::model::import::ImportKind;
 use crate::model::path::short_part;
 use crate::model::run::NONE;
@@ -46,22 +45,21 @@ pub struct KeptAside {
 pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     let views = views(context, to)?;
     let mut synced = Synced::default();
-    if to.is_some() {
+    if let Some(to) = to {
+        // The folder that was named is resolved; nothing is followed in it.
+        let root = Root::shared(context.cwd().join(to));
         let mut ours = Ours::read(context);
         for (path, content) in &views {
-            let present = match fs::read(path) {
-                Ok(present) => Some(present),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => return Err(Error::io(format!("cannot read {}", path.display()), error)),
-            };
+            let present = root.read_present(path);
+            let present = present.map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
             let same = present.as_ref() == Some(content);
             if !same {
                 if let Some(foreign) = present.filter(|present| !ours.is(path, present)) {
-                    synced.kept_aside.push(keep_aside(context, path, &foreign)?);
+                    synced.kept_aside.push(keep_aside(context, &root, path, &foreign)?);
                 }
                 if !context.dry_run() {
                     context.check_writes("writing views elsewhere")?;
-                    write(path, content)?;
+                    write(&root, path, content)?;
                 }
             }
             ours.add(path, content);
@@ -74,7 +72,7 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     }
     if context.dry_run() {
         for (path, content) in &views {
-            let same = fs::read(path).is_ok_and(|present| present == *content);
+            let same = context.store().view(path).is_ok_and(|present| present.as_ref() == Some(content));
             tell(&mut synced, path, !same);
         }
         return Ok(synced);
@@ -182,7 +180,7 @@ impl Ours {
 
     /// Without it every file is somebody else's: kept once too often.
     fn read(context: &Context) -> Self {
-        let read = fs::read(Self::place(context)).ok();
+        let read = context.store().root().read(&Self::place(context)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
@@ -198,16 +196,16 @@ impl Ours {
         if *self == Self::read(context) {
             return Ok(());
         }
-        write(&Self::place(context), &encode(self)?)
+        write(context.store().root(), &Self::place(context), &encode(self)?)
     }
 }
 
 /// Keeps a file that is not ours beside what is written in its place; a dry run only says where.
-fn keep_aside(context: &Context, path: &Path, said: &[u8]) -> Result<KeptAside> {
+fn keep_aside(context: &Context, root: &Root, path: &Path, said: &[u8]) -> Result<KeptAside> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".before");
-    let keep = if context.dry_run() { place_of_copy } else { keep_copy };
-    let kept = keep(Path::new(&aside), said)
+    let keep = if context.dry_run() { Root::place_of_copy } else { Root::keep_copy };
+    let kept = keep(root, Path::new(&aside), said)
         .map_err(|error| Error::io(format!("cannot keep a copy of {}", path.display()), error))?;
     if !context.dry_run() {
         tracing::warn!("{} was not written by recover: what it said is kept in {}", path.display(), kept.display());
@@ -216,11 +214,11 @@ fn keep_aside(context: &Context, path: &Path, said: &[u8]) -> Result<KeptAside> 
     Ok(KeptAside { path: text(path), copy: text(&kept) })
 }
 
-fn write(path: &Path, content: &[u8]) -> Result<()> {
+fn write(root: &Root, path: &Path, content: &[u8]) -> Result<()> {
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-        reap(folder);
+        root.create_dir_all(folder).map_err(failed)?;
+        root.reap(folder);
     }
-    write_atomic(path, content).map_err(failed)
+    root.replace(path, content, Sync::All).map_err(failed)
 }

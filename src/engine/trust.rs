@@ -98,7 +98,7 @@ pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup:
     let is_tracked = || repo.is_some_and(|repo| tracks_any(repo, store.dir(), &OWN));
     let is_ours = store.has_known_id() && !(store.ledger_path().exists() && is_tracked())
         || store.is_vouched_for()
-        || repo.is_none() && saw_files_of(store.dir(), worktree);
+        || repo.is_none() && saw_files_of(store.root(), store.dir(), worktree);
     match is_ours {
         true => Origin::Ours,
         false if is_tracked() => Origin::Foreign(Foreign::Tracked),

@@ -14,7 +14,6 @@
 mod record;
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +26,7 @@ use super::dirs::FileStat;
 use super::error::{Error, Result};
 use super::repository::Repo;
 use super::user_index::Identity;
+use crate::durable::Root;
 use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -60,7 +60,9 @@ pub(super) struct Header {
 /// The cache of one worktree.
 #[derive(Debug)]
 pub(super) struct Cache {
-    folder: PathBuf,
+    /// The way to the file.
+    own: Root,
+    file: PathBuf,
     bytes: Vec<u8>,
     pub header: Header,
     /// Where the folders' records are, in the order of a walk.
@@ -77,17 +79,17 @@ impl Cache {
     /// Reads the cache and notes the file system's present time. What it says of objects is not believed with `doubted`.
     pub fn open(repo: &Repo, doubted: bool) -> Result<Self> {
         let folder = repo.recover_dir()?;
-        let began = now_of(&folder)?;
-        Ok(Self { began, ..Self::of_objects(repo, folder, doubted) })
+        let began = now_of(repo, &folder)?;
+        Ok(Self { began, ..Self::of_objects(repo, doubted) })
     }
 
     /// The same for a rehearsal, which writes nothing: it cannot know that time, and no cache comes of it.
     pub fn look(repo: &Repo, doubted: bool) -> Self {
-        Self::of_objects(repo, repo.own_folder(), doubted)
+        Self::of_objects(repo, doubted)
     }
 
-    fn of_objects(repo: &Repo, folder: PathBuf, doubted: bool) -> Self {
-        let read = Self::of_files(folder);
+    fn of_objects(repo: &Repo, doubted: bool) -> Self {
+        let read = Self::read(repo);
         let found = repo.inner.refname_to_id(&read.header.reference).map(|oid| oid.to_string());
         let alive = !doubted && found.is_ok_and(|commit| commit == read.header.commit);
         Self { alive, ..read }
@@ -95,16 +97,16 @@ impl Cache {
 
     /// Reads the cache for what it says of files. No object is taken for stored, and no time for settled.
     pub fn read(repo: &Repo) -> Self {
-        Self::of_files(repo.own_folder())
+        Self::of_file(repo.own().clone(), repo.own_folder().join(FILE))
     }
 
-    fn of_files(folder: PathBuf) -> Self {
-        let bytes = fs::read(folder.join(FILE)).unwrap_or_default();
+    fn of_file(own: Root, file: PathBuf) -> Self {
+        let bytes = own.read(&file).unwrap_or_default();
         let (header, folders, by_path, bytes) = match parse(&bytes) {
             Some((header, folders, by_path)) => (header, folders, by_path, bytes),
             None => (Header::default(), Vec::new(), HashMap::new(), Vec::new()),
         };
-        Self { folder, bytes, header, folders, by_path, began: i64::MIN, alive: false }
+        Self { own, file, bytes, header, folders, by_path, began: i64::MIN, alive: false }
     }
 
     /// How many folders it knows.
@@ -128,8 +130,13 @@ impl Cache {
     }
 
     /// Where the cache is.
-    pub fn file(&self) -> PathBuf {
-        self.folder.join(FILE)
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The way there.
+    pub fn root(&self) -> &Root {
+        &self.own
     }
 }
 
@@ -138,8 +145,9 @@ const LOOKED_AT: usize = 10_000;
 
 /// Whether the private repository of a state directory has captured this very folder: at least one file has the inode and
 /// the time of change, to the nanosecond, that the cache has. No archive brings those along, and nobody can set them.
-pub fn saw_files_of(state_dir: &Path, workdir: &Path) -> bool {
-    let cache = Cache::of_files(super::repository::private_path(state_dir).join("recover"));
+pub fn saw_files_of(root: &Root, state_dir: &Path, workdir: &Path) -> bool {
+    let file = super::repository::private_path(state_dir).join(super::repository::OWN).join(FILE);
+    let cache = Cache::of_file(root.clone(), file);
     let Ok(root) = super::dirs::open_root(workdir) else { return false };
     let mut left = LOOKED_AT;
     cache.folders().any(|folder| {
@@ -159,11 +167,10 @@ pub fn saw_files_of(state_dir: &Path, workdir: &Path) -> bool {
 }
 
 /// A file written now has the present time of the file system's clock, which need not be ours.
-fn now_of(folder: &Path) -> Result<i64> {
+fn now_of(repo: &Repo, folder: &Path) -> Result<i64> {
     let path = folder.join("cache-stamp");
     // Not emptied first: file systems hurry to get the content of such a file to disk.
-    let mut options = fs::OpenOptions::new();
-    let mut stamp = options.write(true).create(true).truncate(false).open(&path).map_err(Error::at(&path))?;
+    let mut stamp = repo.own().open_or_create(&path).map_err(Error::at(&path))?;
     stamp.write_all(b"\n").map_err(Error::at(&path))?;
     Ok(super::dirs::stat_open(&stamp).map_err(Error::at(&path))?.mtime)
 }
@@ -211,8 +218,8 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cache");
-        builder.store(&file).unwrap();
-        let bytes = fs::read(&file).unwrap();
+        builder.store(&Root::own(folder.path()), &file).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
         let (read, folders, by_path) = parse(&bytes).unwrap();
         assert_eq!((read.reference.as_str(), folders.len()), ("refs/x", 2));
         assert_eq!(by_path[b"sub".as_slice()], folders[1]);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::durable::LockError;
+use crate::durable::{LockError, Refused};
 use crate::model::path::{PathReason, RepoPath};
 
 /// Results of this module.
@@ -51,6 +51,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// Something that is no file stands in a place of ours (exit 13).
+    #[error(transparent)]
+    Refused(Refused),
     /// Something stands where a restore would write, or changed meanwhile (exit 13).
     #[error("{} in the way: {}", if paths.len() == 1 { "a path is" } else { "paths are" }, list(paths))]
     Conflict {
@@ -132,6 +135,9 @@ impl Error {
     /// Wraps an error of the operating system; a full disk becomes [`Error::NoSpace`].
     pub fn io(path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
         let (path, source) = (path.into(), source.into());
+        if let Some(refused) = Refused::of(&source) {
+            return Self::Refused(refused.clone());
+        }
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::NoSpace { path, needed: None }

@@ -33,12 +33,11 @@ pub fn move_branch(
     message: &str,
 ) -> Result<()> {
     let name = expected.branch.as_deref().unwrap_or(HEAD);
-    let own = repo.recover_dir()?;
     let head = repo.git_dir().join(HEAD);
     let file = if name == HEAD { head.clone() } else { repo.common_dir().join(name) };
     file.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&file))?;
-    let _branch = MarkedLock::acquire(&own, "branch", &file, GIT_WAIT)?;
-    let _head = if name == HEAD { None } else { Some(MarkedLock::acquire(&own, "head", &head, GIT_WAIT)?) };
+    let _branch = MarkedLock::acquire(repo, "branch", &file, GIT_WAIT)?;
+    let _head = if name == HEAD { None } else { Some(MarkedLock::acquire(repo, "head", &head, GIT_WAIT)?) };
     // Compared under the reference's lock: nobody else can move it between this and the change.
     let now = repo.head()?;
     if now != *expected {

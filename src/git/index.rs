@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::stored::StoredCheckpoint;
 use super::trees::{self, Flat, parse_oid};
 use super::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex, open_index};
 use super::verify::Verified;
-use crate::durable::temporary_prefix;
+use crate::durable::{Root, temporary_prefix};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
@@ -33,6 +33,8 @@ use crate::model::snapshot::ObjectId;
 pub(super) struct LockedIndex {
     index: PathBuf,
     draft: PathBuf,
+    /// The way to the draft.
+    own: Root,
     _lock: MarkedLock,
 }
 
@@ -41,16 +43,22 @@ impl LockedIndex {
     pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
         let own = repo.recover_dir()?;
         let index = repo.git_dir().join("index");
-        let lock = MarkedLock::acquire(&own, "index", &index, timeout)?;
-        Ok(Self { index, draft: own.join(format!("{}index", temporary_prefix())), _lock: lock })
+        let lock = MarkedLock::acquire(repo, "index", &index, timeout)?;
+        let draft = own.join(format!("{}index", temporary_prefix()));
+        Ok(Self { index, draft, own: repo.own().clone(), _lock: lock })
     }
 
     /// A copy of the index to change; an empty one if there is none.
     fn draft(&self) -> Result<Index> {
-        if self.index.exists() {
-            fs::copy(&self.index, &self.draft).map_err(Error::at(&self.draft))?;
+        if let Some(bytes) = self.content()? {
+            self.fill(&bytes)?;
         }
         open_index(&self.draft)
+    }
+
+    fn fill(&self, bytes: &[u8]) -> Result<()> {
+        let filled = self.own.create_for_all(&self.draft).and_then(|mut draft| draft.write_all(bytes));
+        filled.map_err(Error::at(&self.draft))
     }
 
     /// An empty index to fill.
@@ -59,7 +67,7 @@ impl LockedIndex {
             Ok(mut index) => index.clear().map(|()| index).map_err(Error::git("clear the index")),
             // One that cannot be changed, split or sparse or damaged, is written anew.
             Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
-                fs::remove_file(&self.draft).map_err(Error::at(&self.draft))?;
+                self.own.remove_file(&self.draft).map_err(Error::at(&self.draft))?;
                 open_index(&self.draft)
             }
             Err(error) => Err(error),
@@ -90,7 +98,7 @@ impl LockedIndex {
     pub fn put(&self, content: Option<&[u8]>) -> Result<()> {
         match content {
             Some(bytes) => {
-                fs::write(&self.draft, bytes).map_err(Error::at(&self.draft))?;
+                self.fill(bytes)?;
                 self.replace()
             }
             None => fs::remove_file(&self.index).map_err(Error::at(&self.index)),
@@ -130,7 +138,7 @@ impl LockedIndex {
 
     /// Puts the draft in the index's place, durably.
     fn replace(&self) -> Result<()> {
-        let file = fs::File::open(&self.draft).map_err(Error::at(&self.draft))?;
+        let file = self.own.open(&self.draft).map_err(Error::at(&self.draft))?;
         if let Ok(before) = fs::metadata(&self.index) {
             file.set_permissions(before.permissions()).map_err(Error::at(&self.draft))?;
         }
@@ -143,7 +151,7 @@ impl LockedIndex {
 impl Drop for LockedIndex {
     fn drop(&mut self) {
         // Reaped later on if it cannot be removed now.
-        let _ = fs::remove_file(&self.draft);
+        let _ = self.own.remove_file(&self.draft);
     }
 }
 

@@ -2,7 +2,6 @@
 //! after the last. Who finds one finishes or reverts what it describes.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +11,7 @@ use super::error::{Error, Result};
 use super::lock::WorktreeLock;
 use super::objects::sync_folder;
 use super::repository::Repo;
-use crate::durable::{is_left_over, write_atomic};
+use crate::durable::{Sync, is_left_over};
 use crate::model::manifest::Head;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
@@ -62,17 +61,13 @@ pub fn write_journal(repo: &Repo, _lock: &WorktreeLock, journal: &RestoreJournal
     let folder = repo.recover_dir()?;
     let path = folder.join(FILE);
     let text = serde_json::to_vec(journal).map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-    write_atomic(&path, &text).map_err(Error::at(&path))
+    repo.own().write(&path, &text, Sync::All).map_err(Error::at(&path))
 }
 
 /// Reads the journal; `None` when no restore is under way.
 pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
     let path = repo.own_folder().join(FILE);
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::io(path, source)),
-    };
+    let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else { return Ok(None) };
     let damaged = |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
     if value
@@ -87,14 +82,13 @@ pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
 
 /// Whether there is a journal; no descriptor is needed to know.
 pub fn has_journal(repo: &Repo) -> bool {
-    let found = fs::symlink_metadata(repo.own_folder().join(FILE));
-    !found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    !matches!(repo.own().kind(&repo.own_folder().join(FILE)), Ok(None))
 }
 
 /// Removes the journal durably: the restore is settled.
 pub fn remove_journal(repo: &Repo, _lock: &WorktreeLock) -> Result<()> {
     let folder = repo.recover_dir()?;
-    match fs::remove_file(folder.join(FILE)) {
+    match repo.own().remove_file(&folder.join(FILE)) {
         Ok(()) => sync_folder(&folder),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(Error::io(folder.join(FILE), source)),
@@ -120,9 +114,9 @@ pub fn reap_temp_files(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> 
     }
     // The worktree's lock is ours, so every other quarantine is a dead process's.
     let own = repo.recover_dir()?;
-    for file in fs::read_dir(&own).map_err(Error::at(&own))?.flatten() {
-        if lock.is_idle() && file.file_name().to_string_lossy().starts_with("quarantine-") {
-            count += usize::from(fs::remove_dir_all(file.path()).is_ok());
+    for (name, _) in repo.own().list(&own).map_err(Error::at(&own))? {
+        if lock.is_idle() && name.as_encoded_bytes().starts_with(b"quarantine-") {
+            count += usize::from(repo.own().remove_dir_all(&own.join(name)).is_ok());
         }
     }
     Ok(count)

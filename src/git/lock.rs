@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::error::{Error, Result};
 use super::marked_lock::release_left_over;
 use super::repository::Repo;
-use crate::durable::{FileLock, reap};
+use crate::durable::FileLock;
 
 /// Proof that this process alone writes in the work tree.
 ///
@@ -54,17 +54,17 @@ impl WorktreeLock {
     /// Takes the lock, waiting up to `timeout`; after that [`Error::Locked`] names the holder.
     pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
         let own = repo.recover_dir()?;
-        let file = FileLock::acquire(&own.join("lock"), timeout)?;
+        let file = FileLock::acquire(repo.own(), &own.join("lock"), timeout)?;
         // Temporary files in the worktree's own folder are written under this lock only.
-        reap(&own);
-        release_left_over(&own)?;
+        repo.own().reap(&own);
+        release_left_over(repo)?;
         Ok(Self::of(Some(file), own, None))
     }
 
     /// The lock for a rehearsal: what is captured under it lies in a temporary folder elsewhere, cannot be published and
     /// is removed with it. Neither the repository nor the worktree's own folder is written to, and nothing is made there.
     pub fn rehearse(repo: &Repo, timeout: Duration) -> Result<Self> {
-        let file = FileLock::acquire_unnoticed(&repo.own_folder().join("lock"), timeout)?;
+        let file = FileLock::acquire_unnoticed(repo.own(), &repo.own_folder().join("lock"), timeout)?;
         let temporary = std::env::temp_dir();
         let scratch = tempfile::tempdir().map_err(Error::at(&temporary))?;
         Ok(Self::of(file, scratch.path().to_owned(), Some(scratch)))

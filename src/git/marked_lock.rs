@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::error::{Error, Result};
 use super::repository::Repo;
-use crate::durable::{FileLock, LockError, write_atomic_unsynced};
+use crate::durable::{FileLock, LockError, Root, Sync};
 
 /// How often a held lock is tried again.
 const POLL: Duration = Duration::from_millis(20);
@@ -30,16 +30,16 @@ pub(super) struct MarkedLock {
 }
 
 impl MarkedLock {
-    /// Takes the lock of `path` (`path.lock`), waiting up to `timeout`. `own` is the worktree's own folder; `name` tells
-    /// the locks that are held at once apart.
-    pub fn acquire(own: &Path, name: &str, path: &Path, timeout: Duration) -> Result<Self> {
+    /// Takes the lock of `path` (`path.lock`), waiting up to `timeout`. `name` tells the locks of a
+    /// worktree that are held at once apart.
+    pub fn acquire(repo: &Repo, name: &str, path: &Path, timeout: Duration) -> Result<Self> {
         let mut lock = path.as_os_str().to_owned();
         lock.push(".lock");
         let lock = PathBuf::from(lock);
-        let mark = own.join(format!("{MARK}{name}"));
+        let mark = repo.recover_dir()?.join(format!("{MARK}{name}"));
         // One of this process that could not be removed before: by another mark it would be a foreign one for ever.
         release(&mark)?;
-        write_atomic_unsynced(&mark, lock.as_os_str().as_bytes()).map_err(Error::at(&mark))?;
+        repo.own().write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing).map_err(Error::at(&mark))?;
         let deadline = Instant::now() + timeout;
         loop {
             match fs::hard_link(&mark, &lock) {
@@ -72,12 +72,13 @@ impl Drop for MarkedLock {
 }
 
 /// Removes the locks that dead processes of ours left. The worktree's lock is held.
-pub(super) fn release_left_over(own: &Path) -> Result<()> {
-    for entry in fs::read_dir(own).map_err(Error::at(own))?.flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(MARK.as_bytes()) {
+pub(super) fn release_left_over(repo: &Repo) -> Result<()> {
+    let own = repo.own_folder();
+    for (name, _) in repo.own().list(&own).map_err(Error::at(&own))? {
+        if !name.as_encoded_bytes().starts_with(MARK.as_bytes()) {
             continue;
         }
-        release(&entry.path())?;
+        release(&own.join(name))?;
     }
     Ok(())
 }
@@ -95,7 +96,8 @@ fn release(mark: &Path) -> Result<()> {
 
 /// The lock that a mark is of, while it is there and ours.
 fn marked(mark: &Path) -> Result<Option<PathBuf>> {
-    let lock = match fs::read(mark) {
+    let (root, name) = Root::of_file(mark);
+    let lock = match root.read(Path::new(name)) {
         Ok(lock) => PathBuf::from(OsStr::from_bytes(&lock)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::io(mark, source)),
@@ -109,7 +111,7 @@ fn marked(mark: &Path) -> Result<Option<PathBuf>> {
 pub fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for (own, marks) in all_marks(repo)? {
-        match FileLock::acquire_unnoticed(&own.join("lock"), Duration::ZERO) {
+        match FileLock::acquire_unnoticed(&Root::own(&own), Path::new("lock"), Duration::ZERO) {
             Ok(_held) => {
                 for mark in marks {
                     found.extend(marked(&mark)?);
@@ -126,7 +128,7 @@ pub fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
 pub fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for (own, marks) in all_marks(repo)? {
-        let _held = FileLock::acquire(&own.join("lock"), timeout)?;
+        let _held = FileLock::acquire(&Root::own(&own), Path::new("lock"), timeout)?;
         for mark in marks {
             removed.extend(marked(&mark)?);
             release(&mark)?;

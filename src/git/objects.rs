@@ -33,6 +33,7 @@ pub(super) use super::publish::sync_folder;
 use super::publish::{self, Published, Staged};
 use super::repository::{Repo, init_bare};
 use super::written;
+use crate::durable::Root;
 
 mod present;
 mod publishing;
@@ -53,6 +54,8 @@ const FRESH: Duration = Duration::from_secs(24 * 3600);
 /// Writes objects of one operation. It may be shared between threads.
 pub(super) struct ObjectWriter {
     quarantine: PathBuf,
+    /// The way to the worktree's own folder.
+    own: Root,
     /// The real folder of objects.
     target: PathBuf,
     /// What one thread needs for one object, for the next one to take.
@@ -124,12 +127,17 @@ impl ObjectWriter {
         let held = if rehearsal {
             written::hold_unnoticed(repo)?
         } else {
+            // From here on git's library and others go there by its path.
+            for folder in ["", "objects", "objects/pack"] {
+                repo.own().check(&quarantine.join(folder), false).map_err(Error::at(&quarantine))?;
+            }
             publish::release(&quarantine.join("objects"), &target)?;
             publish::empty(&quarantine.join("objects"))?;
             Some(written::hold(repo)?)
         };
-        let doubted = doubt::is_raised(&repo.own_folder()).then(|| database::folders(&target));
+        let doubted = doubt::is_raised(repo.own()).then(|| database::folders(&target));
         Ok(Self {
+            own: repo.own().clone(),
             quarantine,
             packs: PackFolder::look(&target),
             collected: AtomicBool::new(collection::is_announced(repo.common_dir())),

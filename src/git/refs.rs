@@ -14,7 +14,7 @@ use super::lock::WorktreeLock;
 use super::marked_lock::MarkedLock;
 use super::objects::sync_folder;
 use super::repository::Repo;
-use crate::durable::temporary_prefix;
+use crate::durable::{Kind, Root, temporary_prefix};
 use crate::model::path::short_part;
 use crate::model::snapshot::ObjectId;
 
@@ -74,14 +74,14 @@ pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) 
     if ref_exists(repo, name) {
         return Err(exists());
     }
-    let path = repo.common_dir().join(name);
+    let (refs, path) = (folder_of_refs(repo), repo.common_dir().join(name));
     let draft = write_draft(repo, lock, commit)?;
     let folder = path.parent().unwrap_or(&path);
     let (mut tries, mut is_new) = (3, false);
     loop {
-        is_new |= !folder.exists();
-        fs::create_dir_all(folder).map_err(Error::at(&path))?;
-        match fs::hard_link(&draft, &path) {
+        is_new |= !refs.has(folder).map_err(Error::at(folder))?;
+        refs.create_dir_all(folder).map_err(Error::at(&path))?;
+        match repo.own().hard_link(&draft, &refs, &path) {
             Ok(()) => break,
             // What is left of the draft is reaped with the next lock.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
@@ -90,13 +90,18 @@ pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) 
             Err(source) => return Err(Error::io(path, source)),
         }
     }
-    let _ = fs::remove_file(&draft);
+    let _ = repo.own().remove_file(&draft);
     // The draft was synced, so that only names are new.
     let synced = if is_new { sync_ref(repo, name) } else { sync_folder(folder) };
     synced.inspect_err(|_| {
         // A reference that may not last is no reference: the caller is told that there is none.
-        let _ = fs::remove_file(&path);
+        let _ = refs.remove_file(&path);
     })
+}
+
+/// The way to the references of checkpoints: nothing is followed in git's folder of references, wherever that is.
+fn folder_of_refs(repo: &Repo) -> Root {
+    Root::shared(repo.common_dir().join("refs"))
 }
 
 /// The text of a reference, durably, in a file of the worktree's own folder: to be renamed or linked into its place.
@@ -149,13 +154,11 @@ pub fn ref_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<Vec<Str
     while let Some(name) = open.pop() {
         let folder = repo.common_dir().join(&name);
         // One that went away while they are listed is no reason to hide the others.
-        let Some(entries) = present(fs::read_dir(&folder)).map_err(Error::at(&folder))? else { continue };
-        for entry in entries {
-            let entry = entry.map_err(Error::at(&folder))?;
-            let (last, kind) = (entry.file_name(), entry.file_type());
+        let Some(entries) = present(folder_of_refs(repo).list(&folder)).map_err(Error::at(&folder))? else { continue };
+        for (last, kind) in entries {
             let Some(last) = last.to_str() else { continue };
-            let is_folder = kind.as_ref().is_ok_and(fs::FileType::is_dir);
-            if kind.is_err() || !is_folder && is_known(last) {
+            let is_folder = kind == Kind::Directory;
+            if !is_folder && is_known(last) {
                 continue;
             }
             let below = format!("{name}/{last}");
@@ -206,7 +209,7 @@ pub fn delete_refs(repo: &Repo, lock: &WorktreeLock, names: &[String]) -> Result
     let mut folders = BTreeSet::new();
     for name in names {
         let path = repo.common_dir().join(name);
-        match fs::remove_file(&path) {
+        match folder_of_refs(repo).remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(path, error)),
             _ => folders.extend(path.parent().map(Path::to_owned)),
         }
@@ -236,7 +239,7 @@ pub(super) fn remove_packed(repo: &Repo, _lock: &WorktreeLock, names: &BTreeSet<
     if without()?.is_none() {
         return Ok(());
     }
-    let _held = MarkedLock::acquire(&own, "packed-refs", &path, GIT_WAIT)?;
+    let _held = MarkedLock::acquire(repo, "packed-refs", &path, GIT_WAIT)?;
     let Some(kept) = without()? else { return Ok(()) };
     let (draft, mut file) = new_file(&own, "packed")?;
     let written = file.write_all(&kept).and_then(|()| file.sync_all());

@@ -84,7 +84,7 @@ impl Survey {
             });
             builder.folder(&new, items);
         }
-        builder.store(&self.cache.file())
+        builder.store(self.cache.root(), self.cache.file())
     }
 
     /// Paths of the user's index that are no captured file.

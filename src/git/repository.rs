@@ -11,9 +11,13 @@ use super::dirs;
 use super::error::{Error, Result};
 use super::nested::{Outer, is_repository, stray};
 use super::owner::{check_owner, foreign_owner};
+use crate::durable::Root;
 use crate::model::manifest::Head;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
+
+/// The name of the folder in a git folder that is ours.
+pub(super) const OWN: &str = "recover";
 
 /// The name and address of every commit of ours.
 pub(super) const IDENTITY: (&str, &str) = ("recover", "recover@localhost");
@@ -27,6 +31,9 @@ pub struct Repo {
     pub(super) inner: git2::Repository,
     workdir: PathBuf,
     private: bool,
+    /// The git folder of this worktree, with our own part of it, and the one that linked worktrees share.
+    own: Root,
+    common: Root,
 }
 
 impl std::fmt::Debug for Repo {
@@ -102,27 +109,47 @@ impl Repo {
             check_owner(folder, &workdir)?;
         }
         refuse_root(&workdir, home)?;
-        Ok(Self { inner, workdir, private: false })
+        let [own, common] = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
+        Self { inner, workdir, private: false, own, common }.checked()
     }
 
-    /// The private repository for a folder without git, in `<state_dir>/recover/shadow.git`; made when it is not there.
+    /// Refuses what is neither file nor folder in the folders for what is ours.
+    fn checked(self) -> Result<Self> {
+        for root in [&self.own, &self.common] {
+            root.check(Path::new(OWN), false).map_err(Error::at(root.path()))?;
+            if self.own == self.common {
+                break;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The private repository for a folder without git, `recover/shadow.git` in the state directory, which lies in `root`;
+    /// made when it is not there.
     ///
     /// It has no index and no HEAD of a user's; objects and references are all that is used of it.
-    pub fn private(state_dir: &Path, workdir: &Path, home: Option<&Path>) -> Result<Self> {
+    pub fn private(root: &Root, state_dir: &Path, workdir: &Path, home: Option<&Path>) -> Result<Self> {
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
         refuse_root(&workdir, home)?;
         let path = private_path(state_dir);
-        let inner = if path.join("HEAD").exists() {
+        let inner = if Self::has_private(root, state_dir)? {
             git2::Repository::open_bare(&path).map_err(|source| open_error(&path, source))?
         } else {
             init_bare(&path)?
         };
-        Ok(Self { inner, workdir, private: true })
+        let [own, common] = [(); 2].map(|()| Root::own(path.clone()));
+        Self { inner, workdir, private: true, own, common }.checked()
     }
 
-    /// Whether the state directory has a private repository already.
-    pub fn has_private(state_dir: &Path) -> bool {
-        private_path(state_dir).join("HEAD").exists()
+    /// Whether the state directory has a private repository already. One with anything else in it than files and folders,
+    /// which git's library would follow, is refused.
+    pub fn has_private(root: &Root, state_dir: &Path) -> Result<bool> {
+        let path = private_path(state_dir);
+        let parts = [("", false), ("objects", false), ("objects/info", false), ("objects/pack", false), ("refs", true)];
+        for (part, deep) in parts {
+            root.check(&path.join(part), deep).map_err(Error::at(&path))?;
+        }
+        root.has(&path.join("HEAD")).map_err(Error::at(&path))
     }
 
     /// The root of the work tree, absolute and without symlinks.
@@ -162,17 +189,31 @@ impl Repo {
 
     /// Where this worktree's own folder for cache, journal and lock is, or would be.
     pub(super) fn own_folder(&self) -> PathBuf {
-        self.git_dir().join("recover")
+        self.git_dir().join(OWN)
     }
 
     /// The same folder, which is made when it is not there.
     pub fn recover_dir(&self) -> Result<PathBuf> {
         let path = self.own_folder();
-        match fs::create_dir(&path) {
-            Ok(()) => Ok(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(path),
-            Err(source) => Err(Error::io(path, source)),
-        }
+        self.own.create_dir_all(&path).map_err(Error::at(&path))?;
+        // Versions before this one let everybody in.
+        self.own.tighten(&path);
+        Ok(path)
+    }
+
+    /// The way to what is in [`Self::own_folder`].
+    pub(super) fn own(&self) -> &Root {
+        &self.own
+    }
+
+    /// Where all worktrees' own folder is, or would be: that of the main one.
+    pub(super) fn shared_folder(&self) -> PathBuf {
+        self.common_dir().join(OWN)
+    }
+
+    /// The way to what is in [`Self::shared_folder`].
+    pub(super) fn shared(&self) -> &Root {
+        &self.common
     }
 
     /// Where git looks for hooks: `core.hooksPath`, which is relative to the root of the work tree, else its own folder.

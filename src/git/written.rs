@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ use super::error::{Error, Result};
 use super::publish::{Published, sync_folder};
 use super::refs::list_refs;
 use super::repository::Repo;
-use crate::durable::temporary_prefix;
+use crate::durable::{Root, Sync};
 
 const HEAD: &str = "recover-written 1";
 const GONE: &str = ".gone";
@@ -58,7 +58,7 @@ pub(super) struct Gone {
 }
 
 fn folder(repo: &Repo) -> PathBuf {
-    repo.common_dir().join("recover").join("written")
+    repo.shared_folder().join("written")
 }
 
 /// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
@@ -67,15 +67,15 @@ pub(super) fn hold(repo: &Repo) -> Result<File> {
         tracing::debug!(%error, "the lists of objects stay as they are");
     }
     let path = lock_path(repo)?;
-    let file = File::options().create(true).append(true).open(&path).map_err(Error::at(&path))?;
+    let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
     file.lock_shared().map_err(Error::at(&path))?;
     Ok(file)
 }
 
 /// The same without a trace. Where the file is not there, nothing of ours was ever removed: `None`.
 pub(super) fn hold_unnoticed(repo: &Repo) -> Result<Option<File>> {
-    let path = repo.common_dir().join("recover").join(LOCK);
-    match File::open(&path) {
+    let path = repo.shared_folder().join(LOCK);
+    match repo.shared().open(&path) {
         Ok(file) => file.lock_shared().map(|()| Some(file)).map_err(Error::at(&path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::io(path, source)),
@@ -85,7 +85,7 @@ pub(super) fn hold_unnoticed(repo: &Repo) -> Result<Option<File>> {
 /// The right to remove objects; `None` while a capture is under way in any worktree.
 pub(super) fn hold_alone(repo: &Repo) -> Result<Option<File>> {
     let path = lock_path(repo)?;
-    let file = File::options().create(true).append(true).open(&path).map_err(Error::at(&path))?;
+    let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -94,11 +94,9 @@ pub(super) fn hold_alone(repo: &Repo) -> Result<Option<File>> {
 }
 
 fn lock_path(repo: &Repo) -> Result<PathBuf> {
-    let folder = repo.common_dir().join("recover");
+    let folder = repo.shared_folder();
     // The folder is there already, except beside a linked worktree.
-    if !folder.is_dir() {
-        fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
-    }
+    repo.shared().create_dir_all(&folder).map_err(Error::at(&folder))?;
     Ok(folder.join(LOCK))
 }
 
@@ -111,7 +109,7 @@ pub(super) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since: SystemT
         |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0));
     let list = List { at: nanos(SystemTime::now()), since: nanos(since), base, files };
     let folder = folder(repo);
-    let written = fs::create_dir_all(&folder).map_err(Error::at(&folder));
+    let written = repo.shared().create_dir_all(&folder).map_err(Error::at(&folder));
     if let Err(error) = written.and_then(|()| list.write(repo, &folder.join(commit.to_string()))) {
         tracing::debug!(%error, "the objects of {commit} were not noted");
     }
@@ -127,33 +125,34 @@ pub(super) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>>
     }
     let named: BTreeSet<String> = refs.into_iter().map(|found| found.commit.0).collect();
     take_out(repo, |commit, list| !named.contains(commit) && (commits.contains(commit) || is_abandoned(list)))?;
-    let entries = match fs::read_dir(&folder) {
+    let entries = match repo.shared().list(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(Error::io(folder, source)),
     };
     let mut all = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(Error::at(&folder))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+    for (name, _) in entries {
+        let mut path = folder.join(&name);
+        let name = name.to_string_lossy().into_owned();
         let commit = name.strip_suffix(GONE).unwrap_or(&name).to_owned();
         if Oid::from_str(&commit).is_err() || commit.len() != 40 || named.contains(&commit) {
             continue;
         }
-        let mut path = entry.path();
         if !name.ends_with(GONE) {
-            let age = entry.metadata().and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
+            let file = repo.shared().open(&path).map_err(Error::at(&path))?;
+            let age = file.metadata().and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
             if !commits.contains(&commit) && age.is_none_or(|age| age < ABANDONED) {
                 continue;
             }
             let to = folder.join(format!("{commit}{GONE}"));
-            fs::rename(&path, &to).map_err(Error::at(&path))?;
+            repo.shared().rename(&path, &to).map_err(Error::at(&path))?;
             path = to;
         }
-        match fs::read_to_string(&path).ok().as_deref().and_then(List::decode) {
+        let read = repo.shared().read_if_possible(&path).map_err(Error::at(&path))?;
+        match read.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(List::decode) {
             Some(list) => all.push(Gone { path, list }),
             // A damaged one says nothing.
-            None => fs::remove_file(&path).map_err(Error::at(&path))?,
+            None => repo.shared().remove_file(&path).map_err(Error::at(&path))?,
         }
     }
     Ok(all)
@@ -166,35 +165,35 @@ type Merged = BTreeMap<String, String>;
 fn tidy_up(repo: &Repo) -> Result<()> {
     let folder = folder(repo);
     let own = || -> Result<Vec<(String, PathBuf)>> {
-        let entries = match fs::read_dir(&folder) {
+        let entries = match repo.shared().list(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(Error::at(&folder))?,
         };
-        let named = entries.flatten().map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        let named = entries.into_iter().map(|(name, _)| (name.to_string_lossy().into_owned(), folder.join(name)));
         Ok(named.filter(|(name, _)| name.len() == 40 && Oid::from_str(name).is_ok()).collect())
     };
     if own()?.len() < MANY {
         return Ok(());
     }
     let Some(_alone) = hold_alone(repo)? else { return Ok(()) };
-    let mut merged = read_merged(&folder)?;
+    let mut merged = read_merged(repo.shared(), &folder)?;
     let own = own()?;
     for (name, path) in &own {
-        let text = fs::read_to_string(path).map_err(Error::at(path))?;
+        let bytes = repo.shared().read(path).map_err(Error::at(path))?;
         // A damaged one says nothing.
-        if List::decode(&text).is_some() {
+        if let Some(text) = String::from_utf8(bytes).ok().filter(|text| List::decode(text).is_some()) {
             merged.insert(name.clone(), text);
         }
     }
     write_merged(repo, &folder, &merged)?;
     // The merged file first: a list that is there twice asks for nothing more.
-    own.iter().try_for_each(|(_, path)| fs::remove_file(path).map_err(Error::at(path)))
+    own.iter().try_for_each(|(_, path)| repo.shared().remove_file(path).map_err(Error::at(path)))
 }
 
 /// Gives merged lists files of their own again, as those of checkpoints that are gone.
 fn take_out(repo: &Repo, is_gone: impl Fn(&str, &List) -> bool) -> Result<()> {
     let folder = folder(repo);
-    let mut merged = read_merged(&folder)?;
+    let mut merged = read_merged(repo.shared(), &folder)?;
     let mut gone = Vec::new();
     merged.retain(|commit, text| {
         let list = List::decode(text).filter(|list| is_gone(commit, list));
@@ -212,14 +211,10 @@ fn take_out(repo: &Repo, is_gone: impl Fn(&str, &List) -> bool) -> Result<()> {
 }
 
 /// The lists that were merged. After a damage the rest is left to `git gc`.
-fn read_merged(folder: &Path) -> Result<Merged> {
+fn read_merged(root: &Root, folder: &Path) -> Result<Merged> {
     let path = folder.join(MERGED);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Merged::new()),
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => String::new(),
-        Err(source) => return Err(Error::io(path, source)),
-    };
+    let Some(bytes) = root.read_present(&path).map_err(Error::at(&path))? else { return Ok(Merged::new()) };
+    let text = String::from_utf8(bytes).unwrap_or_default();
     let mut merged = Merged::new();
     let mut rest = text.as_str();
     while let Some((commit, list, after)) = next_merged(rest) {
@@ -244,11 +239,10 @@ fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
     put(repo, &folder.join(MERGED), &text)
 }
 
-/// Written in the worktree's own folder, where what a kill leaves is reaped, and renamed.
 fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
-    let draft = repo.recover_dir()?.join(format!("{}written", temporary_prefix()));
-    fs::write(&draft, text).map_err(Error::at(&draft))?;
-    fs::rename(&draft, path).map_err(Error::at(path))
+    // What a kill left of an earlier one.
+    repo.shared().reap(&folder(repo));
+    repo.shared().write(path, text.as_bytes(), Sync::Nothing).map_err(Error::at(path))
 }
 
 /// Whether a list without a reference is too old for a checkpoint in the making.
@@ -266,7 +260,7 @@ impl Gone {
     /// Keeps what is left for the next time, or removes the list.
     pub fn leave(self, repo: &Repo, files: Published) -> Result<()> {
         if files == Published::default() {
-            return fs::remove_file(&self.path).map_err(Error::at(&self.path));
+            return repo.shared().remove_file(&self.path).map_err(Error::at(&self.path));
         }
         List { files, ..self.list }.write(repo, &self.path)
     }
@@ -334,8 +328,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let merged = format!("of {} {}\n{text}of {} {}\n{text}", oid(4), text.len(), oid(5), text.len());
         for cut in 0..=merged.len() {
-            fs::write(folder.path().join(MERGED), &merged[..cut]).unwrap();
-            let read = read_merged(folder.path()).unwrap();
+            std::fs::write(folder.path().join(MERGED), &merged[..cut]).unwrap();
+            let read = read_merged(&Root::own(folder.path()), folder.path()).unwrap();
             assert_eq!(read.len(), cut / (merged.len() / 2), "cut at {cut}");
             assert!(read.values().all(|list| *list == text));
         }

@@ -6,10 +6,8 @@
 //! the supervisor is killed: what can be missing then is what a flooding child printed in the last quarter of a
 //! second. Nothing is synced: a log is evidence, not state.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::output::{Ring, marker};
@@ -35,13 +33,11 @@ pub(super) struct BoundedLog {
 }
 
 impl BoundedLog {
-    /// Creates or empties the file at `path`, readable by its owner only: output may hold secrets. The file will have
-    /// at most `limit` bytes and one marker line.
-    pub(super) fn create(path: &Path, limit: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    /// Begins a log in an empty file. It will have at most `limit` bytes and one marker line.
+    pub(super) fn new(file: File, limit: u64) -> Self {
         let ring_limit = limit / 8 * 3;
         let head_limit = limit - 2 * ring_limit;
-        Ok(Self {
+        Self {
             file,
             head_limit,
             head: 0,
@@ -51,7 +47,7 @@ impl BoundedLog {
             flushed: 0,
             tail: 0,
             last_flush: Instant::now(),
-        })
+        }
     }
 
     /// Takes bytes; the file gets them at once, at the next [`flush`](Self::flush), or never if they are in the middle
@@ -158,7 +154,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("log");
-            let mut log = BoundedLog::create(&path, limit).unwrap();
+            let mut log = BoundedLog::new(File::create(&path).unwrap(), limit);
             let mut whole = Vec::new();
             for (length, flush) in pieces {
                 let start = whole.len();

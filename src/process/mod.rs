@@ -33,8 +33,10 @@ mod table;
 mod terminal;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
@@ -102,8 +104,8 @@ pub struct Supervised {
     pub grace: Duration,
     /// Where output is shown.
     pub show: Show,
-    /// A file that gets stdout and stderr as they come. It is replaced; its folder must exist.
-    pub log: Option<PathBuf>,
+    /// An empty file that gets stdout and stderr as they come.
+    pub log: Option<Arc<File>>,
     /// Bytes that the log may have, not counting a marker line: its first quarter is the output's head, the rest the
     /// tail. Output that fits is there in full.
     pub log_limit: u64,
@@ -145,8 +147,8 @@ impl Supervised {
     /// SIGKILL; a second request, at least a quarter of a second after the first, kills at once. If one is pending
     /// already, nothing is started. The request stays pending in `interrupts`.
     ///
-    /// A command that cannot be started is not an error but an [`Exit`] with a `spawn_error`. Errors are: the log
-    /// cannot be created, `on_spawn` failed, the system has no pipes or threads left. The child is dead then too.
+    /// A command that cannot be started is not an error but an [`Exit`] with a `spawn_error`. Errors are:
+    /// `on_spawn` failed, the system has no pipes or threads left. The child is dead then too.
     pub fn run(
         &self,
         interrupts: &Interrupts,

@@ -46,7 +46,7 @@ pub(super) fn supervise(
         return Ok(Exit { cancelled: Some(signal), ..Exit::default() });
     }
     let log = match &spec.log {
-        Some(path) if !spec.show.is_passthrough() => Some(BoundedLog::create(path, spec.log_limit)?),
+        Some(file) if !spec.show.is_passthrough() => Some(BoundedLog::new(file.try_clone()?, spec.log_limit)),
         _ => None,
     };
     let layout = match spec.show {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::durable::write_atomic_unsynced;
+use crate::durable::{Refused, Root, Sync};
 use crate::model::packed::{Bytes, Source};
 use crate::model::state::State;
 
@@ -45,9 +45,16 @@ impl FoldCache {
         Self { version: FORMAT.to_owned(), offset, ends_with, lines, packed, parts: Vec::new(), state }
     }
 
-    /// Reads the cache; anything wrong with it is the same as none.
-    pub fn read(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
+    /// Reads the cache; anything wrong with its content is the same as none.
+    pub fn read(root: &Root, path: &Path) -> io::Result<Option<Self>> {
+        match root.open(path) {
+            Ok(file) => Ok(Self::decode(file)),
+            Err(error) if Refused::of(&error).is_some() => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn decode(file: File) -> Option<Self> {
         let size = file.metadata().ok()?.len();
         let mut head = [0; HEAD];
         file.read_exact_at(&mut head, 0).ok()?;
@@ -77,9 +84,9 @@ impl FoldCache {
     }
 
     /// Packs what is over and writes the cache; a failure costs time later, nothing else.
-    pub fn write(mut self, path: &Path) {
+    pub fn write(mut self, root: &Root, path: &Path) {
         self.state.pack();
-        let written = self.encode().and_then(|bytes| write_atomic_unsynced(path, &bytes));
+        let written = self.encode().and_then(|bytes| root.write(path, &bytes, Sync::Nothing));
         if let Err(error) = written {
             tracing::debug!(%error, path = %path.display(), "the fold cache was not written");
         }

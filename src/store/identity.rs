@@ -4,11 +4,12 @@
 //! brings along. One whose id is not known there came from elsewhere: it may be read, and hold back what it says, but
 //! nothing is added to it. The right to add is an [`Owned`], which only a state directory of our own gives out.
 
-use std::fs::{self, File};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::durable::{is_temporary, sync_dir, write_atomic};
+use crate::durable::{Sync, is_temporary, sync_dir, write_atomic_mode};
 
 use super::error::StoreError;
 use super::ledger::Store;
@@ -80,9 +81,9 @@ impl Registry {
         if file.is_file() {
             return Ok(());
         }
-        fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // Whose id it is, for people.
-        write_atomic(&file, format!("{}\n", dir.display()).as_bytes())?;
+        write_atomic_mode(&file, format!("{}\n", dir.display()).as_bytes(), 0o600)?;
         folder.parent().map_or(Ok(()), sync_dir)
     }
 }
@@ -114,12 +115,7 @@ impl Store {
     /// Its id; `None` where it has none, or no valid one.
     pub fn id(&self) -> Option<String> {
         let path = self.private_dir().join(FILE);
-        // A FIFO would wait for somebody to write.
-        if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
-            return None;
-        }
-        let mut text = String::new();
-        File::open(path).ok()?.take(2 * ID_BYTES as u64 + 1).read_to_string(&mut text).ok()?;
+        let text = String::from_utf8(self.root().read_at_most(&path, 2 * ID_BYTES as u64 + 1).ok()?).ok()?;
         let id = text.trim_end();
         let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         is_id.then(|| id.to_owned())
@@ -132,12 +128,12 @@ impl Store {
 
     /// Whether anything of `recover`'s own is there, the ledger's lock and temporary files aside.
     pub fn has_content(&self) -> bool {
-        if self.ledger_path().symlink_metadata().is_ok() {
+        if !matches!(self.root().kind(&self.ledger_path()), Ok(None)) {
             return true;
         }
-        let Ok(entries) = fs::read_dir(self.private_dir()) else { return false };
+        let Ok(entries) = self.root().list(&self.private_dir()) else { return false };
         let is_content = |name: &std::ffi::OsStr| name != "ledger.lock" && !is_temporary(name.as_encoded_bytes());
-        entries.flatten().any(|entry| is_content(&entry.file_name()))
+        entries.iter().any(|(name, _)| is_content(name))
     }
 
     /// What says that it may be added to; a state directory of somebody else's is refused.
@@ -169,7 +165,8 @@ impl Store {
         }
         if known.is_none() {
             let file = self.private_dir().join(FILE);
-            write_atomic(&file, format!("{id}\n").as_bytes()).map_err(|source| self.unnamed("write", source))?;
+            let written = self.root().write(&file, format!("{id}\n").as_bytes(), Sync::All);
+            written.map_err(|source| self.unnamed("write", source))?;
         }
         Ok(())
     }
@@ -187,6 +184,7 @@ fn new_id() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use super::*;

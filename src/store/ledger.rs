@@ -8,14 +8,14 @@ mod mended;
 mod of_run;
 mod unsynced;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::durable::{FileLock, keep_copy, reap, write_atomic};
+use crate::durable::{FileLock, Kind, Refused, Root, Sync};
 use crate::model::event::{EventSource, Payload};
 use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
@@ -38,8 +38,12 @@ const END_LENGTH: usize = 11;
 #[derive(Clone, Debug)]
 pub struct Store {
     dir: PathBuf,
+    /// Where the state directory begins that nothing is followed in, or the project that it lies in.
+    root: Root,
     lock_timeout: Duration,
     lane_file: PathBuf,
+    /// The same for the lane records, where somebody chose their place.
+    lane_root: Option<Root>,
     copy: Option<SecondCopy>,
     /// What of the second copy may not be on disk yet.
     unsynced: Arc<Unsynced>,
@@ -143,13 +147,25 @@ pub struct Exclusive {
 }
 
 impl Store {
-    /// The state directory at `dir`; nothing is read or made yet.
+    /// The state directory at `dir`, a place that was resolved; nothing is read or made yet.
     pub fn new(dir: PathBuf, lock_timeout: Duration) -> Self {
+        Self::at(Root::own(dir.clone()), dir, lock_timeout)
+    }
+
+    /// The state directory in its usual place in a project: no folder on the way there may be a link.
+    pub fn of_project(project: &Path, lock_timeout: Duration) -> Self {
+        let below = Path::new(".ultraplan").join("state");
+        Self::at(Root::with_own(project, below.clone()), project.join(below), lock_timeout)
+    }
+
+    fn at(root: Root, dir: PathBuf, lock_timeout: Duration) -> Self {
         let lane_file = dir.join("checkpoints.json");
         Self {
             dir,
+            root,
             lock_timeout,
             lane_file,
+            lane_root: None,
             copy: None,
             unsynced: Arc::default(),
             registry: Registry::default(),
@@ -158,11 +174,27 @@ impl Store {
         }
     }
 
-    /// With the lane records in this file (C1).
+    /// With the lane records in this file (C1), which lies in `root`.
     #[must_use]
-    pub fn with_lane_file(mut self, file: PathBuf) -> Self {
-        self.lane_file = file;
+    pub fn with_lane_file(mut self, root: Root, file: PathBuf) -> Self {
+        (self.lane_root, self.lane_file) = (Some(root), file);
         self
+    }
+
+    /// The way to everything in the state directory.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The way to a view: they lie in the state directory but for the lane records, whose place somebody may have chosen.
+    pub(super) fn root_of_view(&self, path: &Path) -> &Root {
+        self.lane_root.as_ref().filter(|_| path == self.lane_file).unwrap_or(&self.root)
+    }
+
+    /// Refuses what is neither file nor folder among what is ours in the state directory.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let private = self.private_dir();
+        self.root.check(&private, false).map_err(|source| StoreError::Io { action: "look at", path: private, source })
     }
 
     /// Where the lane records are.
@@ -170,13 +202,13 @@ impl Store {
         &self.lane_file
     }
 
-    /// With a second copy of the ledger in `folder`, out of the reach of what may set the state directory back; without
-    /// a folder beside the ledger.
+    /// With a second copy of the ledger in `recover` in a repository's folder, out of the reach of what may set the state
+    /// directory back; without a repository beside the ledger.
     #[must_use]
-    pub fn with_copy(self, folder: Option<&Path>) -> Self {
-        let copy = match folder {
+    pub fn with_copy(self, repository: Option<&Path>) -> Self {
+        let copy = match repository {
             Some(folder) => SecondCopy::new(folder, &self.dir),
-            None => SecondCopy::beside(&self.private_dir()),
+            None => SecondCopy::beside(&self.root, &self.private_dir()),
         };
         Self { copy: Some(copy), ..self }
     }
@@ -185,7 +217,7 @@ impl Store {
     pub fn is_vouched_for(&self) -> bool {
         // One that lies in the state directory comes along with it.
         let apart = self.copy.as_ref().filter(|copy| !copy.path().starts_with(self.private_dir()));
-        apart.is_some_and(|copy| copy.vouches_for(&self.ledger_path()))
+        apart.is_some_and(|copy| copy.vouches_for(&self.root, &self.ledger_path()))
     }
 
     /// Sets the second copy aside where it is that of another ledger, whose place this one is about to get; where it is.
@@ -194,9 +226,25 @@ impl Store {
             return Ok(None);
         };
         let place = self.private_dir().join("before").join("events.jsonl");
-        let kept = fs::read(copy.path()).and_then(|bytes| keep_copy(&place, &bytes));
-        let removed = kept.and_then(|kept| fs::remove_file(copy.path()).map(|()| kept));
+        let kept = copy.root().read(copy.path()).and_then(|bytes| self.root.keep_copy(&place, &bytes));
+        let removed = kept.and_then(|kept| copy.root().remove_file(copy.path()).map(|()| kept));
         removed.map(Some).map_err(self.io("set aside the second copy of"))
+    }
+
+    /// A view's content; `None` where there is none, or something that makes way for it and is not followed.
+    pub fn view(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        match self.root_of_view(path).read_present(path) {
+            Err(error) if Refused::of(&error).is_some_and(|refused| refused.path == path && !refused.is_folder()) => {
+                tracing::warn!("{error}: it makes way for the view");
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// Whether a file of lane records is there. What makes way for one is none.
+    pub(super) fn has_lane_file(&self) -> bool {
+        matches!(self.root_of_view(&self.lane_file).kind(&self.lane_file), Ok(Some(Kind::RegularFile)))
     }
 
     /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
@@ -208,17 +256,17 @@ impl Store {
         let is_list = |bytes: &[u8]| {
             bytes.trim_ascii().is_empty() || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
         };
-        let is_ours = || Written::read(&self.private_dir()).knows(&self.lane_file);
-        fs::read(&self.lane_file).is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
+        let is_ours = || Written::read(self).knows(&self.lane_file);
+        let read = self.root_of_view(&self.lane_file).read(&self.lane_file);
+        read.is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
     }
 
     /// Files in the places of the views that are shared with other systems (L1, C1) which this program did not write.
     pub fn foreign_views(&self) -> Vec<PathBuf> {
-        let written = Written::read(&self.private_dir());
+        let written = Written::read(self);
         let is_foreign = |path: &PathBuf| {
             let place = path.strip_prefix(&self.dir).unwrap_or(path);
-            let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-            is_file && fs::read(path).is_ok_and(|bytes| !written.is(place, &bytes))
+            self.root_of_view(path).read(path).is_ok_and(|bytes| !written.is(place, &bytes))
         };
         [self.dir.join("recovery.json"), self.dir.join(&self.lane_file)].into_iter().filter(is_foreign).collect()
     }
@@ -243,10 +291,18 @@ impl Store {
         self.dir.join("events.jsonl")
     }
 
+    /// How many bytes the ledger has; none where it cannot be read.
+    pub fn ledger_length(&self) -> u64 {
+        let file = self.root.open(&self.ledger_path()).and_then(|file| file.metadata());
+        file.map_or(0, |file| file.len())
+    }
+
     /// Whether anything was ever recorded here.
     pub fn exists(&self) -> bool {
-        let copy = self.copy.as_ref().is_some_and(|copy| copy.path().exists());
-        copy || self.ledger_path().exists() || self.created_marker().exists()
+        // What stands there and is no file will be refused by whoever reads it.
+        let is_there = |root: &Root, path: &Path| !matches!(root.kind(path), Ok(None));
+        let copy = self.copy.as_ref().is_some_and(|copy| is_there(copy.root(), copy.path()));
+        copy || [self.ledger_path(), self.created_marker()].iter().any(|path| is_there(&self.root, path))
     }
 
     /// The ledger's second copy, where it may have one.
@@ -272,29 +328,34 @@ impl Store {
     /// Makes the second copy what the ledger is. That there is none is no reason to stop: the ledger is whole.
     fn copy_follows(&self) {
         if let Some(copy) = &self.copy
-            && let Err(error) = copy.follow(&self.ledger_path())
+            && let Err(error) = copy.follow(&self.root, &self.ledger_path())
         {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
         }
     }
 
     pub(super) fn mark(&self, at_least: u64) -> Result<(), StoreError> {
-        write_atomic(&self.created_marker(), at_least.to_string().as_bytes()).map_err(self.io("write beside"))
+        let marker = self.created_marker();
+        let written = self.root.write(&marker, at_least.to_string().as_bytes(), Sync::All);
+        written.map_err(|source| StoreError::Io { action: "write", path: marker, source })
     }
 
     /// Notes how many events there are, so that a ledger that was cut off at a line's end is noticed even where its copy was
     /// too. In place and without waiting for the disk: the ledger itself is there already.
     fn note(&self, lines: u64) {
-        let noted = OpenOptions::new().write(true).open(self.created_marker());
+        let noted = self.root.open_or_create(&self.created_marker());
         if let Err(error) = noted.and_then(|mark| mark.write_all_at(format!("{lines:020}").as_bytes(), 0)) {
             tracing::debug!(%error, "the number of events was not noted");
         }
     }
 
     /// So many events there are at least.
-    fn at_least(&self) -> u64 {
-        let marked = fs::read_to_string(self.created_marker()).ok();
-        marked.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    fn at_least(&self) -> Result<u64, StoreError> {
+        let path = self.created_marker();
+        let marked = self.root.read_if_possible(&path);
+        let marked = marked.map_err(|source| StoreError::Io { action: "read", path, source })?;
+        let number = |text: Vec<u8>| std::str::from_utf8(&text).ok()?.trim().parse().ok();
+        Ok(marked.and_then(number).unwrap_or(0))
     }
 
     pub(super) fn cache_path(&self) -> PathBuf {
@@ -326,8 +387,8 @@ impl Store {
     /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
         // Before the ledger is opened: it only grows.
-        let at_least = self.at_least();
-        let standing = self.standing();
+        let at_least = self.at_least()?;
+        let standing = self.standing()?;
         let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
         let loaded = match mended {
             Some(bytes) => Some(self.load_mended(bytes)?),
@@ -349,10 +410,10 @@ impl Store {
 
     /// The fold of the ledger's own file; `None` where nothing was ever recorded.
     fn load_own(&self) -> Result<Option<Loaded>, StoreError> {
-        let mut file = match File::open(self.ledger_path()) {
+        let mut file = match self.root.open(&self.ledger_path()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if self.created_marker().exists() {
+                if self.root.has(&self.created_marker()).map_err(self.io("look beside"))? {
                     return Err(self.corrupt(0, "the file is missing"));
                 }
                 return Ok(None);
@@ -363,7 +424,10 @@ impl Store {
         if length == 0 {
             return Err(self.corrupt(1, "the file is empty"));
         }
-        let known = self.recent(&file, length).or_else(|| self.cached(&file, length));
+        let known = match self.recent(&file, length) {
+            Some(recent) => Some(recent),
+            None => self.cached(&file, length)?,
+        };
         let mut loaded = known.unwrap_or_default();
         let mut bytes = Vec::new();
         let read = file.seek(SeekFrom::Start(loaded.offset)).and_then(|_| file.read_to_end(&mut bytes));
@@ -389,10 +453,14 @@ impl Store {
     }
 
     /// What the cache says, where it is about this file.
-    fn cached(&self, file: &File, length: u64) -> Option<Loaded> {
-        let FoldCache { offset, ends_with, lines, packed, state, .. } = FoldCache::read(&self.cache_path())?;
-        let cached = Loaded::cached(state, offset, ends_with, lines, packed);
-        cached.is_in(file, length).then_some(cached)
+    fn cached(&self, file: &File, length: u64) -> Result<Option<Loaded>, StoreError> {
+        let path = self.cache_path();
+        let read = FoldCache::read(&self.root, &path);
+        let read = read.map_err(|source| StoreError::Io { action: "read", path, source })?;
+        let cached = read.map(|FoldCache { offset, ends_with, lines, packed, state, .. }| {
+            Loaded::cached(state, offset, ends_with, lines, packed)
+        });
+        Ok(cached.filter(|cached| cached.is_in(file, length)))
     }
 
     /// [`Self::load`] for commands that write: what a newer version wrote, or somebody else did, is refused before anything
@@ -410,13 +478,16 @@ impl Store {
     pub fn create_dirs(&self) -> Result<Owned, StoreError> {
         let owned = self.owned()?;
         let private = self.private_dir();
-        let made = fs::create_dir_all(&private);
-        made.map_err(|source| StoreError::Io { action: "create", path: private, source })?;
+        let made = self.root.create_dir_all(&private);
+        made.map_err(|source| StoreError::Io { action: "create", path: private.clone(), source })?;
+        // Versions before this one let everybody in.
+        self.root.tighten(&private);
         let ignore = self.dir.join(".gitignore");
-        if !ignore.exists() {
-            let written = write_atomic(&ignore, b"*\n");
-            written.map_err(|source| StoreError::Io { action: "write", path: ignore, source })?;
-        }
+        let written = self
+            .root
+            .has(&ignore)
+            .and_then(|there| if there { Ok(()) } else { self.root.write(&ignore, b"*\n", Sync::All) });
+        written.map_err(|source| StoreError::Io { action: "write", path: ignore, source })?;
         self.name()?;
         Ok(owned)
     }
@@ -426,19 +497,20 @@ impl Store {
     /// with a warning before anything is appended.
     pub fn lock(&self) -> Result<Exclusive, StoreError> {
         let owned = self.create_dirs()?;
-        let lock = FileLock::acquire(&self.lock_path(), self.lock_timeout)?;
+        let lock = FileLock::acquire(&self.root, &self.lock_path(), self.lock_timeout)?;
         for folder in [&self.dir, &self.private_dir()] {
-            reap(folder);
+            self.root.reap(folder);
         }
         let mut loaded = self.load_for_writing()?;
         self.put_right(&mut loaded)?;
         if loaded.torn > 0 {
             tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
-            let file = OpenOptions::new().write(true).open(self.ledger_path()).map_err(self.io("mend"))?;
+            let file = self.root.open_to_write(&self.ledger_path()).map_err(self.io("mend"))?;
             file.set_len(loaded.offset).and_then(|()| file.sync_all()).map_err(self.io("mend"))?;
             loaded.torn = 0;
         }
         if loaded.lines > 0 {
+            self.root.tighten(&self.ledger_path());
             self.copy_follows();
         }
         Ok(Exclusive { store: self.clone(), loaded, _lock: lock, _owned: owned })

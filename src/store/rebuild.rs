@@ -3,11 +3,10 @@
 //! Nothing is ever thrown away: what stood there is kept aside under a name that says so.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::durable::{FileLock, sync_dir, write_atomic};
+use crate::durable::{FileLock, Root, Sync};
 use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::time::Timestamp;
 
@@ -16,7 +15,6 @@ use super::identity::Owned;
 use super::ledger::Store;
 use super::line::{self, Line};
 use super::packed_lines::{self, Flaw, lines_of};
-use super::second_copy::SecondCopy;
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]
@@ -95,15 +93,10 @@ impl Store {
     pub fn salvage(&self) -> Result<Salvaged, StoreError> {
         let mut found = Salvaged::default();
         let mut seen = BTreeSet::new();
-        // A rebuilding that was cut off had put the copy aside already.
-        let aside = self.copy().map(SecondCopy::set_aside_path).filter(|_| self.load().is_err());
-        let copy = self.copy().map(|copy| copy.path().to_owned());
-        for path in [Some(self.ledger_path()), copy, aside].into_iter().flatten() {
-            let bytes = match fs::read(&path) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(source) => return Err(StoreError::Io { action: "read", path, source }),
-            };
+        let aside = self.copy().filter(|_| self.load().is_err()).map(|copy| (copy.root(), copy.set_aside_path()));
+        for (root, path) in self.both().chain(aside) {
+            let read = root.read_present(&path);
+            let Some(bytes) = read.map_err(|source| StoreError::Io { action: "read", path, source })? else { continue };
             let read = salvage(&bytes);
             let first = found.events.is_empty();
             found.unreadable = found.unreadable.max(read.unreadable);
@@ -125,10 +118,16 @@ impl Store {
         Ok(found)
     }
 
+    /// The ledger and its second copy, with the ways there.
+    fn both(&self) -> impl Iterator<Item = (&Root, PathBuf)> {
+        let copy = self.copy().map(|copy| (copy.root(), copy.path().to_owned()));
+        [Some((self.root(), self.ledger_path())), copy].into_iter().flatten()
+    }
+
     /// Takes the ledger's lock without reading the ledger.
     pub fn lock_for_rebuilding(&self) -> Result<Rebuilding, StoreError> {
         let owned = self.create_dirs()?;
-        let lock = FileLock::acquire(&self.lock_path(), self.lock_timeout())?;
+        let lock = FileLock::acquire(self.root(), &self.lock_path(), self.lock_timeout())?;
         Ok(Rebuilding { store: self.clone(), _lock: lock, _owned: owned })
     }
 }
@@ -149,19 +148,19 @@ impl Rebuilding {
         }
         let aside = self.keep_aside(now)?;
         // It describes another ledger from here on.
-        match fs::remove_file(self.store.cache_path()) {
+        match self.store.root().remove_file(&self.store.cache_path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
             _ => {}
         }
         // It may hold fewer, and the copy would count for more: until the new one is there, it has another name.
         if let Some(copy) = self.store.copy() {
-            match fs::rename(copy.path(), copy.set_aside_path()) {
+            match copy.root().rename(copy.path(), &copy.set_aside_path()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
                 _ => {}
             }
         }
         self.store.mark(0)?;
-        write_atomic(&path, text.as_bytes()).map_err(failed("write"))?;
+        self.store.root().write(&path, text.as_bytes(), Sync::All).map_err(failed("write"))?;
         self.store.written_anew(events.len() as u64)?;
         Ok(aside)
     }
@@ -169,37 +168,38 @@ impl Rebuilding {
     /// Keeps the present ledger under another name, and its second copy where that holds something else; where the first is.
     fn keep_aside(&self, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
         let ledger = self.store.ledger_path();
-        let aside = self.keep_one(&ledger, now)?;
+        let aside = self.keep_one(self.store.root(), &ledger, now)?;
         match self.store.copy() {
-            Some(copy) if aside.is_none() || !copy.is_same(&ledger).unwrap_or(false) => {
-                Ok(aside.or(self.keep_one(copy.path(), now)?))
+            Some(copy) if aside.is_none() || !copy.is_same(self.store.root(), &ledger).unwrap_or(false) => {
+                Ok(aside.or(self.keep_one(copy.root(), copy.path(), now)?))
             }
             _ => Ok(aside),
         }
     }
 
-    fn keep_one(&self, from: &Path, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
-        if !from.exists() {
+    fn keep_one(&self, from_root: &Root, from: &Path, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
+        if matches!(from_root.kind(from), Ok(None)) {
             return Ok(None);
         }
+        let root = self.store.root();
         let folder = self.store.private_dir().join("damaged");
         let failed = |source| StoreError::Io { action: "keep aside", path: from.to_owned(), source };
-        fs::create_dir_all(&folder).map_err(failed)?;
+        root.create_dir_all(&folder).map_err(failed)?;
         let stamp = now.datetime().format("%Y%m%d-%H%M%S").to_string();
         let names = std::iter::once(format!("events-{stamp}.jsonl"))
             .chain((2..u32::MAX).map(|number| format!("events-{stamp}-{number}.jsonl")));
         for name in names {
             let to = folder.join(name);
-            match fs::hard_link(from, &to) {
+            match from_root.hard_link(from, root, &to) {
                 Ok(()) => {
-                    sync_dir(&folder).map_err(failed)?;
+                    root.sync_dir(&folder).map_err(failed)?;
                     return Ok(Some(to));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 // Another file system, or one without hard links.
                 Err(_) => {
-                    let bytes = fs::read(from).map_err(failed)?;
-                    write_atomic(&to, &bytes).map_err(failed)?;
+                    let bytes = from_root.read(from).map_err(failed)?;
+                    root.write(&to, &bytes, Sync::All).map_err(failed)?;
                     return Ok(Some(to));
                 }
             }

@@ -6,12 +6,12 @@
 //! a file that was cut off or damaged. Whoever holds the ledger's lock appends to the ledger and syncs it, then to the copy:
 //! a kill leaves the copy an earlier part of the ledger, never the other way round. So a copy that has more is right.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::durable::{reap, write_atomic_mode};
+use crate::durable::{Kind, Root, Sync};
 
 use super::packed_lines::in_the_open;
 
@@ -21,6 +21,7 @@ const END_LENGTH: usize = 64;
 /// The second copy of a ledger.
 #[derive(Clone, Debug)]
 pub struct SecondCopy {
+    root: Root,
     path: PathBuf,
 }
 
@@ -38,15 +39,21 @@ pub enum Standing {
 }
 
 impl SecondCopy {
-    /// The copy in `folder` of the ledger of the state directory `dir`. Several state directories may share a repository.
-    pub fn new(folder: &Path, dir: &Path) -> Self {
+    /// The copy in `recover` in a repository's folder of the ledger of the state directory `dir`. Several state directories
+    /// may share a repository.
+    pub fn new(repository: &Path, dir: &Path) -> Self {
         let name = format!("ledger-{:08x}.jsonl", crc32fast::hash(dir.as_os_str().as_encoded_bytes()));
-        Self { path: folder.join(name) }
+        Self { root: Root::with_own(repository, "recover"), path: repository.join("recover").join(name) }
     }
 
     /// The copy beside the ledger, in the folder of what is private in the state directory: it moves with it.
-    pub fn beside(private: &Path) -> Self {
-        Self { path: private.join("ledger-copy.jsonl") }
+    pub fn beside(root: &Root, private: &Path) -> Self {
+        Self { root: root.clone(), path: private.join("ledger-copy.jsonl") }
+    }
+
+    /// The way to it.
+    pub fn root(&self) -> &Root {
+        &self.root
     }
 
     /// Where it is, or would be.
@@ -61,10 +68,10 @@ impl SecondCopy {
 
     /// The two files' standing, without reading either as a whole. What is appended meanwhile is no doubt: the ledger is
     /// looked at after the copy.
-    pub fn standing(&self, ledger: &Path) -> io::Result<Standing> {
-        let Some(copy) = open(&self.path)? else { return Ok(Standing::Alone) };
+    pub fn standing(&self, root: &Root, ledger: &Path) -> io::Result<Standing> {
+        let Some(copy) = open(&self.root, &self.path)? else { return Ok(Standing::Alone) };
         let own = copy.metadata()?;
-        let Some(ledger) = open(ledger)? else { return Ok(Standing::Doubtful) };
+        let Some(ledger) = open(root, ledger)? else { return Ok(Standing::Doubtful) };
         let other = ledger.metadata()?;
         if (own.dev(), own.ino()) == (other.dev(), other.ino()) {
             return Ok(Standing::Alone);
@@ -78,40 +85,43 @@ impl SecondCopy {
 
     /// Whether what `ledger` says was recorded here: it is part of what its copy holds, or the copy of one that had another
     /// place before. A ledger that is gone is, where it has a copy.
-    pub fn vouches_for(&self, ledger: &Path) -> bool {
-        let Ok(bytes) = fs::read(ledger) else { return self.path.is_file() && !ledger.exists() };
+    pub fn vouches_for(&self, root: &Root, ledger: &Path) -> bool {
+        let Ok(bytes) = root.read(ledger) else {
+            let is_there = matches!(self.root.kind(&self.path), Ok(Some(Kind::RegularFile)));
+            return is_there && matches!(root.kind(ledger), Ok(None));
+        };
         let whole = |bytes: &[u8]| in_the_open(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]);
         let part = whole(&bytes);
         let is_copy = |name: &str| name.strip_prefix("ledger-").is_some_and(|rest| rest.contains(".jsonl"));
-        let entries = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-        entries.filter(|entry| entry.file_name().to_str().is_some_and(is_copy)).any(|entry| {
-            entry.file_type().is_ok_and(|kind| kind.is_file())
-                && fs::read(entry.path()).is_ok_and(|all| all == bytes || whole(&all).starts_with(&part))
+        let Some(folder) = self.path.parent() else { return false };
+        let entries = self.root.list(folder).unwrap_or_default();
+        entries.iter().filter(|(name, _)| name.to_str().is_some_and(is_copy)).any(|(name, _)| {
+            self.root.read(&folder.join(name)).is_ok_and(|all| all == bytes || whole(&all).starts_with(&part))
         })
     }
 
     /// Makes the copy hold what `ledger` holds, which is whole and on disk. The caller holds the ledger's lock.
-    pub fn follow(&self, ledger: &Path) -> io::Result<()> {
-        match self.standing(ledger)? {
+    pub fn follow(&self, root: &Root, ledger: &Path) -> io::Result<()> {
+        match self.standing(root, ledger)? {
             Standing::Level => Ok(()),
             Standing::Behind(from) => {
-                let missing = fs::read(ledger)?.split_off(usize::try_from(from).map_err(io::Error::other)?);
-                let mut file = OpenOptions::new().append(true).open(&self.path)?;
+                let missing = root.read(ledger)?.split_off(usize::try_from(from).map_err(io::Error::other)?);
+                let mut file = self.root.open_to_append(&self.path)?;
                 file.write_all(&missing)?;
                 file.sync_data()
             }
-            Standing::Alone if !ledger.exists() => Ok(()),
-            Standing::Alone | Standing::Doubtful => self.replace(&fs::read(ledger)?),
+            Standing::Alone if root.kind(ledger)?.is_none() => Ok(()),
+            Standing::Alone | Standing::Doubtful => self.replace(&root.read(ledger)?),
         }
     }
 
     /// Puts these lines in the copy's place, which is a file of its own from then on.
     pub fn replace(&self, lines: &[u8]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(folder)?;
-        reap(folder);
-        write_atomic_mode(&self.path, lines, 0o600)?;
-        match fs::remove_file(self.set_aside_path()) {
+        self.root.create_dir_all(folder)?;
+        self.root.reap(folder);
+        self.root.write(&self.path, lines, Sync::All)?;
+        match self.root.remove_file(&self.set_aside_path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -120,7 +130,7 @@ impl SecondCopy {
     /// Appends lines that begin at `offset` in the ledger; the file, which is not synced yet. `None` where the copy does not
     /// end there.
     pub fn append(&self, offset: u64, lines: &[u8]) -> io::Result<Option<File>> {
-        let mut file = match OpenOptions::new().append(true).open(&self.path) {
+        let mut file = match self.root.open_to_append(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
@@ -136,13 +146,13 @@ impl SecondCopy {
     }
 
     /// Whether every byte is the ledger's.
-    pub fn is_same(&self, ledger: &Path) -> io::Result<bool> {
-        Ok(fs::read(&self.path)? == fs::read(ledger)?)
+    pub fn is_same(&self, root: &Root, ledger: &Path) -> io::Result<bool> {
+        Ok(self.root.read(&self.path)? == root.read(ledger)?)
     }
 }
 
-fn open(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
+fn open(root: &Root, path: &Path) -> io::Result<Option<File>> {
+    match root.open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

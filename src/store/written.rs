@@ -2,12 +2,12 @@
 //! from a view that is simply out of date, and is never written over without a copy.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::durable::write_atomic_unsynced;
+use super::ledger::Store;
+use crate::durable::Sync;
 
 /// The last contents of each place, the latest last. Two of them: a kill may come between the note and the view.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,13 +17,13 @@ pub(super) struct Written {
 }
 
 impl Written {
-    fn file(private: &Path) -> PathBuf {
-        private.join("views.json")
+    fn file(store: &Store) -> PathBuf {
+        store.private_dir().join("views.json")
     }
 
     /// Without it every file is somebody else's: kept once too often.
-    pub(super) fn read(private: &Path) -> Self {
-        let read = fs::read(Self::file(private)).ok();
+    pub(super) fn read(store: &Store) -> Self {
+        let read = store.root().read(&Self::file(store)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
@@ -49,9 +49,9 @@ impl Written {
     }
 
     /// A note that a crash of the machine takes away costs a copy too many, not a view.
-    pub(super) fn write(&self, private: &Path) {
+    pub(super) fn write(&self, store: &Store) {
         let written = serde_json::to_vec(self).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|bytes| write_atomic_unsynced(&Self::file(private), &bytes)) {
+        if let Err(error) = written.and_then(|bytes| store.root().write(&Self::file(store), &bytes, Sync::Nothing)) {
             tracing::debug!(%error, "what the views hold was not noted");
         }
     }
@@ -70,12 +70,14 @@ mod tests {
     fn the_last_two_contents_are_ours() {
         let folder = tempfile::tempdir().unwrap();
         let place = Path::new("/a/recovery.json");
-        let mut written = Written::read(folder.path());
+        let store = Store::new(folder.path().to_owned(), std::time::Duration::ZERO);
+        store.create_dirs().unwrap();
+        let mut written = Written::read(&store);
         for content in [b"1", b"2", b"2", b"3"] {
             written.add(place, content);
         }
-        written.write(folder.path());
-        let written = Written::read(folder.path());
+        written.write(&store);
+        let written = Written::read(&store);
         let ours = |content: &[u8]| written.is(place, content);
         assert_eq!((ours(b"1"), ours(b"2"), ours(b"3")), (false, true, true));
         assert!(!written.is(Path::new("/b/recovery.json"), b"3"));

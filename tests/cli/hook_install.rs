@@ -74,8 +74,12 @@ fn what_cannot_be_written_as_it_is_stays() {
     assert_eq!(env.read(".gemini/settings.json"), other);
     // A link to nothing is somebody's, and stays one.
     env.sh("rm .claude/settings.json; ln -s ../nowhere/settings.json .claude/settings.json").expect(0);
-    assert_eq!(env.error(2, &["hook", "install", "claude"])["code"], "config");
+    assert_eq!(env.error(13, &["hook", "install", "claude"])["code"], "unsafe_path");
     assert!(env.work().join(".claude/settings.json").is_symlink() && !env.work().join("nowhere").exists());
+    let home = env.root().join("home/.claude");
+    std::fs::create_dir_all(&home).expect("a folder");
+    std::os::unix::fs::symlink("/nowhere/settings.json", home.join("settings.json")).expect("a link");
+    assert_eq!(env.error(2, &["hook", "install", "claude", "--user"])["code"], "config");
 }
 
 // Taking the hook out where the files are not as they were left: what holds nothing of ours is not touched, a command that
@@ -95,16 +99,21 @@ fn the_hook_is_taken_out_of_files_that_were_changed_since() {
     env.write(".claude/settings.json", edited);
     env.json(0, &["hook", "uninstall", "claude"]);
     assert!(!env.exists(".claude/settings.json"));
-    // Somebody keeps the settings elsewhere.
+    // Somebody keeps their settings elsewhere.
     env.write("dotfiles/claude.json", "{}\n");
-    std::os::unix::fs::symlink("../dotfiles/claude.json", env.work().join(".claude/settings.json")).expect("a link");
-    env.json(0, &["hook", "install", "claude"]);
-    env.json(0, &["hook", "uninstall", "claude"]);
-    assert_eq!(env.read(".claude/settings.json"), "{}\n", "the link leads to something");
-    env.json(0, &["hook", "install", "opencode"]);
-    env.sh("mv .opencode/plugins/recover.js dotfiles/ && ln -s ../../dotfiles/recover.js .opencode/plugins/").expect(0);
-    env.json(0, &["hook", "uninstall", "opencode"]);
-    assert!(!env.exists(".opencode/plugins/recover.js") && env.exists("dotfiles/recover.js"));
+    let home = env.root().join("home");
+    std::fs::create_dir_all(home.join(".claude")).expect("a folder");
+    let dotfiles = env.work().join("dotfiles");
+    std::os::unix::fs::symlink(dotfiles.join("claude.json"), home.join(".claude/settings.json")).expect("a link");
+    env.json(0, &["hook", "install", "claude", "--user"]);
+    env.json(0, &["hook", "uninstall", "claude", "--user"]);
+    assert_eq!(env.read("dotfiles/claude.json"), "{}\n", "the link leads to something");
+    env.json(0, &["hook", "install", "opencode", "--user"]);
+    let plugin = home.join(".config/opencode/plugins/recover.js");
+    std::fs::rename(&plugin, dotfiles.join("recover.js")).expect("moved");
+    std::os::unix::fs::symlink(dotfiles.join("recover.js"), &plugin).expect("a link");
+    env.json(0, &["hook", "uninstall", "opencode", "--user"]);
+    assert!(plugin.symlink_metadata().is_err() && env.exists("dotfiles/recover.js"));
     // One that cannot be read as settings does not keep the others in.
     for agent in ["claude", "codex", "git"] {
         env.json(0, &["hook", "install", agent, "--program", "recover"]);

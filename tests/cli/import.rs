@@ -416,21 +416,22 @@ fn the_latest_checkpoint_is_told_with_memory_and_files() {
         );
         assert_eq!(told.get("file_states_left_out"), None);
     };
-    checkpoint(&env);
+    let first = checkpoint(&env);
     same();
     assert_eq!(env.state_json("active_checkpoint.json")["state"]["working_memory"]["plan.json"]["step"], 3);
     env.write("b/c.txt", "c\n");
     env.write(".ultraplan/state/notes.md", "m\n");
-    let second = checkpoint(&env);
+    checkpoint(&env);
     same();
     let whole = env.state_json("active_checkpoint.json");
     env.sh("rm .ultraplan/state/recover/active.json .ultraplan/state/active_checkpoint.json").expect(0);
     env.json(0, &["sync"]);
     assert_eq!(env.state_json("active_checkpoint.json"), whole);
     assert_eq!(env.json(0, &["sync", "--dry-run"])["changed"], false);
-    // A safety checkpoint is not it, and one that goes makes place for the one before it.
+    // Neither a safety checkpoint is it, nor one that a rollback went back over.
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
-    assert_eq!(env.state_json("active_checkpoint.json")["checkpoint_id"], second);
+    assert_eq!(env.state_json("active_checkpoint.json")["checkpoint_id"], first);
+    env.json(0, &["undo"]);
     env.sh("rm -rf .ultraplan/state").expect(0);
     env.json(0, &["doctor", "--rebuild"]);
     env.json(0, &["sync"]);

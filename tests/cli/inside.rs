@@ -167,12 +167,15 @@ fn after_the_run_nothing_is_refused() {
 #[test]
 fn an_agent_takes_over_no_state_by_the_environment() {
     let mut env = with_cooldown();
+    let other = with_cooldown();
+    other.recover(&["checkpoint", "create"]).expect(0);
+    env.sh(&format!("cp -r '{}/.ultraplan/state' ../brought", other.work().display())).expect(0);
     env.set("RECOVER_TRUST", "1");
-    env.recover(&["checkpoint", "create"]).expect(0);
-    let line = "echo '{}' > .ultraplan/state/recover/identity; rm -r .git/recover/states .git/recover/ledger*; \
-                recover --json checkpoint create > ../answer; echo $? > ../code";
-    env.recover(&["run", "--run", "r", "--attempts", "1", "--", "sh", "-c", line]);
+    let line = "recover --json --state-dir ../brought checkpoint create > ../answer; echo $? > ../code";
+    env.recover(&["run", "--run", "r", "--attempts", "1", "--", "sh", "-c", line]).expect(0);
     let read = |name: &str| std::fs::read_to_string(env.root().join(name)).expect("written");
     assert_eq!(read("code").trim(), "13", "{}", read("answer"));
     assert!(read("answer").contains("foreign_state"), "{}", read("answer"));
+    // Outside of the attempt it says what the user wants.
+    env.recover(&["--state-dir", "../brought", "checkpoint", "create"]).expect(0);
 }

@@ -28,6 +28,7 @@ mod head;
 mod hints;
 mod hook;
 mod hook_install;
+mod hostile;
 mod ignored;
 mod import;
 mod incidents;

@@ -242,6 +242,7 @@ fn a_bad_end_leaves_a_report() {
 #[test]
 fn a_report_that_cannot_be_written_is_only_warned_of() {
     let env = TestEnv::repo();
+    env.json(0, &["checkpoint", "create", "--run", "other"]);
     env.write(".ultraplan/state/recover/runs/r/report.md/in the way", "x");
     let ran = env.recover(&["--json", "run", "--run", "r", "--on-failure", "stop", "--", "sh", "-c", "exit 3"]);
     let document = ran.json();

@@ -20,6 +20,8 @@ impl Archived {
     fn new() -> Self {
         let mut env = TestEnv::repo();
         at(&mut env, -40 * DAY);
+        // What the run began with stays as long as it is open.
+        env.json(0, &["checkpoint", "create", "--run", "r"]);
         env.write("a.txt", "milestone\n");
         env.write("new file", b"\x00\x01binary");
         env.write("private", "p\n");
@@ -67,7 +69,7 @@ fn an_archived_milestone_comes_back() {
         (&"bundle".into(), &id.clone().into(), &0.into())
     );
     let shown = env.json(0, &["checkpoint", "show", &id])["checkpoint"].clone();
-    assert_eq!((&shown["commit"], &shown["seq"], &shown["pinned"]), (&commit.into(), &1.into(), &true.into()));
+    assert_eq!((&shown["commit"], &shown["seq"], &shown["pinned"]), (&commit.into(), &2.into(), &true.into()));
     assert_eq!(shown["description"], "the milestone");
     env.json(0, &["checkpoint", "verify", &id]);
     assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]));

@@ -51,6 +51,8 @@ fn no_command(hint: &str) -> Option<String> {
             // The user's own configuration is the same from any folder.
             Some("git") if command[1..].starts_with(&["config".to_owned(), "--global".to_owned()]) => {}
             Some("mkdir" | "readlink") => {}
+            // What is in the way of ours goes out of it, by its whole path.
+            Some("rm" | "mv") if command[1..].iter().all(|word| word.starts_with('/')) => {}
             _ => return Some("it is no command".to_owned()),
         }
     }

@@ -1,6 +1,7 @@
 use std::fs;
 use std::time::Duration;
 
+use recover::durable::Root;
 use recover::git::capture::capture;
 use recover::git::refs::{delete_refs, list_refs, ref_name, ref_names, set_ref};
 use recover::git::restore::{Expect, execute};
@@ -200,7 +201,7 @@ fn without_git_a_private_repository_does() {
     fs::create_dir_all(&state).unwrap();
     fs::write(root.join("file"), "1").unwrap();
     let rules = CaptureRules { left_out: vec![state.clone()], ..CaptureRules::default() };
-    let repo = Repo::private(&state, &root, None).unwrap();
+    let repo = Repo::private(&Root::own(&state), &state, &root, None).unwrap();
     let lock = Bench::lock(&repo);
     let none = std::collections::BTreeSet::new();
     let first = capture(&repo, &lock, &rules, &none).unwrap();
@@ -220,7 +221,7 @@ fn without_git_a_private_repository_does() {
     });
     execute(&repo, &lock, &planned, Expect::Captured, &|| false).unwrap();
     assert_eq!(fs::read(root.join("file")).unwrap(), b"1");
-    Repo::private(&state, &root, None).unwrap();
+    Repo::private(&Root::own(&state), &state, &root, None).unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::config;
-use crate::durable::write_atomic;
+use crate::durable::{Root, Sync};
 use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
 use crate::engine::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result, retry};
@@ -34,17 +34,18 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
 /// `recover init`.
 pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
     let path = context.worktree().join(".ultraplan").join("recover.toml");
-    if path.exists() && !args.force {
+    let root = Root::shared(context.worktree());
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    if root.has(&path).map_err(failed)? && !args.force {
         let message = format!("{} already exists: --force overwrites it", path.display());
         return Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover config"));
     }
     if !context.dry_run() {
         context.check_writes("writing a configuration")?;
-        let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
+            root.create_dir_all(folder).map_err(failed)?;
         }
-        write_atomic(&path, config::template().as_bytes()).map_err(failed)?;
+        root.write(&path, config::template().as_bytes(), Sync::All).map_err(failed)?;
     }
     let verb = if context.dry_run() { "Would write" } else { "Wrote" };
     let text = format!("{verb} {}\n", path.display());

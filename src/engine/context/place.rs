@@ -2,13 +2,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::config::Config;
+use crate::config::{Config, Origin};
+use crate::durable::Root;
 use crate::git::owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
 use crate::store::Store;
 
-use super::super::error::Result;
+use super::super::error::{Error, ErrorKind, Result};
 use super::super::select;
 use super::Setup;
 
@@ -25,6 +26,25 @@ pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktre
     run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
 }
 
+/// The folder in which nothing is followed on the way to the lane records. Where the project's file says their place, they
+/// are in the project: whoever gives somebody a project writes nothing elsewhere. A person may have them anywhere.
+pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root> {
+    let file = Path::new(&config.settings.checkpoint.lane_file);
+    if let Some(Origin::Environment(_) | Origin::Flag(_)) = config.origin("checkpoint.lane_file") {
+        return Ok(Root::of_file(&project.join(file)).0);
+    }
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(name) if name != ".git");
+    if file.components().all(is_plain) {
+        return Ok(Root::shared(project));
+    }
+    let message = format!(
+        "{}: [checkpoint] lane_file = {:?} is not in the project",
+        config.file.display(),
+        config.settings.checkpoint.lane_file
+    );
+    Err(Error::new(ErrorKind::Config, message))
+}
+
 /// Without git: the nearest folder with `.ultraplan` that may be one, else the current one. What an ancestor has that is
 /// somebody else's is passed over, and added to `skipped` with its owner: anybody may put something into `/tmp`.
 pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(PathBuf, u32)>) -> PathBuf {
@@ -33,7 +53,8 @@ pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(P
         let own = folder.join(".ultraplan");
         let foreign = || [folder, own.as_path()].into_iter().find_map(foreign_owner);
         match foreign() {
-            _ if !own.is_dir() => false,
+            // A link counts, too, and is refused then.
+            _ if own.symlink_metadata().map_or(true, |found| found.is_file()) => false,
             // Whether the current folder may be worked in, is asked of every project.
             Some(owner) if *folder != cwd && !is_declared_safe(folder) => {
                 skipped.push((own, owner));

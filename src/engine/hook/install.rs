@@ -1,16 +1,15 @@
 //! Putting the hook into an agent's settings, or into git's hooks, and taking it out again. A file that does not look as it
 //! should is refused and left as it is; every file is replaced whole or not at all.
 
-use std::fs;
 use std::io::ErrorKind as IoErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize as _;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value};
 
-use crate::durable::{write_atomic, write_atomic_mode};
+use crate::durable::{Root, Sync};
 use crate::git::Repo;
 use crate::model::hook::HookAgent;
 use crate::policy::hook_settings::script::{
@@ -104,19 +103,13 @@ pub fn carry_out(
         }
     } else {
         plans.push(match agent {
-            HookAgent::Opencode => of_plugin(settings_path(context, agent, place)?, task, program)?,
+            HookAgent::Opencode => of_plugin(context, place, task, program)?,
             _ => of_settings(context, place, task, agent, program)?,
         });
     }
     for plan in plans.iter().filter(|plan| plan.change() != "unchanged") {
         if let Some(link) = dangling(&plan.path) {
-            let message = format!(
-                "{} is left as it is: it is a link to nothing; make what it leads to, or take it away first",
-                link.display()
-            );
-            let words = ["readlink", &*link.to_string_lossy()];
-            let hint = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
-            return Err(Error::new(ErrorKind::Config, message).hint(hint));
+            return Err(to_nothing(link));
         }
     }
     if !context.dry_run() {
@@ -129,6 +122,16 @@ pub fn carry_out(
     Ok(plans.into_iter().map(told).collect())
 }
 
+fn to_nothing(link: &Path) -> Error {
+    let message = format!(
+        "{} is left as it is: it is a link to nothing; make what it leads to, or take it away first",
+        link.display()
+    );
+    let words = ["readlink", &*link.to_string_lossy()];
+    let hint = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
+    Error::new(ErrorKind::Config, message).hint(hint)
+}
+
 /// The link to nothing on the way to a file, or the file itself.
 fn dangling(path: &Path) -> Option<&Path> {
     path.ancestors().find(|at| at.is_symlink() && !at.exists())
@@ -136,7 +139,7 @@ fn dangling(path: &Path) -> Option<&Path> {
 
 /// The folder that a file is in, or will be.
 fn folder_of(path: &Path) -> Option<PathBuf> {
-    path.ancestors().skip(1).find_map(|at| fs::canonicalize(at).ok())
+    path.ancestors().skip(1).find_map(|at| std::fs::canonicalize(at).ok())
 }
 
 fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<PathBuf> {
@@ -168,7 +171,7 @@ fn hooks_folder(context: &Context) -> Result<PathBuf> {
 }
 
 fn is_own(repo: Result<&Repo>, folder: &Path) -> bool {
-    let own = |repo: &Repo| [repo.workdir(), repo.common_dir()].map(|own| fs::canonicalize(own).ok());
+    let own = |repo: &Repo| [repo.workdir(), repo.common_dir()].map(|own| std::fs::canonicalize(own).ok());
     repo.is_ok_and(|repo| own(repo).into_iter().flatten().any(|own| folder.starts_with(own)))
 }
 
@@ -180,11 +183,15 @@ fn outside(message: &str) -> Error {
 /// What a file is to hold.
 #[derive(Debug)]
 struct Plan {
+    /// The way to the file: nothing is followed in it.
+    root: Root,
     path: PathBuf,
     before: Option<String>,
     /// `None`: the file goes.
     after: Option<String>,
     executable: bool,
+    /// What leads to the file and goes in its stead.
+    link: Option<PathBuf>,
 }
 
 impl Plan {
@@ -199,7 +206,7 @@ impl Plan {
 
     /// A script that is there keeps its mode, also where git does not run it for that.
     fn note(&self, task: Task) -> Option<String> {
-        let mode = fs::metadata(&self.path).ok()?.permissions().mode();
+        let mode = mode_of(&self.root, &self.path)?;
         let idle = self.executable && task == Task::Install && self.before.is_some() && mode & 0o111 == 0;
         idle.then(|| format!("{} is not executable: git does not run it until it is", self.path.display()))
     }
@@ -209,20 +216,23 @@ impl Plan {
         if self.change() == "unchanged" {
             return Ok(());
         }
-        if read(&self.path)? != self.before {
+        if read(&self.root, &self.path)? != self.before {
             let message = format!("{} has just been changed by somebody else: do this again", self.path.display());
             return Err(Error::new(ErrorKind::Conflicts, message));
         }
         match &self.after {
-            None => fs::remove_file(&self.path).map_err(failed),
+            None => match &self.link {
+                Some(link) => named(link).remove_file(link).map_err(failed),
+                None => self.root.remove_file(&self.path).map_err(failed),
+            },
             Some(text) => {
                 if let Some(folder) = self.path.parent() {
-                    fs::create_dir_all(folder).map_err(failed)?;
+                    self.root.create_dir_all(folder).map_err(failed)?;
                 }
-                let mode = fs::metadata(&self.path).ok().map(|there| there.permissions().mode() & 0o7777);
+                let mode = mode_of(&self.root, &self.path).map(|mode| mode & 0o7777);
                 let written = match mode.or(self.executable.then_some(0o755)) {
-                    Some(mode) => write_atomic_mode(&self.path, text.as_bytes(), mode),
-                    None => write_atomic(&self.path, text.as_bytes()),
+                    Some(mode) => self.root.write_mode(&self.path, text.as_bytes(), mode, Sync::All),
+                    None => self.root.write(&self.path, text.as_bytes(), Sync::All),
                 };
                 written.map_err(failed)
             }
@@ -230,8 +240,12 @@ impl Plan {
     }
 }
 
-fn read(path: &Path) -> Result<Option<String>> {
-    match fs::read(path) {
+fn mode_of(root: &Root, path: &Path) -> Option<u32> {
+    Some(root.open(path).ok()?.metadata().ok()?.permissions().mode())
+}
+
+fn read(root: &Root, path: &Path) -> Result<Option<String>> {
+    match root.read(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
             Err(_) => Err(refused(path, "it is no text")),
@@ -247,15 +261,41 @@ fn refused(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Config, message).hint("recover hook print --help")
 }
 
-fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, program: &str) -> Result<Plan> {
+/// The way to an agent's settings and their path. Those of the project are never followed; of the user's own a link may
+/// lead anywhere, as to a folder of dotfiles, as long as what it leads to is the user's.
+fn place_of_settings(context: &Context, agent: HookAgent, place: Place) -> Result<(Root, PathBuf)> {
     let file = settings_path(context, agent, place)?;
-    // Who keeps settings elsewhere has a link here, which stays one and leads to something.
-    let (is_linked, path) = (file.is_symlink(), fs::canonicalize(&file).unwrap_or(file));
-    let before = read(&path)?;
+    if place != Place::User {
+        return Ok((Root::shared(context.worktree()), file));
+    }
+    if let Some(link) = dangling(&file) {
+        return Err(to_nothing(link));
+    }
+    let real = |at: &Path| Some((std::fs::canonicalize(at).ok()?, file.strip_prefix(at).ok()?));
+    let Some((there, rest)) = file.ancestors().find_map(real) else { return Ok((named(&file), file)) };
+    let path = if rest.as_os_str().is_empty() { there.clone() } else { there.join(rest) };
+    let ours = rustix::process::geteuid().as_raw();
+    if path != file && std::fs::metadata(&there).is_ok_and(|found| found.uid() != ours) {
+        let message = format!("{} leads to {}, which belongs to another user", file.display(), path.display());
+        let hint = context.hint_command(None, &["hook", "print", agent.as_str()]);
+        return Err(Error::new(ErrorKind::UnsafePath, message).hint(hint));
+    }
+    Ok((named(&path), path))
+}
+
+/// The way to a file whose folder is resolved.
+fn named(path: &Path) -> Root {
+    let folder = path.ancestors().skip(1).find(|folder| folder.is_dir());
+    Root::shared(folder.unwrap_or(Path::new("/")))
+}
+
+fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, program: &str) -> Result<Plan> {
+    let (root, path) = place_of_settings(context, agent, place)?;
+    let before = read(&root, &path)?;
     let text = before.as_deref().unwrap_or_default();
     // What holds nothing of ours need not even be readable.
     if task == Task::Uninstall && !may_hold_ours(text, agent) {
-        return Ok(Plan { path, after: before.clone(), before, executable: false });
+        return Ok(Plan { root, path, after: before.clone(), before, executable: false, link: None });
     }
     let existing: Value = if text.trim().is_empty() {
         Value::Object(Map::new())
@@ -271,7 +311,7 @@ fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, pr
     let was_ours = task == Task::Uninstall && changed != existing && changed.as_object().is_some_and(Map::is_empty);
     let after = if changed == existing && before.is_some() {
         before.clone()
-    } else if was_ours && place != Place::User && !is_linked {
+    } else if was_ours && place != Place::User {
         None
     } else {
         if !text.trim().is_empty() && !keeps(text, &existing) {
@@ -282,7 +322,7 @@ fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, pr
         let end = if text.ends_with('\n') || text.is_empty() { "\n" } else { "" };
         Some(pretty(&changed, indent_of(text)) + end)
     };
-    Ok(Plan { path, before, after, executable: false })
+    Ok(Plan { root, path, before, after, executable: false, link: None })
 }
 
 fn pretty(value: &Value, indent: &str) -> String {
@@ -295,13 +335,12 @@ fn pretty(value: &Value, indent: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn of_plugin(file: PathBuf, task: Task, program: &str) -> Result<Plan> {
-    let before = read(&file)?;
-    // Through a link the file it leads to is written; taken out is the link, and the file stays where somebody keeps it.
-    let path = match task {
-        Task::Install => fs::canonicalize(&file).unwrap_or(file),
-        Task::Uninstall => file,
-    };
+fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Result<Plan> {
+    let (root, path) = place_of_settings(context, HookAgent::Opencode, place)?;
+    let before = read(&root, &path)?;
+    // Taken out is the link, and the file stays where somebody keeps it.
+    let file = settings_path(context, HookAgent::Opencode, place)?;
+    let link = (task == Task::Uninstall && file.is_symlink()).then_some(file);
     if before.as_deref().is_some_and(|text| !text.starts_with(PLUGIN_MARK)) {
         return match task {
             Task::Install => {
@@ -311,16 +350,19 @@ fn of_plugin(file: PathBuf, task: Task, program: &str) -> Result<Plan> {
                 );
                 Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover hook print opencode"))
             }
-            Task::Uninstall => Ok(Plan { path, after: before.clone(), before, executable: false }),
+            Task::Uninstall => {
+                Ok(Plan { root, path, after: before.clone(), before, executable: false, link: link.clone() })
+            }
         };
     }
     let after = (task == Task::Install).then(|| opencode_plugin(program));
-    Ok(Plan { path, before, after, executable: false })
+    Ok(Plan { root, path, before, after, executable: false, link })
 }
 
 fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let before = match read(&path) {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let root = named(&path);
+    let before = match read(&root, &path) {
         Err(error) if error.kind == ErrorKind::Config => return Err(foreign(&path, hook)),
         before => before?,
     };
@@ -333,7 +375,7 @@ fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan>
             (!ours).then_some(left)
         }
     };
-    Ok(Plan { path, before, after, executable: true })
+    Ok(Plan { root, path, before, after, executable: true, link: None })
 }
 
 fn foreign(path: &Path, hook: &str) -> Error {

@@ -4,14 +4,13 @@
 //! Each call of a hook notes who called it beside the run. It is no more than a look at who is alive, so it is no event. A
 //! wrapper that lives for one call only is told from the agent by not coming twice.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::durable::write_atomic_unsynced;
+use crate::durable::Sync;
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -40,7 +39,7 @@ fn place(context: &Context, key: &RunKey) -> PathBuf {
 }
 
 fn noted(context: &Context, key: &RunKey) -> Option<Caller> {
-    serde_json::from_slice(&fs::read(place(context, key)).ok()?).ok()
+    serde_json::from_slice(&context.store().root().read(&place(context, key)).ok()?).ok()
 }
 
 /// Notes who calls the hook of a session. What cannot be noted is found by its age.
@@ -54,8 +53,9 @@ pub(super) fn note(context: &Context, key: &RunKey) {
     }
     let path = place(context, key);
     let write = || {
-        fs::create_dir_all(context.store().run_dir(key))?;
-        write_atomic_unsynced(&path, &serde_json::to_vec(&now)?)
+        let root = context.store().root();
+        root.create_dir_all(&context.store().run_dir(key))?;
+        root.write(&path, &serde_json::to_vec(&now)?, Sync::Nothing)
     };
     if let Err(error) = write() {
         tracing::debug!(%error, "who calls the hook was not noted");

@@ -53,7 +53,10 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
         return Err(no_loops());
     }
     let folder = log_dir(context, &fix.session);
-    std::fs::create_dir_all(&folder)
+    context
+        .store()
+        .root()
+        .create_dir_all(&folder)
         .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
     let before = prepare(context)?.capture.tree;
     let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);

@@ -254,7 +254,7 @@ fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state:
         plan.clear(&memory::loop_state(&now, &context.settings().memory)?);
     }
     let kept = plan.leave_changed(&now, &[&before, &then]);
-    memory::apply(context.store().dir(), &plan)?;
+    memory::apply(context.store(), &plan)?;
     Ok(kept)
 }
 

@@ -137,7 +137,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let manifest = &prepared.capture.manifest;
     let memory = if request.scope.covers_state() && selection.is_all() {
         let plan = memory_plan(context, &prepared.memory, &stored)?;
-        memory::check(context.store().dir(), &plan)?;
+        memory::check(context.store(), &plan)?;
         plan
     } else {
         MemoryPlan::default()

@@ -116,7 +116,7 @@ fn take_back_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<P
     let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
     let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
     let left = plan.leave_changed(&now, &[&before, &then]);
-    memory::apply(context.store().dir(), &plan)?;
+    memory::apply(context.store(), &plan)?;
     Ok(left)
 }
 

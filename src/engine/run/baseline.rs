@@ -22,7 +22,10 @@ use super::feedback::{LoopReport, LoopSetting, identity, loops_of, run_loops};
 pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result<Option<i32>> {
     let Some((run, initial)) = subject(context, key)? else { return Ok(None) };
     let folder = context.store().run_dir(key).join("baseline");
-    std::fs::create_dir_all(&folder)
+    context
+        .store()
+        .root()
+        .create_dir_all(&folder)
         .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
     // No attempt's number: the loops can tell.
     let env = identity(&run, run.current_iteration, Some(0));

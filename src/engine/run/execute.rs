@@ -1,11 +1,10 @@
 //! One attempt: prompt, environment, command, feedback loops, verdict.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::agent;
-use crate::durable::{reap, write_atomic};
+use crate::durable::Sync;
 use crate::model::event::Payload;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage, known};
@@ -22,7 +21,7 @@ use super::super::inside;
 use super::super::lane;
 use super::super::step::settle_lost;
 use super::between::with_checkpoints;
-use super::feedback::{LoopSetting, evidence_of, identity, loops_of, run_loops};
+use super::feedback::{LoopSetting, evidence_of, identity, log_file, loops_of, run_loops};
 use super::{DriveOptions, millis};
 
 /// So many characters of a command line are enough to know a process by.
@@ -69,7 +68,9 @@ pub fn execute(
     let text = prompt_of(context, before, &started.subtask);
     let command = Command::of(started);
     let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
-    supervised.log = Some(log.clone());
+    if !options.show.is_passthrough() {
+        supervised.log = Some(log_file(context, &log)?);
+    }
     let mark = Mark::new(inside::places(context));
     let marked = (MARK.into(), mark.value().into());
     supervised.env_set.push(marked.clone());
@@ -203,7 +204,11 @@ fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<Pat
     let lane: String = lane.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     let name = format!("{lane}iteration-{}-attempt-{}", started.iteration, started.attempt);
     let folder = context.store().run_dir(key).join(name);
-    fs::create_dir_all(&folder).map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    context
+        .store()
+        .root()
+        .create_dir_all(&folder)
+        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
     Ok(folder)
 }
 
@@ -224,7 +229,7 @@ fn supervised(
     match prompt {
         Some(text) => {
             let path = folder.join("prompt.md");
-            write(&path, text.as_bytes())?;
+            write(context, &path, text.as_bytes())?;
             set("RECOVER_PROMPT_FILE", &path.to_string_lossy());
         }
         None => remove.push("RECOVER_PROMPT_FILE"),
@@ -233,7 +238,7 @@ fn supervised(
     match failure_context(before, &started.subtask, &entries) {
         Some(json) => {
             let path = folder.join("failure-context.json");
-            write(&path, json.to_string().as_bytes())?;
+            write(context, &path, json.to_string().as_bytes())?;
             set("RECOVER_FAILURE_CONTEXT", &path.to_string_lossy());
         }
         None => remove.push("RECOVER_FAILURE_CONTEXT"),
@@ -255,9 +260,10 @@ fn supervised(
     Ok(supervised)
 }
 
-fn write(path: &Path, content: &[u8]) -> Result<()> {
-    path.parent().into_iter().for_each(reap);
-    write_atomic(path, content).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+fn write(context: &Context, path: &Path, bytes: &[u8]) -> Result<()> {
+    let root = context.store().root();
+    path.parent().into_iter().for_each(|folder| root.reap(folder));
+    root.write(path, bytes, Sync::All).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
 }
 
 /// What the child can read about earlier attempts; absent at a first one.

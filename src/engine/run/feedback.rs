@@ -1,7 +1,9 @@
 //! Running the feedback loops: each in its own process group, with its own deadline and log.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::failure::{FailureEvidence, LoopKind};
@@ -139,16 +141,23 @@ pub fn log_name(name: &str, which: &str) -> String {
     format!("{name}{which}.log")
 }
 
+/// An empty log in the place of the one that may be there.
+pub fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
+    let made = context.store().root().create(path);
+    made.map(Arc::new).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+}
+
 fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
     let shell = context.settings().runner.shell.clone();
     let program = Program::Argv(vec![shell.into(), "-c".into(), feedback.command.clone().into()]);
+    let log = setting.log_dir.join(log_name(&feedback.name, which));
     let supervised = Supervised {
         deadline: deadline_of(feedback),
         grace: context.settings().runner.grace,
         // A loop's output is not the answer of the command that runs it.
         show: if setting.show.is_passthrough() { Show::Stderr } else { setting.show },
         env_set: setting.env.to_vec(),
-        log: Some(setting.log_dir.join(log_name(&feedback.name, which))),
+        log: Some(log_file(context, &log)?),
         log_limit: context.settings().run.log_limit,
         ..Supervised::new(program, context.worktree())
     };

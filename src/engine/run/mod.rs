@@ -92,11 +92,14 @@ impl Driving {
     /// Takes it, or says who has it (exit 11).
     pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
         let folder = context.store().run_dir(key);
-        std::fs::create_dir_all(&folder)
+        context
+            .store()
+            .root()
+            .create_dir_all(&folder)
             .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
         // Lanes share the folder.
         let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
-        match FileLock::acquire(&folder.join(name), Duration::ZERO) {
+        match FileLock::acquire(context.store().root(), &folder.join(name), Duration::ZERO) {
             Ok(lock) => Ok(Self { key: key.clone(), _lock: lock }),
             Err(LockError::Held { holder, .. }) => {
                 let message = format!("run {key} is under way: {holder}");

@@ -94,7 +94,11 @@ pub fn settle_lost(context: &Context) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     // One process does so at a time, to the last event of it: what another one does next is not part of the step.
-    let _settling = FileLock::acquire(&context.store().private_dir().join("steps.lock"), context.lock_timeout())?;
+    let _settling = FileLock::acquire(
+        context.store().root(),
+        &context.store().private_dir().join("steps.lock"),
+        context.lock_timeout(),
+    )?;
     let mut done = Vec::new();
     for (key, step) in lost_here(context, &context.load()?.state) {
         done.push(if is_lost(&step) { cut_off(context, &key, &step)? } else { stopped(context, &key, &step)? });

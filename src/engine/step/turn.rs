@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::durable::{FileLock, LockError};
+use crate::durable::{FileLock, LockError, Root};
 use crate::model::run::RunKey;
 
 use super::super::context::Context;
@@ -31,17 +31,20 @@ impl Turn {
     /// Takes it, after as long a wait as it takes: a signal ends that.
     pub fn take(context: &Context, key: &RunKey, step: &str, notice: &dyn Fn(&Notice)) -> Result<Self> {
         let folder = context.store().run_dir(key);
-        std::fs::create_dir_all(&folder)
+        context
+            .store()
+            .root()
+            .create_dir_all(&folder)
             .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
         if is_above(context, key, step) {
             let message = format!("step '{step}' is run by its own command: give the inner one another name");
             return Err(Error::new(ErrorKind::Usage, message));
         }
-        remove_left(&folder);
+        remove_left(context.store().root(), &folder);
         let path = folder.join(file_name(key, step));
         let mut pause = PAUSES.0;
         loop {
-            match FileLock::acquire_passing(&path, Duration::ZERO) {
+            match FileLock::acquire_passing(context.store().root(), &path, Duration::ZERO) {
                 Ok(lock) => return Ok(Self { mark: mark_of(context, key, step), _lock: lock }),
                 Err(LockError::Held { holder, .. }) => {
                     if pause == PAUSES.0 {
@@ -66,15 +69,14 @@ impl Turn {
 }
 
 /// Removes the files of turns whose process was killed long ago.
-fn remove_left(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let age = || entry.metadata().and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
+fn remove_left(root: &Root, folder: &Path) {
+    for (name, _) in root.list(folder).unwrap_or_default() {
+        let (path, name) = (folder.join(&name), name.to_string_lossy().into_owned());
+        let modified = || root.open(&path).and_then(|file| file.metadata()?.modified());
         if name.starts_with("step-")
             && name.strip_suffix(".lock").is_some()
-            && age().is_some_and(|age| age > LEFT)
-            && let Err(error) = FileLock::remove_if_free(&entry.path())
+            && modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LEFT)
+            && let Err(error) = FileLock::remove_if_free(root, &path)
         {
             tracing::debug!(%error, name, "the turn's file stays");
         }

@@ -7,7 +7,7 @@ use git2::Oid;
 use super::super::dirs::FileStat;
 use super::super::error::{Error, Result};
 use super::Header;
-use crate::durable::write_atomic_unsynced;
+use crate::durable::{Root, Sync};
 
 const MAGIC: &[u8; 8] = b"RCVCACH4";
 /// Bytes of an item beside its name.
@@ -200,10 +200,10 @@ impl Builder {
     }
 
     /// Replaces the worktree's cache.
-    pub fn store(mut self, file: &std::path::Path) -> Result<()> {
+    pub fn store(mut self, root: &Root, file: &std::path::Path) -> Result<()> {
         let checksum = crc32fast::hash(&self.bytes);
         self.bytes.extend_from_slice(&checksum.to_le_bytes());
-        write_atomic_unsynced(file, &self.bytes).map_err(Error::at(file))
+        root.write(file, &self.bytes, Sync::Nothing).map_err(Error::at(file))
     }
 }
 

@@ -1,10 +1,9 @@
 //! The ledger compacts itself (B13): its older lines are packed, and nothing of them is lost.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt, fchown};
 
-use crate::durable::write_atomic_mode;
+use crate::durable::Sync;
 
 use super::super::packed_lines;
 use super::Exclusive;
@@ -28,11 +27,11 @@ impl Exclusive {
 
     fn try_compact(&mut self) -> io::Result<()> {
         let path = self.store.ledger_path();
-        let present = fs::symlink_metadata(&path)?;
-        if !present.is_file() {
-            return Err(io::Error::other("it is a link"));
-        }
-        let bytes = fs::read(&path)?;
+        let root = self.store.root();
+        let mut file = root.open(&path)?;
+        let present = file.metadata()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
         let index = |offset| usize::try_from(offset).map_err(io::Error::other);
         let (end, begin) = (index(self.loaded.offset)?, index(self.loaded.packed)?);
         let changed = || io::Error::other("it was changed by something else");
@@ -51,9 +50,9 @@ impl Exclusive {
         all.extend_from_slice(&packed);
         let end_of_packed = all.len() as u64;
         all.extend_from_slice(young);
-        write_atomic_mode(&path, &all, present.mode() & 0o7777)?;
+        root.write(&path, &all, Sync::All)?;
         // Whose it was, where that is somebody else's and may be said.
-        let _ = chown(&path, Some(present.uid()), Some(present.gid()));
+        let _ = fchown(root.open(&path)?, Some(present.uid()), Some(present.gid()));
         (self.loaded.offset, self.loaded.packed) = (all.len() as u64, end_of_packed);
         self.store.written_anew(self.loaded.lines).map_err(io::Error::other)
     }

@@ -1,11 +1,11 @@
 //! Appending, for who holds the lock.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::durable::{keep_copy, reap, sync_dir, write_atomic, write_atomic_but_folder};
+use crate::durable::Sync;
 use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -87,7 +87,7 @@ impl Exclusive {
         let path = self.store.ledger_path();
         if self.loaded.lines == 0 {
             // The first event comes with the file: an empty ledger is never a valid one.
-            write_atomic(&path, bytes).map_err(self.store.io("write"))?;
+            self.store.root.write(&path, bytes, Sync::All).map_err(self.store.io("write"))?;
             return self.store.written_anew(0);
         }
         let offset = self.loaded.offset;
@@ -113,7 +113,7 @@ impl Exclusive {
 
     /// The ledger; `None` where git, which takes a file away before it sets it back, has just taken it.
     fn open_to_append(&self, path: &Path) -> io::Result<Option<File>> {
-        match OpenOptions::new().append(true).open(path) {
+        match self.store.root.open_to_append(path) {
             Ok(file) => Ok((file.metadata()?.len() == self.loaded.offset).then_some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -135,7 +135,7 @@ impl Exclusive {
         self.compact();
         let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
         let cache = FoldCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
-        cache.write(&self.store.cache_path());
+        cache.write(&self.store.root, &self.store.cache_path());
         self.loaded.beyond_cache = 0;
         self.loaded.begin_at_end();
     }
@@ -144,8 +144,8 @@ impl Exclusive {
     pub(super) fn check_copy(&self) {
         let ledger = self.store.ledger_path();
         if let Some(copy) = self.store.copy()
-            && !copy.is_same(&ledger).unwrap_or(false)
-            && let Err(error) = fs::read(&ledger).and_then(|lines| copy.replace(&lines))
+            && !copy.is_same(&self.store.root, &ledger).unwrap_or(false)
+            && let Err(error) = self.store.root.read(&ledger).and_then(|lines| copy.replace(&lines))
         {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
         }
@@ -159,7 +159,7 @@ impl Exclusive {
         let mut shared = Vec::new();
         for (relative, content) in views {
             let path = self.store.dir.join(&relative);
-            let present = read_there(&path);
+            let present = self.store.view(&path);
             let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&content));
             if !path.starts_with(&private) {
                 shared.push((path.clone(), present, same, content.clone()));
@@ -169,7 +169,7 @@ impl Exclusive {
             }
         }
         if shared.iter().any(|(_, _, same, _)| !same) {
-            let mut written = Written::read(&private);
+            let mut written = Written::read(&self.store);
             for (path, present, same, content) in shared {
                 let present =
                     present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
@@ -178,7 +178,7 @@ impl Exclusive {
                 }
                 written.add(self.place_of(&path), &content);
             }
-            written.write(&private);
+            written.write(&self.store);
         }
         let mut written = Vec::new();
         for (relative, path, content) in stale {
@@ -197,8 +197,8 @@ impl Exclusive {
     fn keep_foreign(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
         let place = self.store.private_dir().join("before").join(path.file_name().unwrap_or_default());
         let failed = |source| StoreError::Io { action: "keep a copy of", path: path.to_owned(), source };
-        let copy = keep_copy(&place, content).map_err(failed)?;
-        let source = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let copy = self.store.root.keep_copy(&place, content).map_err(failed)?;
+        let source = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut imported = self.state().runs.iter().flat_map(|run| &run.imported);
         let copy = copy.to_string_lossy();
         if imported.any(|one| Path::new(&one.imported.source) == source) {
@@ -217,22 +217,14 @@ impl Exclusive {
 
     fn write_view(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
         let failed = |source| StoreError::Io { action: "write", path: path.to_owned(), source };
-        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
-            fs::create_dir_all(folder).and_then(|()| sync_dir(&self.store.dir)).map_err(failed)?;
-        }
+        let root = self.store.root_of_view(path);
         if let Some(folder) = path.parent() {
-            reap(folder);
+            if !root.has(folder).map_err(failed)? {
+                root.create_dir_all(folder).and_then(|()| self.store.root.sync_dir(&self.store.dir)).map_err(failed)?;
+            }
+            root.reap(folder);
         }
         // A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest.
-        write_atomic_but_folder(path, content).map_err(failed)
-    }
-}
-
-/// A file's content; `None` where there is none.
-fn read_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        root.replace(path, content, Sync::Content).map_err(failed)
     }
 }

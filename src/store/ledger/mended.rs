@@ -1,11 +1,10 @@
 //! A ledger that was cut off, emptied, set back or damaged, put together with its second copy.
 
-use std::fs::{self, File};
 use std::io::{self, Cursor, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
-use crate::durable::{keep_copy, write_atomic_mode};
+use crate::durable::{Refused, Sync};
 
 use super::super::error::StoreError;
 use super::super::identity::Origin;
@@ -20,13 +19,19 @@ pub(super) trait Lines: Read + Seek {}
 impl<T: Read + Seek> Lines for T {}
 
 impl Store {
-    /// How the ledger and its second copy stand to each other. A copy that cannot be looked at is none.
-    pub(super) fn standing(&self) -> Standing {
+    /// How the ledger and its second copy stand to each other. A copy that cannot be read is none; what stands in its place
+    /// and is no file is an error.
+    pub(super) fn standing(&self) -> Result<Standing, StoreError> {
         // What came from elsewhere says what it says: our copy is another ledger's.
-        let Some(copy) = self.copy.as_ref().filter(|_| self.origin() == Origin::Ours) else { return Standing::Alone };
-        copy.standing(&self.ledger_path()).unwrap_or_else(|error| {
+        let Some(copy) = self.copy.as_ref().filter(|_| self.origin() == Origin::Ours) else {
+            return Ok(Standing::Alone);
+        };
+        copy.standing(&self.root, &self.ledger_path()).or_else(|error| {
+            if Refused::of(&error).is_some() {
+                return Err(self.io("read the second copy of")(error));
+            }
             tracing::debug!(%error, copy = %copy.path().display(), "the ledger's second copy cannot be read");
-            Standing::Alone
+            Ok(Standing::Alone)
         })
     }
 
@@ -35,8 +40,8 @@ impl Store {
     pub(super) fn mended(&self) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(copy) = &self.copy else { return Ok(None) };
         // The copy first: the ledger has all of it, and more only later.
-        let copy = read(copy.path()).map_err(self.io("read the second copy of"))?;
-        let ledger = read(&self.ledger_path()).map_err(self.io("read"))?;
+        let copy = copy.root().read_present(copy.path()).map_err(self.io("read the second copy of"))?;
+        let ledger = self.root.read_present(&self.ledger_path()).map_err(self.io("read"))?;
         let Some(copy) = copy else { return Ok(None) };
         let (ledger, copy) = (whole(ledger.as_deref().unwrap_or_default()), whole(&copy));
         let folded = |bytes: &[u8]| {
@@ -94,12 +99,12 @@ impl Store {
         &self,
         read: impl Fn(&mut dyn Lines) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let standing = self.standing();
+        let standing = self.standing()?;
         let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
         if let Some(bytes) = mended {
             return read(&mut Cursor::new(bytes)).map(Some);
         }
-        let mut file = match File::open(self.ledger_path()) {
+        let mut file = match self.root.open(&self.ledger_path()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.io("read")(error)),
@@ -116,11 +121,13 @@ impl Store {
     /// looked at.
     pub fn flaws(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
         let mut flaws = Vec::new();
-        let Some(copy) = self.copy.as_ref().filter(|_| self.standing() != Standing::Alone) else { return Ok(flaws) };
-        let held = read(copy.path()).map_err(self.io("read the second copy of"))?.unwrap_or_default();
-        let ledger = read(&self.ledger_path()).map_err(self.io("read"))?.unwrap_or_default();
+        let standing = self.standing()?;
+        let Some(copy) = self.copy.as_ref().filter(|_| standing != Standing::Alone) else { return Ok(flaws) };
+        let held =
+            copy.root().read_present(copy.path()).map_err(self.io("read the second copy of"))?.unwrap_or_default();
+        let ledger = self.root.read_present(&self.ledger_path()).map_err(self.io("read"))?.unwrap_or_default();
         let ledger = whole(&ledger);
-        if (self.standing() == Standing::Doubtful || self.fold(&mut Loaded::default(), ledger).is_err())
+        if (standing == Standing::Doubtful || self.fold(&mut Loaded::default(), ledger).is_err())
             && self.mended()?.is_some()
         {
             flaws.push((self.ledger_path(), "it was cut off, set back or damaged, and its second copy is whole"));
@@ -135,7 +142,7 @@ impl Store {
         let flaws = self.flaws()?;
         if !flaws.is_empty() {
             // Behind it nothing is looked at.
-            match fs::remove_file(self.cache_path()) {
+            match self.root.remove_file(&self.cache_path()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io("repair")(error)),
                 _ => *self.last() = None,
             }
@@ -150,24 +157,16 @@ impl Store {
         let Some(lines) = loaded.mended.take() else { return Ok(()) };
         let path = self.ledger_path();
         let failed = self.io("repair");
-        let present = read(&path).map_err(&failed)?.unwrap_or_default();
+        let present = self.root.read_present(&path).map_err(&failed)?.unwrap_or_default();
         if !in_the_open(&lines).starts_with(&in_the_open(whole(&present))) {
             let aside = self.private_dir().join("damaged").join("events.jsonl");
-            let aside = keep_copy(&aside, &present).map_err(&failed)?;
+            let aside = self.root.keep_copy(&aside, &present).map_err(&failed)?;
             tracing::warn!("what stood in the damaged ledger is kept in {}", aside.display());
         }
-        write_atomic_mode(&path, &lines, 0o600).map_err(&failed)?;
+        self.root.write(&path, &lines, Sync::All).map_err(&failed)?;
         *self.last() = None;
         tracing::warn!("{} is repaired from its second copy", path.display());
         Ok(())
-    }
-}
-
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

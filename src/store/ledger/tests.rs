@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use std::fs;
 
 use super::*;
 use crate::model::event::{EVENT_SCHEMA, Event};

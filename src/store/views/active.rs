@@ -3,12 +3,10 @@
 //! The view is written with every event and must not grow with the work tree: what it tells of working memory and files
 //! is kept beside it when the checkpoint is taken ([`ActiveState`]), up to a limit.
 
-use std::fs;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::durable::write_atomic_unsynced;
+use crate::durable::Sync;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::import::ImportKind;
 use crate::model::run::Run;
@@ -37,15 +35,15 @@ pub struct ActiveState {
 impl ActiveState {
     /// What is kept; `None` where there is nothing that can be read.
     pub fn read(store: &Store) -> Option<Self> {
-        serde_json::from_slice(&fs::read(store.private_dir().join(KEPT)).ok()?).ok()
+        serde_json::from_slice(&store.root().read(&store.private_dir().join(KEPT)).ok()?).ok()
     }
 
     /// Keeps it in the place of what was kept.
     pub fn keep(&self, store: &Store) -> Result<(), StoreError> {
         let path = store.private_dir().join(KEPT);
         let written = serde_json::to_vec(self).map_err(std::io::Error::from).and_then(|bytes| {
-            fs::create_dir_all(store.private_dir())?;
-            write_atomic_unsynced(&path, &bytes)
+            store.root().create_dir_all(&store.private_dir())?;
+            store.root().write(&path, &bytes, Sync::Nothing)
         });
         written.map_err(|source| StoreError::Io { action: "write", path, source })
     }

@@ -42,8 +42,7 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
         views.push(("active_checkpoint.json".into(), encode(&active)?));
     }
     // Where nobody keeps records yet, what is there may be somebody else's.
-    let lane_file = ledger.store().dir().join(ledger.store().lane_file());
-    if has_lane_records(state) || !lane_file.exists() {
+    if has_lane_records(state) || !ledger.store().has_lane_file() {
         views.push((ledger.store().lane_file().to_owned(), encode(&lane_records(state, ledger.store()))?));
     }
     if let Some(run) = run.and_then(|key| state.run(key)) {

@@ -78,7 +78,7 @@ fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
     let worktree = context.worktree();
     let failed = session.verification_results.iter().filter(|(_, result)| !result.passed);
     // A log that is gone names nothing.
-    let logs = failed.filter_map(|(name, _)| std::fs::read(log_of(context, session, name)).ok());
+    let logs = failed.filter_map(|(name, _)| context.store().root().read(&log_of(context, session, name)).ok());
     let mut texts: Vec<String> = logs.map(|log| plain_text(&log)).collect();
     if let Some(failure) = &session.issue {
         texts.push(failure.message.clone());

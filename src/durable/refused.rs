@@ -1,0 +1,80 @@
+//! What stands in a place of ours and is no file or folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+
+/// What belongs in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A regular file without another name: it serves as a lock, and two locks that are one wait for each other for ever.
+    OneName,
+}
+
+/// A link, FIFO, socket or device in a place of ours, or a folder in that of a file (exit 13). Nothing was read from it
+/// or written to it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} {}", path.display(), match wanted {
+    Wanted::File => format!("is {}, and recover reads and writes only an ordinary file there", name_of(*found)),
+    Wanted::Folder => format!("is {}, and recover reads and writes only in a real folder there", name_of(*found)),
+    Wanted::OneName => "has another name elsewhere (a hard link): recover locks only a file of its own".to_owned(),
+})]
+pub struct Refused {
+    /// Where it is.
+    pub path: PathBuf,
+    found: FileType,
+    wanted: Wanted,
+}
+
+impl Refused {
+    pub(super) fn new(path: &Path, found: FileType, wanted: Wanted) -> Self {
+        Self { path: path.to_owned(), found, wanted }
+    }
+
+    /// Whether this is why something failed.
+    pub fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// Whether it is a folder, which makes way for nothing.
+    pub fn is_folder(&self) -> bool {
+        self.found == FileType::Directory
+    }
+
+    /// A command that takes it out of the way, from any folder. Only what holds nothing is removed.
+    pub fn hint(&self) -> String {
+        let path = self.path.to_string_lossy();
+        let holds_something = matches!(self.found, FileType::Directory | FileType::RegularFile);
+        let mut aside = format!("{path}.aside");
+        let mut number = 1;
+        while Path::new(&aside).symlink_metadata().is_ok() {
+            number += 1;
+            aside = format!("{path}.aside-{number}");
+        }
+        let words = if holds_something { vec!["mv", &path, &aside] } else { vec!["rm", &path] };
+        shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+    }
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, refused)
+    }
+}
+
+fn name_of(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a folder",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something unknown",
+    }
+}
