@@ -56,6 +56,7 @@ const BY_PATH: [(&str, &str); 39] = [
     ("git/objects/streaming.rs", "a quarantine that was looked through"),
     ("git/pack.rs", "a quarantine that was looked through"),
     ("git/pack_folder.rs", "git's objects"),
+    ("git/packing.rs", "git's objects, and a quarantine that was looked through"),
     ("git/publish.rs", "git's objects, and a quarantine that was looked through"),
     ("git/reachable.rs", "git's objects"),
     ("git/reflog.rs", "git's logs of references"),

@@ -4,28 +4,27 @@
 //! checkpoint, no reference, reflog, index, worktree or operation in progress of the user's (`roots`, `reachable`). If
 //! anything cannot be read, or there is too much of it, all are left to `git gc`.
 //!
+//! Those in a pack that was made of loose ones (`packing`) go by writing it again without them.
+//!
 //! A file that was touched after it was written is left for an hour after that: git touches an object that it needs
 //! and does not write again, and only afterwards refers to it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::Path;
 
 use git2::Oid;
 
 use super::error::{Error, Result};
 use super::lock::WorktreeLock;
+use super::packing::{self, Packs, Removed, touched_until};
 use super::publish::{self, Published, loose_path};
 use super::reachable::{Older, PackIndex, Walk};
 use super::repository::Repo;
 use super::roots;
 use super::written::{self, Gone};
 use crate::model::snapshot::ObjectId;
-
-/// How long a touched file is left.
-const GRACE: Duration = Duration::from_secs(3600);
 
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,15 +41,15 @@ pub struct Discarded {
 ///
 /// It may be cut off at any time: the next call goes on. Nothing that could not be looked through is an error: the
 /// objects stay then, and [`Discarded::left`] says why.
-pub fn discard(repo: &Repo, _lock: &WorktreeLock, commits: &[ObjectId]) -> Discarded {
+pub fn discard(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) -> Discarded {
     let mut done = Discarded::default();
-    if let Err(error) = remove(repo, commits, &mut done) {
+    if let Err(error) = remove(repo, lock, commits, &mut done) {
         done.left = Some(error.to_string());
     }
     done
 }
 
-fn remove(repo: &Repo, commits: &[ObjectId], done: &mut Discarded) -> Result<()> {
+fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Discarded) -> Result<()> {
     let Some(_alone) = written::hold_alone(repo)? else {
         done.left = Some("a capture is under way".to_owned());
         return Ok(());
@@ -60,9 +59,12 @@ fn remove(repo: &Repo, commits: &[ObjectId], done: &mut Discarded) -> Result<()>
     publish::release_all(&objects)?;
     let gone = written::gone(repo, &commits.iter().map(|commit| commit.0.clone()).collect())?;
     let Some(oldest) = gone.iter().min_by_key(|gone| gone.list.since) else { return Ok(()) };
+    let mut packs = Packs::read(repo, &objects)?;
+    let packed: HashSet<Oid> = packs.ids().collect();
     let mut asked = HashSet::new();
     for gone in &gone {
-        asked.extend(gone.list.files.loose.iter().filter(|oid| loose_path(&objects, **oid).exists()));
+        let is_there = |oid: &&Oid| packed.contains(*oid) || loose_path(&objects, **oid).exists();
+        asked.extend(gone.list.files.loose.iter().filter(is_there));
         for name in &gone.list.files.packs {
             // One that git repacked is gone.
             asked.extend(ids(&objects, name)?);
@@ -84,10 +86,28 @@ fn remove(repo: &Repo, commits: &[ObjectId], done: &mut Discarded) -> Result<()>
         walk.needed(&roots.others, &mut needed.others)?;
         walk.needed(&roots.checkpoints, &mut needed.checkpoints)?;
     }
+    let mut lists = Vec::new();
     for gone in gone {
-        let left = remove_files(&objects, &gone, &needed, done)?;
+        let left = remove_files(&objects, &gone, &needed, &packed, done)?;
+        lists.push((gone, left));
+    }
+    let unneeded = |oid: &Oid| !needed.others.contains(oid) && !needed.checkpoints.contains(oid);
+    let unneeded = asked.into_iter().filter(|oid| packed.contains(oid) && unneeded(oid)).collect();
+    let drafts = lock.folder().join("quarantine").join("objects");
+    repo.own().check(&drafts.join("pack"), false).map_err(Error::at(&drafts))?;
+    publish::empty(&drafts)?;
+    let mut removed = Removed::default();
+    // What has no room is left; what was removed by then is told all the same.
+    let result = packs.remove(repo, &drafts, &objects, unneeded, &mut removed);
+    publish::empty(&drafts)?;
+    (done.objects, done.bytes) = (done.objects + removed.objects.len() as u64, done.bytes + removed.bytes);
+    done.left = removed.left;
+    for (gone, mut left) in lists {
+        let packed = gone.list.files.loose.iter().filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
+        left.loose.extend(packed.filter(|oid| !removed.objects.contains(oid)));
         gone.leave(repo, left)?;
     }
+    result?;
     written::sync(repo)
 }
 
@@ -100,18 +120,25 @@ struct Needed {
     checkpoints: BTreeSet<Oid>,
 }
 
-/// Removes the files of one list that nobody needs. Returns what another time may be able to remove.
-fn remove_files(objects: &Path, gone: &Gone, needed: &Needed, done: &mut Discarded) -> Result<Published> {
+/// Removes the files of one list that nobody needs. Returns what another time may be able to remove. An object that is
+/// `packed` as well is not gone with its file.
+fn remove_files(
+    objects: &Path,
+    gone: &Gone,
+    needed: &Needed,
+    packed: &HashSet<Oid>,
+    done: &mut Discarded,
+) -> Result<Published> {
     let mut left = Published::default();
     for oid in &gone.list.files.loose {
         let path = loose_path(objects, *oid);
         if needed.others.contains(oid) {
             continue;
         }
-        if needed.checkpoints.contains(oid) || is_touched(&path, gone.list.at) {
+        if needed.checkpoints.contains(oid) || touched_until(&path, gone.list.at).is_some() {
             left.loose.insert(*oid);
         } else if let Some(bytes) = remove_file(&path)? {
-            (done.objects, done.bytes) = (done.objects + 1, done.bytes + bytes);
+            (done.objects, done.bytes) = (done.objects + u64::from(!packed.contains(oid)), done.bytes + bytes);
         }
     }
     for name in &gone.list.files.packs {
@@ -120,15 +147,12 @@ fn remove_files(objects: &Path, gone: &Gone, needed: &Needed, done: &mut Discard
         if ids.is_empty() || path("keep").exists() || ids.iter().any(|oid| needed.others.contains(oid)) {
             continue;
         }
-        if ids.iter().any(|oid| needed.checkpoints.contains(oid)) || is_touched(&path("pack"), gone.list.at) {
+        let is_touched = touched_until(&path("pack"), gone.list.at).is_some();
+        if is_touched || ids.iter().any(|oid| needed.checkpoints.contains(oid)) {
             left.packs.insert(name.clone());
             continue;
         }
-        // The index first: a pack without one is nothing that git would read.
-        let files: [PathBuf; 4] = ["idx", "rev", "bitmap", "pack"].map(path);
-        for file in &files {
-            done.bytes += remove_file(file)?.unwrap_or(0);
-        }
+        done.bytes += packing::remove_pack(&path("pack"))?;
         done.objects += ids.len() as u64;
     }
     Ok(left)
@@ -141,13 +165,6 @@ fn ids(objects: &Path, name: &str) -> Result<Vec<Oid>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other.map_err(Error::at(&path)),
     }
-}
-
-/// Whether a file was touched after it was written, and not long ago.
-fn is_touched(path: &Path, at: u64) -> bool {
-    let Ok(modified) = fs::metadata(path).and_then(|file| file.modified()) else { return false };
-    let later = modified.duration_since(UNIX_EPOCH).is_ok_and(|time| time.as_nanos() > u128::from(at));
-    later && SystemTime::now().duration_since(modified).is_ok_and(|age| age < GRACE)
 }
 
 /// Removes a file and returns its size; `None` if it is gone already.

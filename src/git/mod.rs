@@ -8,7 +8,7 @@
 //! - [`nested_copy`] keeps the files of the repositories inside a second time, beside the checkpoint of the one around them;
 //!   [`git_file`] leads a folder to its repository again.
 //! - [`discard`] removes the objects of checkpoints that are gone: `written` lists them, `roots` and `reachable` find who
-//!   needs them.
+//!   needs them. `packing` makes one pack of many loose ones.
 //! - [`branch_commit`], [`patch`] and [`bundle`] keep the same content in other forms beside it; [`unbundle`] takes it back.
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], [`verify`] reads it again, [`journal`] tells the next
 //!   process of one that was cut off. [`head`] moves branches, [`base`] says what a checkpoint of
@@ -58,6 +58,7 @@ pub mod outputs;
 pub mod owner;
 mod pack;
 mod pack_folder;
+mod packing;
 pub mod patch;
 mod place;
 mod publish;

@@ -29,6 +29,7 @@ use super::error::{Error, Result};
 use super::lock::{Slot, WorktreeLock};
 use super::pack::{self, Pack, PackWriter};
 use super::pack_folder::PackFolder;
+use super::packing;
 pub(super) use super::publish::sync_folder;
 use super::publish::{self, Published, Staged};
 use super::repository::{Repo, init_bare};
@@ -41,9 +42,9 @@ mod streaming;
 mod tools;
 
 /// So many new objects become loose ones, more of them a pack: git's own `transfer.unpackLimit`.
-const FEW: usize = 100;
+pub(super) const FEW: usize = 100;
 /// Content that is kept in memory, in bytes.
-const IN_MEMORY: usize = 8 << 20;
+pub(super) const IN_MEMORY: usize = 8 << 20;
 /// A larger object is not kept in memory, and not deflated by more than [`LARGE_AT_ONCE`] threads.
 const LARGE: usize = 1 << 20;
 const LARGE_AT_ONCE: usize = 2;
@@ -133,6 +134,7 @@ impl ObjectWriter {
             }
             publish::release(&quarantine.join("objects"), &target)?;
             publish::empty(&quarantine.join("objects"))?;
+            packing::tidy_up(repo, &quarantine, &target);
             Some(written::hold(repo)?)
         };
         let doubted = doubt::is_raised(repo.own()).then(|| database::folders(&target));

@@ -52,6 +52,47 @@ pub(super) struct Pack {
     entries: Vec<Entry>,
 }
 
+impl Pack {
+    /// One that was written here before and is complete.
+    pub fn open(file: PathBuf) -> Result<Self> {
+        let index = file.with_extension("idx");
+        let bytes = std::fs::read(&index).map_err(Error::at(&index))?;
+        let entries = Self::entries(&bytes);
+        let entries = entries.ok_or_else(|| Error::corrupt(format!("{} cannot be read", index.display())))?;
+        Ok(Self { file, index, keep: None, entries })
+    }
+
+    /// What stands in an index of version 2.
+    fn entries(index: &[u8]) -> Option<Vec<Entry>> {
+        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let (fan_out, rest) = index.strip_prefix(b"\xfftOc\0\0\0\x02")?.split_at_checked(1024)?;
+        let count = word(&fan_out[1020..]) as usize;
+        let (ids, rest) = rest.split_at_checked(20 * count)?;
+        let (sums, rest) = rest.split_at_checked(4 * count)?;
+        let (offsets, large) = rest.split_at_checked(4 * count)?;
+        let parts = ids.chunks(20).zip(sums.chunks(4)).zip(offsets.chunks(4));
+        let entry = |((id, crc), offset)| {
+            let mut offset = u64::from(word(offset));
+            if offset & u64::from(LARGE) != 0 {
+                let at = 8 * usize::try_from(offset & u64::from(!LARGE)).ok()?;
+                offset = u64::from_be_bytes(large.get(at..at + 8)?.try_into().ok()?);
+            }
+            Some(Entry { id: Oid::from_bytes(id).ok()?, crc: word(crc), offset })
+        };
+        parts.map(entry).collect()
+    }
+
+    /// The ids of its objects, sorted.
+    pub fn ids(&self) -> impl Iterator<Item = Oid> {
+        self.entries.iter().map(|entry| entry.id)
+    }
+
+    /// Its name without folder and ending.
+    pub fn name(&self) -> String {
+        self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
 impl PackWriter {
     /// Begins a pack in a new file.
     pub fn create(path: PathBuf) -> Result<Self> {
@@ -108,9 +149,10 @@ impl PackWriter {
             let end = ends[ends.partition_point(|end| *end <= entry.offset)];
             let count = end - entry.offset;
             file.seek(SeekFrom::Start(entry.offset)).map_err(Error::at(&pack.file))?;
-            let copied = io::copy(&mut (&file).take(count), &mut self.file).map_err(Error::at(&self.path))?;
-            if copied != count {
-                return Err(Error::corrupt(format!("{} is cut short", pack.file.display())));
+            let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
+            io::copy(&mut (&file).take(count), &mut out).map_err(Error::at(&self.path))?;
+            if out.count != count || out.crc.finalize() != entry.crc {
+                return Err(Error::corrupt(format!("{} is cut short or damaged", pack.file.display())));
             }
             self.entries.push(Entry { offset: self.offset, ..entry.clone() });
             self.offset += count;
@@ -334,6 +376,10 @@ mod tests {
         assert_eq!(words, [12, LARGE, LARGE | 1]);
         assert_eq!(bytes[after + 12..after + 28], [(1_u64 << 31).to_be_bytes(), (5_u64 << 32).to_be_bytes()].concat());
         assert_eq!(bytes.len(), after + 28 + 40);
+        let read = Pack::entries(&bytes).unwrap();
+        assert!(read.iter().zip(&entries).all(|(a, b)| (a.id, a.crc, a.offset) == (b.id, b.crc, b.offset)));
+        assert_eq!(read.len(), 3);
+        assert!(Pack::entries(&bytes[..after]).is_none());
     }
 
     #[test]

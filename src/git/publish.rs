@@ -250,7 +250,7 @@ fn keeps(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// What is not there needs nothing done to it.
-fn gone(done: io::Result<()>) -> io::Result<()> {
+pub(super) fn gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,

@@ -12,8 +12,10 @@
 //! object of it again that nothing refers to yet; `discard` ends with a sync of the folder for that.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,10 +34,15 @@ const LOCK: &str = "in-use";
 /// A list without a reference may be that of a checkpoint in the making.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// The lists of many checkpoints, each after a line that says whose it is and how long.
+/// The lists of many checkpoints, each after a line that says whose it is and how long, and whether its loose objects
+/// were packed (`packing`). At its beginning stands how many may still be loose.
 const MERGED: &str = "merged";
 /// So many lists of their own are merged.
 const MANY: usize = 64;
+/// Bytes of a line of a list that says a loose object.
+const LOOSE_LINE: u64 = 47;
+/// Bytes of its other lines, at least.
+const OTHER_LINES: u64 = 80;
 
 /// What a checkpoint added to the object database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +53,7 @@ pub(super) struct List {
     pub since: u64,
     /// HEAD at the time.
     pub base: Option<Oid>,
-    /// Its loose objects and packs.
+    /// Its objects that were written as loose ones (they may have become part of a pack since), and its packs.
     pub files: Published,
 }
 
@@ -57,15 +64,12 @@ pub(super) struct Gone {
     pub list: List,
 }
 
-fn folder(repo: &Repo) -> PathBuf {
+pub(super) fn folder(repo: &Repo) -> PathBuf {
     repo.shared_folder().join("written")
 }
 
 /// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
 pub(super) fn hold(repo: &Repo) -> Result<File> {
-    if let Err(error) = tidy_up(repo) {
-        tracing::debug!(%error, "the lists of objects stay as they are");
-    }
     let path = lock_path(repo)?;
     let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
     file.lock_shared().map_err(Error::at(&path))?;
@@ -158,36 +162,117 @@ pub(super) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>>
     Ok(all)
 }
 
-/// A list in the merged file, by its checkpoint's commit.
-type Merged = BTreeMap<String, String>;
+/// A list in the merged file.
+#[derive(Debug)]
+struct Kept {
+    /// Whether its loose objects are looked at no more: they became a pack, or are too large for that.
+    packed: bool,
+    text: String,
+}
 
-/// Merges lists of their own where there are many and no capture is under way.
-fn tidy_up(repo: &Repo) -> Result<()> {
-    let folder = folder(repo);
-    let own = || -> Result<Vec<(String, PathBuf)>> {
-        let entries = match repo.shared().list(&folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(Error::at(&folder))?,
-        };
-        let named = entries.into_iter().map(|(name, _)| (name.to_string_lossy().into_owned(), folder.join(name)));
-        Ok(named.filter(|(name, _)| name.len() == 40 && Oid::from_str(name).is_ok()).collect())
-    };
-    if own()?.len() < MANY {
-        return Ok(());
+/// The lists in the merged file, by their checkpoints' commits.
+type Merged = BTreeMap<String, Kept>;
+
+/// About how much the lists hold, without reading them.
+pub(super) struct Amount {
+    /// Lists that are not merged.
+    own: usize,
+    /// Loose objects that were never packed, about: those of lists that were written since `packed`.
+    loose: u64,
+}
+
+impl Amount {
+    /// Whether the lists have to be merged.
+    pub fn is_scattered(&self) -> bool {
+        self.own >= MANY
     }
-    let Some(_alone) = hold_alone(repo)? else { return Ok(()) };
+
+    pub fn loose(&self) -> u64 {
+        self.loose
+    }
+}
+
+/// Looks how much there is. `packed` is when objects became a pack last.
+pub(super) fn amount(repo: &Repo, packed: Option<SystemTime>) -> Result<Amount> {
+    let folder = folder(repo);
+    let mut amount = Amount { own: 0, loose: 0 };
+    for name in names(repo)? {
+        let path = folder.join(&name);
+        if name == MERGED {
+            amount.loose += loose_of_merged(repo, &path).unwrap_or(0);
+            continue;
+        }
+        let name = name.to_string_lossy();
+        if !is_own(&name) && !name.ends_with(GONE) {
+            continue;
+        }
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+        let new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
+        if is_own(&name) {
+            amount.own += 1;
+        } else if !new {
+            continue;
+        }
+        amount.loose += metadata.len().saturating_sub(OTHER_LINES) / LOOSE_LINE;
+    }
+    Ok(amount)
+}
+
+/// What is in the folder of lists.
+fn names(repo: &Repo) -> Result<Vec<OsString>> {
+    let folder = folder(repo);
+    match repo.shared().list(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        found => Ok(found.map_err(Error::at(&folder))?.into_iter().map(|(name, _)| name).collect()),
+    }
+}
+
+fn is_own(name: &str) -> bool {
+    name.len() == 40 && Oid::from_str(name).is_ok()
+}
+
+/// Merges all lists of their own. Only for who holds off captures.
+pub(super) fn merge(repo: &Repo) -> Result<()> {
+    let folder = folder(repo);
     let mut merged = read_merged(repo.shared(), &folder)?;
-    let own = own()?;
-    for (name, path) in &own {
-        let bytes = repo.shared().read(path).map_err(Error::at(path))?;
+    let mut own = Vec::new();
+    for name in names(repo)? {
+        let path = folder.join(&name);
+        let name = name.to_string_lossy().into_owned();
+        if !is_own(&name) {
+            continue;
+        }
+        let bytes = repo.shared().read(&path).map_err(Error::at(&path))?;
         // A damaged one says nothing.
         if let Some(text) = String::from_utf8(bytes).ok().filter(|text| List::decode(text).is_some()) {
-            merged.insert(name.clone(), text);
+            merged.insert(name, Kept { packed: false, text });
         }
+        own.push(path);
     }
     write_merged(repo, &folder, &merged)?;
     // The merged file first: a list that is there twice asks for nothing more.
-    own.iter().try_for_each(|(_, path)| repo.shared().remove_file(path).map_err(Error::at(path)))
+    own.iter().try_for_each(|path| repo.shared().remove_file(path).map_err(Error::at(path)))
+}
+
+/// The merged lists with objects that may still be loose, and those of checkpoints that are gone.
+pub(super) fn unpacked(repo: &Repo) -> Result<Vec<List>> {
+    let folder = folder(repo);
+    let mut texts: Vec<String> =
+        read_merged(repo.shared(), &folder)?.into_values().filter(|kept| !kept.packed).map(|kept| kept.text).collect();
+    for name in names(repo)?.into_iter().filter(|name| name.to_string_lossy().ends_with(GONE)) {
+        let path = folder.join(name);
+        let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?;
+        texts.extend(bytes.and_then(|bytes| String::from_utf8(bytes).ok()));
+    }
+    Ok(texts.iter().filter_map(|text| List::decode(text)).collect())
+}
+
+/// Notes that the objects of all merged lists were packed.
+pub(super) fn set_packed(repo: &Repo) -> Result<()> {
+    let folder = folder(repo);
+    let mut merged = read_merged(repo.shared(), &folder)?;
+    merged.values_mut().for_each(|kept| kept.packed = true);
+    write_merged(repo, &folder, &merged)
 }
 
 /// Gives merged lists files of their own again, as those of checkpoints that are gone.
@@ -195,8 +280,8 @@ fn take_out(repo: &Repo, is_gone: impl Fn(&str, &List) -> bool) -> Result<()> {
     let folder = folder(repo);
     let mut merged = read_merged(repo.shared(), &folder)?;
     let mut gone = Vec::new();
-    merged.retain(|commit, text| {
-        let list = List::decode(text).filter(|list| is_gone(commit, list));
+    merged.retain(|commit, kept| {
+        let list = List::decode(&kept.text).filter(|list| is_gone(commit, list));
         let is_gone = list.is_some();
         gone.extend(list.map(|list| (format!("{commit}{GONE}"), list)));
         !is_gone
@@ -216,30 +301,46 @@ fn read_merged(root: &Root, folder: &Path) -> Result<Merged> {
     let Some(bytes) = root.read_present(&path).map_err(Error::at(&path))? else { return Ok(Merged::new()) };
     let text = String::from_utf8(bytes).unwrap_or_default();
     let mut merged = Merged::new();
-    let mut rest = text.as_str();
-    while let Some((commit, list, after)) = next_merged(rest) {
-        merged.insert(commit.to_owned(), list.to_owned());
+    let mut rest = text.strip_prefix("loose ").and_then(|text| text.split_once('\n')).map_or(&*text, |(_, rest)| rest);
+    while let Some((commit, kept, after)) = next_merged(rest) {
+        merged.insert(commit.to_owned(), kept);
         rest = after;
     }
     Ok(merged)
 }
 
-fn next_merged(text: &str) -> Option<(&str, &str, &str)> {
+fn next_merged(text: &str) -> Option<(&str, Kept, &str)> {
     let (head, rest) = text.split_once('\n')?;
-    let (commit, length) = head.strip_prefix("of ")?.split_once(' ')?;
+    let (kind, head) = head.split_once(' ')?;
+    let packed = match kind {
+        "of" => false,
+        "packed" => true,
+        _ => return None,
+    };
+    let (commit, length) = head.split_once(' ')?;
     let (list, after) = rest.split_at_checked(length.parse().ok()?)?;
-    Some((commit, list, after))
+    Some((commit, Kept { packed, text: list.to_owned() }, after))
 }
 
 fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
-    let mut text = String::new();
-    for (commit, list) in merged {
-        let _ = write!(text, "of {commit} {}\n{list}", list.len());
+    let open = merged.values().filter(|kept| !kept.packed);
+    let loose: usize = open.map(|kept| kept.text.lines().filter(|line| line.starts_with("loose ")).count()).sum();
+    let mut text = format!("loose {loose}\n");
+    for (commit, kept) in merged {
+        let kind = if kept.packed { "packed" } else { "of" };
+        let _ = write!(text, "{kind} {commit} {}\n{}", kept.text.len(), kept.text);
     }
     put(repo, &folder.join(MERGED), &text)
 }
 
-fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
+/// How many objects of merged lists may still be loose.
+fn loose_of_merged(repo: &Repo, path: &Path) -> Option<u64> {
+    let mut head = String::new();
+    repo.shared().open(path).ok()?.take(32).read_to_string(&mut head).ok()?;
+    head.strip_prefix("loose ")?.split_once('\n')?.0.parse().ok()
+}
+
+pub(super) fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
     // What a kill left of an earlier one.
     repo.shared().reap(&folder(repo));
     repo.shared().write(path, text.as_bytes(), Sync::Nothing).map_err(Error::at(path))
@@ -331,7 +432,7 @@ mod tests {
             std::fs::write(folder.path().join(MERGED), &merged[..cut]).unwrap();
             let read = read_merged(&Root::own(folder.path()), folder.path()).unwrap();
             assert_eq!(read.len(), cut / (merged.len() / 2), "cut at {cut}");
-            assert!(read.values().all(|list| *list == text));
+            assert!(read.values().all(|kept| kept.text == text && !kept.packed));
         }
     }
 }

@@ -461,6 +461,20 @@ const PRUNE: Case = Case {
     },
 };
 
+/// So many loose objects are there that the capture makes a pack of them before its own.
+const PACK: Case = Case {
+    args: &["checkpoint", "create"],
+    git: true,
+    before: |env| {
+        for part in 0..5 {
+            env.sh(&format!("mkdir -p many; for n in $(seq 78); do echo {part} $n > many/$n; done")).expect(0);
+            checkpoint(env);
+        }
+        env.write("a.txt", "three\n");
+        assert_eq!(env.sh("ls .git/objects/pack | grep -c 'pack$'").stdout.trim(), "0", "it is not packed yet");
+    },
+};
+
 /// So much stands in the ledger that the next event makes it compact itself.
 const COMPACT: Case = Case {
     args: &["attempt", "start"],
@@ -499,6 +513,25 @@ fn a_prune_that_is_killed() {
 #[test]
 fn a_capture_that_is_killed() {
     sweep_kills("checkpoint create", &CREATE);
+}
+
+// The same while it packs what the ones before it wrote: every object is there at each moment, in one form or both.
+#[test]
+fn a_capture_that_packs_and_is_killed() {
+    if strace_is_there() {
+        let env = start(PACK.git);
+        (PACK.before)(&env);
+        env.recover(PACK.args).expect(0);
+        let count = env.sh("ls .git/objects/pack | grep -c 'pack$'; find .git/objects/?? -type f | wc -l").stdout;
+        let (packs, loose) = count.trim().split_once('\n').expect("two numbers");
+        assert!(packs == "1" && loose.trim().parse::<u32>().expect("a number") < 100, "it is packed by now: {count}");
+    }
+    sweep_kills("checkpoint create that packs", &PACK);
+}
+
+#[test]
+fn a_full_disk_under_a_capture_that_packs() {
+    sweep_errors("checkpoint create that packs", &PACK, "ENOSPC", 14);
 }
 
 // faults.md: … at each restored file.

@@ -10,6 +10,7 @@ mod faults;
 mod head;
 mod ignored;
 mod index;
+mod packing;
 mod property;
 mod repository;
 mod restore;
