@@ -230,3 +230,23 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
+
+#[test]
+fn many_removed_at_once_are_each_settled_once() {
+    let bench = Bench::with_commit();
+    let mut made = Vec::new();
+    for number in 0..60 {
+        bench.write("f", format!("{number}\n"));
+        made.push(bench.checkpoint().commit);
+    }
+    // So many names are not read from the folder at once.
+    for number in 0..2000 {
+        bench.write(format!(".git/recover/written/{}-{number}", "of-no-list".repeat(4)), "");
+    }
+    let repo = bench.repo();
+    let (refs, _) = list_refs(&repo).unwrap();
+    let names: Vec<_> = refs.into_iter().map(|found| found.name).collect();
+    delete_refs(&repo, &Bench::lock(&repo), &names).unwrap();
+    let done = call(&bench, &made);
+    assert!(done.left.is_none() && done.objects > 300, "{done:?}");
+}
