@@ -173,9 +173,11 @@ impl Root {
         self.create_in(&dir, name, self.file_mode(path)).map_err(io::Error::from)
     }
 
-    /// Like [`Self::create`] for a file that will be git's own: as readable for others as the umask allows.
-    pub fn create_for_all(&self, path: &Path) -> io::Result<File> {
-        Self { own: None, anchor: self.anchor.clone() }.create(path)
+    /// The same root for what is not ours alone, as git's objects or the loop's own files: what is made is as readable for
+    /// others as the umask allows.
+    #[must_use]
+    pub fn for_all(&self) -> Self {
+        Self { own: None, anchor: self.anchor.clone() }
     }
 
     #[expect(clippy::unused_self, reason = "it stands beside its callers")]

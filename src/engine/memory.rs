@@ -224,7 +224,8 @@ pub fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
 }
 
 fn write(store: &Store, file: &MemoryFile) -> io::Result<()> {
-    let (root, target) = (store.root(), on_disk(store, &file.path));
+    // They are the loop's, not ours alone.
+    let (root, target) = (store.root().for_all(), on_disk(store, &file.path));
     if let Some(folder) = target.parent() {
         root.create_dir_all(folder)?;
         root.reap(folder);

@@ -57,7 +57,7 @@ impl LockedIndex {
     }
 
     fn fill(&self, bytes: &[u8]) -> Result<()> {
-        let filled = self.own.create_for_all(&self.draft).and_then(|mut draft| draft.write_all(bytes));
+        let filled = self.own.for_all().create(&self.draft).and_then(|mut draft| draft.write_all(bytes));
         filled.map_err(Error::at(&self.draft))
     }
 
