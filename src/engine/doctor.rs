@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
-use crate::git::WorktreeLock;
 use crate::git::marked_lock::{left_over, remove_left_over};
 use crate::git::refs::{list_refs, ref_name, set_ref};
 use crate::git::stored::load_checkpoint;
+use crate::git::{Repo, WorktreeLock};
 use crate::store::views::rewrite_views;
 
 use super::context::Context;
@@ -106,6 +106,9 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             report.repaired.extend(written.iter().map(|view| format!("wrote {} again", view.display())));
         }
     }
+    if repair && context.has_git() {
+        stale_locks(context.repo()?, &mut report)?;
+    }
     if let Some(unfinished) = settle::unfinished_operation(context)? {
         report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
     }
@@ -122,7 +125,13 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     if repair {
         let removed = remove_left_over(repo, context.lock_timeout())?;
         report.repaired.extend(removed.iter().map(|lock| format!("removed {}", lock.display())));
+        // What is left then is seen at the end: the repair takes locks of its own.
+        return Ok(());
     }
+    stale_locks(repo, report)
+}
+
+fn stale_locks(repo: &Repo, report: &mut Report) -> Result<()> {
     for lock in left_over(repo)? {
         let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
         report.error("stale_lock", lock.display().to_string(), message.to_owned(), true);
