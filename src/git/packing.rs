@@ -291,7 +291,10 @@ fn path(repo: &Repo) -> PathBuf {
     written::folder(repo).join(FILE)
 }
 
-fn decode(text: &str) -> Option<(Vec<(String, u64)>, BTreeMap<Oid, u64>)> {
+/// Packs by name, and objects that were touched; each with a time in nanoseconds since the epoch.
+type Noted = (Vec<(String, u64)>, BTreeMap<Oid, u64>);
+
+fn decode(text: &str) -> Option<Noted> {
     let body = &text[..text.rfind("end ")?];
     if text[body.len()..] != format!("end {:08x}\n", crc32fast::hash(body.as_bytes())) {
         return None;

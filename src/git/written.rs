@@ -271,7 +271,9 @@ pub(super) fn unpacked(repo: &Repo) -> Result<Vec<List>> {
 pub(super) fn set_packed(repo: &Repo) -> Result<()> {
     let folder = folder(repo);
     let mut merged = read_merged(repo.shared(), &folder)?;
-    merged.values_mut().for_each(|kept| kept.packed = true);
+    for kept in merged.values_mut() {
+        kept.packed = true;
+    }
     write_merged(repo, &folder, &merged)
 }
 
