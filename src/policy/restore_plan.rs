@@ -375,7 +375,13 @@ impl Planner<'_> {
                 self.out.kept.push(PathReason { reason: why, ..skipped.clone() });
             }
         }
-        // What became of a nested repository is known to those who look into it.
+        // Of a nested repository that could not be captured, nobody can tell what is the same.
+        let refused = |skipped: &&PathReason| skipped.reason.starts_with(NESTED) && skipped.reason != NESTED;
+        for skipped in then.values().filter(refused).filter(|skipped| concerns(&skipped.path)) {
+            let reason = format!("{NOT_CAPTURED} in the checkpoint: {}", skipped.reason);
+            self.out.kept.push(PathReason { reason, ..skipped.clone() });
+        }
+        // What became of a captured one is known to those who look into it.
         let gone = then.values().filter(|skipped| !skipped.reason.starts_with(NESTED) && concerns(&skipped.path));
         let here = |path: &RepoPath| now.dirs.contains_key(path) || covering(&now.skipped, path).is_some();
         for skipped in gone.filter(|skipped| !here(&skipped.path)) {

@@ -30,6 +30,7 @@ const VOLATILE: [(&str, &str); 8] = [
 
 fn normalised(text: &str, env: &TestEnv) -> String {
     let mut text = text.replace(&*env.root().to_string_lossy(), "<root>");
+    text = text.replace(concat!("recover ", env!("CARGO_PKG_VERSION")), "recover <version>");
     for (pattern, name) in VOLATILE {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let pattern = Regex::new(pattern).expect("a pattern");

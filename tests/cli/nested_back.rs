@@ -274,3 +274,22 @@ fn strip_copies(env: &TestEnv) {
         rm -rf .ultraplan .git/recover"#;
     env.sh(line).expect(0);
 }
+
+// What leads elsewhere is captured by nobody, so nothing can be said of it but that: neither that it is the same nor that
+// nothing is to be done.
+#[test]
+fn what_could_not_be_captured_is_listed_as_kept() {
+    let env = TestEnv::repo();
+    env.write("sub/.git", "gitdir: /nowhere/.git\n");
+    env.write("sub/s", "s\n");
+    env.json(0, &["checkpoint", "create"]);
+    for change in ["echo other > sub/s", "rm -rf sub"] {
+        env.sh(change).expect(0);
+        let done = env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+        let kept = done["result"]["kept"].as_array().expect("a list");
+        let listed = kept.iter().filter(|kept| kept["path"] == "sub").count();
+        assert_eq!((&done["changed"], listed), (&false.into(), 1), "{change}: {done}");
+        let text = env.recover(&["rollback", "--to", "@1", "--edits", "discard"]).expect(0).stdout;
+        assert!(!text.contains("Nothing to do") && text.contains("kept sub"), "{text}");
+    }
+}
