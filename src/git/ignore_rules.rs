@@ -162,7 +162,7 @@ impl<'a> Ignored<'a> {
     }
 
     /// Whether git would ignore it if it was not tracked: itself or one of its folders.
-    fn by_rules(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
+    pub fn by_rules(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
         for folder in path.ancestors() {
             if self.of(&folder.parent().unwrap_or_default())?.matches(folder.as_bytes(), true) {
                 return Ok(true);

@@ -229,7 +229,7 @@ fn file_plan(
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if layer.side().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
             // What was ignored then was not looked at.
-            None if ignored.has(path, false)? || ignored.has(path, true)? => Ok(Baseline::Unknown),
+            None if ignored.by_rules(path, false)? || ignored.by_rules(path, true)? => Ok(Baseline::Unknown),
             None => Ok(Baseline::Absent),
         });
         match known {
