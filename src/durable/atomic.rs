@@ -115,12 +115,6 @@ pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
     root.replace(Path::new(name), content, Sync::All)
 }
 
-/// [`write_atomic`] with exactly these permission bits.
-pub fn write_atomic_mode(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let (root, name) = Root::of_file(path);
-    root.put(Path::new(name), content, Some(mode), Sync::All, true)
-}
-
 /// Makes names in `folder` survive a crash of the machine.
 pub fn sync_dir(folder: &Path) -> io::Result<()> {
     Root::shared(folder).sync_dir(Path::new(""))

@@ -15,7 +15,7 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 
-pub use atomic::{Sync, sync_dir, write_atomic, write_atomic_mode};
+pub use atomic::{Sync, sync_dir, write_atomic};
 pub use lock::{FileLock, LockError};
 pub use refused::Refused;
 pub use room::{Lack, lack};

@@ -31,6 +31,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
 pub fn load_settled(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
+    refuse_lost_ledger(context, &state)?;
     tell_if_moved(context, &state);
     lost::assume_crashed(context, &mut state);
     step::assume_cut_off(context, &mut state);
@@ -69,6 +70,7 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
         context.store().load_for_writing()?;
         done.extend(restore::finish_cut_off(context)?);
         let state = context.load()?.state;
+        refuse_lost_ledger(context, &state)?;
         tell_if_moved(context, &state);
         done.extend(adopt(context, &state)?);
         // What is taken in is no work under way: that there is none is known without another look.
@@ -118,11 +120,6 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     let known: HashSet<&str> = state.checkpoints.ids().collect();
     let is_settled = |id: &str| known.contains(id) && !state.pruned.contains(id);
     let mut done = Vec::new();
-    if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
-        tracing::warn!(
-            "the ledger is gone: checkpoints are taken in, `recover doctor --rebuild` brings their history back"
-        );
-    }
     for name in ref_names(repo, is_settled)? {
         let id = name.rsplit('/').next().unwrap_or_default();
         if state.pruned.contains(id) {
@@ -137,9 +134,7 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
             let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
             let Some(stored) = stored else { continue };
             if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {
-                if state.last_seq > 0 {
-                    refuse_set_back(context, state, &stored, &name)?;
-                }
+                refuse_set_back(context, state, &stored, &name)?;
                 done.extend(adopt_one(context, found)?);
             }
         }
@@ -147,19 +142,48 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     Ok(done)
 }
 
-/// A checkpoint carries the numbers of events. Those that come after its own event follow in the same hold of the ledger's
-/// lock, and a kill may have come before all of them. Any others that the ledger does not have were in it: it was cut off.
-fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, name: &str) -> Result<()> {
+/// The ledger and its second copy are gone, and checkpoints of this project were taken when there was one: what they count
+/// is not forgotten because a folder was removed (L6).
+fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
+    if state.last_seq > 0 || !context.has_git() {
+        return Ok(());
+    }
     let repo = context.repo()?;
-    let numbers: BTreeSet<u64> = salvage(&stored.events_jsonl(repo)?).events.iter().map(|event| event.seq).collect();
-    if numbers.last().is_none_or(|last| *last <= state.last_seq) {
+    for name in ref_names(repo, |_| false)? {
+        let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+        let Some(stored) = stored else { continue };
+        let is_ours = record_of(&stored).is_some_and(|found| belongs(context, &found));
+        // The very first command may be at work right now.
+        if is_ours && knows_more(&stored.events_jsonl(repo)?, 0) && !context.store().exists() {
+            let ledger = context.store().ledger_path();
+            let message = format!("{} and its second copy are gone, and {name} knows what was in it", ledger.display());
+            return Err(
+                Error::new(ErrorKind::Corrupt, message).hint(context.hint_command(None, &["doctor", "--rebuild"]))
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A checkpoint carries the numbers of events. Those that come after its own event follow in the same hold of the ledger's
+/// lock, and a kill may have come before all of them. Any others that the ledger does not have, which ends after event
+/// `last`, were in it: it was cut off.
+fn knows_more(events_jsonl: &[u8], last: u64) -> bool {
+    let numbers: BTreeSet<u64> = salvage(events_jsonl).events.iter().map(|event| event.seq).collect();
+    let mut to_come = numbers.range(last + 1..).copied().zip(last + 2..);
+    to_come.any(|(number, next)| number != next)
+}
+
+/// Refuses a ledger that was set back, of which a checkpoint's reference tells.
+fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, name: &str) -> Result<()> {
+    let events = stored.events_jsonl(context.repo()?)?;
+    if !knows_more(&events, state.last_seq) {
         return Ok(());
     }
     let ledger = context.store().lock()?;
     let last = ledger.state().last_seq;
     let known = name.rsplit('/').next().is_some_and(|id| ledger.state().checkpoint(id).is_some());
-    let to_come = numbers.range(last + 1..).copied();
-    if known || to_come.zip(last + 2..).all(|(number, next)| number == next) {
+    if known || !knows_more(&events, last) {
         return Ok(());
     }
     let message = format!(

@@ -4,12 +4,12 @@
 //! brings along. One whose id is not known there came from elsewhere: it may be read, and hold back what it says, but
 //! nothing is added to it. The right to add is an [`Owned`], which only a state directory of our own gives out.
 
-use std::fs::{DirBuilder, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::durable::{Sync, is_temporary, sync_dir, write_atomic_mode};
+use crate::durable::{Sync, is_temporary, sync_dir};
 
 use super::error::StoreError;
 use super::ledger::Store;
@@ -82,8 +82,11 @@ impl Registry {
             return Ok(());
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // Whose id it is, for people.
-        write_atomic_mode(&file, format!("{}\n", dir.display()).as_bytes(), 0o600)?;
+        // That it is there is all that counts; whose id it is stands in it for people.
+        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+        made.write_all(format!("{}\n", dir.display()).as_bytes())?;
+        made.sync_all()?;
+        sync_dir(folder)?;
         folder.parent().map_or(Ok(()), sync_dir)
     }
 }

@@ -221,13 +221,21 @@ fn copies_and_moved_projects_go_on() {
     }
 }
 
+// What was counted is not forgotten because folders were removed: the references still know of it.
 #[test]
-fn state_that_was_lost_begins_anew() {
+fn state_that_was_lost_is_brought_back_before_anything_counts() {
     let env = failed(TestEnv::repo());
     env.git(&["clean", "-ffdxq"]);
     env.json(0, &["doctor", "--rebuild"]);
     env.json(6, &["retry-status", "--check"]);
-    env.sh("rm -rf .ultraplan .git/recover/ledger-*").expect(0);
+    env.sh("rm -rf .ultraplan .git/recover").expect(0);
+    for command in [&["status"][..], &["retry-status", "--check"], &["run", "--", "true"], &["checkpoint", "create"]] {
+        let refused = env.recover(command).expect(12);
+        assert!(refused.stderr.contains("doctor --rebuild"), "{command:?}: {}", refused.stderr);
+    }
+    assert_eq!(env.json(12, &["doctor"])["problems"][0]["code"], "lost_ledger");
+    env.recover(&["doctor", "--repair"]).expect(12);
+    assert!(!env.work().join(".ultraplan/state/events.jsonl").exists(), "nothing was begun anew");
     env.json(0, &["doctor", "--rebuild"]);
     env.json(6, &["retry-status", "--check"]);
 }
