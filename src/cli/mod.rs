@@ -22,10 +22,10 @@ use std::process::ExitCode as ProcessExitCode;
 use clap::Parser;
 use serde_json::json;
 
-use crate::engine::context::{Naming, Setup};
-use crate::engine::inside;
+use crate::engine::base::runs::Naming;
+use crate::engine::context::Setup;
 use crate::engine::salvage::refuse_gone;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, inside};
 use crate::process::{HELPER, Interrupts, exec_on_terminal};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::engine::base::runs::run_of;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::decision::{Action, Decision};
 use crate::model::event::Payload;
@@ -20,10 +21,9 @@ use crate::model::time::Timestamp;
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::checkpoint;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{report, select, settle};
+use super::{checkpoint, report, select, settle};
 
 pub use end::end;
 use end::end_locked;
@@ -174,11 +174,6 @@ fn falls_back(run: &Run, iteration: u32) -> bool {
 /// The session that an attempt of `run` is charged to: the one the caller names, else the run's own.
 pub fn session_of(context: &Context, run: &Run) -> String {
     context.naming().session.clone().unwrap_or_else(|| run.session.clone())
-}
-
-/// The run with this key, which must be there.
-pub fn run_of(state: &State, key: &RunKey) -> Result<Run> {
-    state.run(key).cloned().ok_or_else(|| Error::new(ErrorKind::RunNotFound, format!("no run {key}")))
 }
 
 /// HEAD, where there is one: commits are the attempt's own if they came after it.

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::config::Config;
 use crate::durable::Root;
+use crate::engine::base::runs::Naming;
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
@@ -62,21 +63,6 @@ pub struct Setup {
     pub settings_only: bool,
     /// The environment.
     pub env: fn(&str) -> Option<String>,
-}
-
-/// How the run to work on is named.
-#[derive(Clone, Debug, Default)]
-pub struct Naming {
-    /// `--run`, else `RECOVER_RUN_ID`.
-    pub run_id: Option<String>,
-    /// `--phase`.
-    pub phase: Option<String>,
-    /// `--lane`.
-    pub lane: Option<String>,
-    /// `--task`.
-    pub task: Option<String>,
-    /// `RECOVER_SESSION`.
-    pub session: Option<String>,
 }
 
 /// Where a command works and with what.

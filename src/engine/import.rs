@@ -10,12 +10,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::durable::Root;
-use crate::git::head::commit_exists;
+use crate::engine::record::foreign::{KnownCheckpoint, known};
 use crate::git::unbundle::is_bundle;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
-use crate::model::import::{ForeignCheckpoint, ImportKind};
+use crate::model::import::ImportKind;
 use crate::model::run::{Run, RunKey};
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::import::{Circumstances, Problem, is_known_history, read, recognise};
@@ -85,16 +84,6 @@ impl ImportedFile {
             returned: Vec::new(),
         }
     }
-}
-
-/// Another system's checkpoint, and what of it is there.
-#[derive(Clone, Debug, Serialize)]
-pub struct KnownCheckpoint {
-    /// Its record.
-    #[serde(flatten)]
-    pub checkpoint: ForeignCheckpoint,
-    /// Whether its commit is in this repository; `None` where it names none.
-    pub in_repository: Option<bool>,
 }
 
 /// What an import did, or would do.
@@ -308,23 +297,6 @@ fn count(file: &mut ImportedFile, payload: &Payload) {
         Payload::Imported(imported) if imported.kind == ImportKind::Lanes => file.records += 1,
         _ => {}
     }
-}
-
-/// What of another system's checkpoint is there.
-pub fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoint {
-    let there = |commit: &String| {
-        let repo = context.repo().ok().filter(|_| context.has_git());
-        repo.is_some_and(|repo| commit_exists(repo, &ObjectId(commit.clone())))
-    };
-    let in_repository = checkpoint.commit.as_ref().map(there);
-    KnownCheckpoint { checkpoint, in_repository }
-}
-
-/// Other systems' checkpoints that the ledger knows of.
-pub fn foreign(context: &Context, state: &State, run: Option<&RunKey>) -> Vec<KnownCheckpoint> {
-    let runs = state.runs.iter().filter(|one| run.is_none_or(|key| one.key == *key));
-    let all = runs.flat_map(|run| run.imported.iter().flat_map(|one| one.checkpoints(&run.key)));
-    all.map(|one| known(context, one)).collect()
 }
 
 /// The files; folders with their JSON files and bundles, below them too. Our own private files are none.

@@ -6,6 +6,7 @@ pub mod watch;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::engine::base::runs::run_of;
 use crate::git::diff::{Objects, Seen, changes_with};
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Verdict, trigger};
@@ -19,7 +20,6 @@ use crate::policy::selection::Selection;
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::attempt::run_of;
 use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};

@@ -16,6 +16,7 @@
 
 pub mod archive;
 pub mod attempt;
+pub mod base;
 pub mod checkpoint;
 pub mod clock;
 pub mod context;
@@ -36,6 +37,7 @@ mod memory;
 pub mod nested;
 pub mod prune;
 pub mod rebuild;
+pub mod record;
 pub mod report;
 pub mod restore;
 pub mod resume;

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::durable::{Sync, reap, write_atomic};
+use crate::engine::base::runs;
 use crate::git::diff::{Objects, changes};
 use crate::git::stored::load_checkpoint;
 use crate::model::decision::Action;
@@ -105,7 +106,7 @@ pub fn keep(context: &Context, key: &RunKey) -> Option<PathBuf> {
 
 fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
     let state = context.load()?.state;
-    let run = select::named(&state, &key.run_id, Some(&key.phase), Some(&key.lane))?;
+    let run = runs::named(&state, &key.run_id, Some(&key.phase), Some(&key.lane))?;
     let text = markdown(&make(context, &state, run, None)?);
     let folder = context.store().run_dir(key);
     let path = folder.join(FILE);

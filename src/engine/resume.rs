@@ -8,11 +8,11 @@ mod way_back;
 
 use std::time::Duration;
 
+use crate::engine::base::runs::{self, run_of};
 use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 
-use super::attempt::run_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::live::Woken;
@@ -149,7 +149,7 @@ fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<R
         if naming.run_id.as_ref().is_some_and(|named| named != id) {
             return Err(Error::new(ErrorKind::Usage, "RUN and --run name different runs"));
         }
-        return Ok(select::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?.key.clone());
+        return Ok(runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?.key.clone());
     }
     Ok(select::require(context, state)?.key.clone())
 }

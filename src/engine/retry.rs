@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::durable::Sync;
+use crate::engine::base::runs;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
@@ -181,7 +182,7 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
             let message = format!(
                 "the last attempt of the {scope} is under way in another run; once that has passed, resume goes on"
             );
-            return Err(Error::new(ErrorKind::Exhausted, message).hint(select::about(&run.key, "recover retry-status")));
+            return Err(Error::new(ErrorKind::Exhausted, message).hint(runs::about(&run.key, "recover retry-status")));
         }
     }
     Ok(())

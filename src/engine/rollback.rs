@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::base::runs;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{OperationKind, Reposition, Scope};
 use crate::model::run::{Iteration, Run, RunKey, RunStatus};
@@ -172,7 +173,7 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
 
 /// The command that shows where a run can go back to.
 fn list(run: Option<&Run>) -> String {
-    run.map_or("recover checkpoint list".to_owned(), |run| select::about(&run.key, "recover checkpoint list"))
+    run.map_or("recover checkpoint list".to_owned(), |run| runs::about(&run.key, "recover checkpoint list"))
 }
 
 /// The checkpoint before iteration `number`.

@@ -1,17 +1,16 @@
 //! Which run a command works on.
 
+use crate::engine::base::runs::{Naming, find_as, is_open, new_run_id};
+use crate::engine::record::foreign::{self, KnownCheckpoint};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
-use crate::model::folder::FolderId;
 use crate::model::run::{NONE, Run, RunKey, RunSpec};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
-use crate::model::time::Timestamp;
 use crate::store::NewEvent;
 
-use super::context::{Context, Naming};
+use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::import::{self, KnownCheckpoint};
 
 /// The run that is named, else the only open one of this work tree; the latest one where none is open.
 pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
@@ -47,30 +46,6 @@ pub fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a R
     Ok(find(context, state)?.filter(|run| may_go_on(context, run)))
 }
 
-/// What was imported for its history alone is nobody's work under way.
-fn is_open(run: &Run) -> bool {
-    !run.status.has_ended() && !run.is_history()
-}
-
-/// The same for a work tree of this name.
-pub(super) fn find_as<'a>(naming: &Naming, worktree: &FolderId, state: &'a State) -> Result<Option<&'a Run>> {
-    if let Some(id) = &naming.run_id {
-        return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
-    }
-    let fits = |run: &&Run| {
-        naming.phase.as_ref().is_none_or(|phase| run.key.phase == *phase)
-            && naming.lane.as_ref().is_none_or(|lane| run.key.lane == *lane)
-            && naming.task.as_ref().is_none_or(|task| run.task_id.as_ref() == Some(task))
-    };
-    let here: Vec<&Run> = state.runs_of(worktree).filter(fits).collect();
-    let open: Vec<&Run> = here.iter().copied().filter(|run| is_open(run)).collect();
-    match open.as_slice() {
-        [] => Ok(here.last().copied()),
-        [run] => Ok(Some(run)),
-        several => Err(ambiguous(several)),
-    }
-}
-
 /// Like [`find`], and an error where there is none.
 pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
@@ -83,54 +58,13 @@ pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     })
 }
 
-/// The run of that id; several lanes may share one.
-pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&str>) -> Result<&'a Run> {
-    if phase.is_some() || lane.is_some() {
-        let key = RunKey::new(id, phase, lane);
-        if let Some(run) = state.run(&key) {
-            return Ok(run);
-        }
-    }
-    let fitting: Vec<&Run> = state
-        .runs
-        .iter()
-        .filter(|run| run.key.run_id == id)
-        .filter(|run| phase.is_none_or(|phase| run.key.phase == phase) && lane.is_none_or(|lane| run.key.lane == lane))
-        .collect();
-    match fitting.as_slice() {
-        [run] => Ok(run),
-        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint("recover log")),
-        several => {
-            let plain = RunKey::new(id, phase, lane);
-            several.iter().find(|run| run.key == plain).copied().ok_or_else(|| ambiguous(several))
-        }
-    }
-}
-
-fn ambiguous(runs: &[&Run]) -> Error {
-    let list: Vec<String> = runs.iter().map(|run| format!("{} [{}]", run.key, run.status.as_str())).collect();
-    let message = format!("several runs are open here, choose one with --run ID: {}", list.join(", "));
-    let error = Error::new(ErrorKind::Ambiguous, message);
-    match runs.last() {
-        Some(latest) => error.hint(about(&latest.key, "recover status")),
-        None => error,
-    }
-}
-
-/// The command for this run.
-pub(super) fn about(key: &RunKey, command: &str) -> String {
-    let flags = key.flags();
-    let flags = shlex::try_join(flags.iter().map(String::as_str)).unwrap_or_else(|_| flags.join(" "));
-    format!("{command} {flags}")
-}
-
 /// The checkpoint that a selector names, seen from the run that a command works on.
 pub fn checkpoint<'a>(context: &Context, state: &'a State, selector: &Selector) -> Result<&'a Checkpoint> {
     let by_itself = matches!(selector, Selector::Id(_) | Selector::Seq(_));
     let run = if by_itself { None } else { Some(require_for_checkpoint(context, state)?) };
     let found = state.select(selector, run.map(|run| &run.key));
     if let (Err(SelectionError::NotFound { .. }), Selector::Id(id)) = (&found, selector)
-        && let Some(foreign) = import::foreign(context, state, None).into_iter().find(|one| one.checkpoint.id == *id)
+        && let Some(foreign) = foreign::foreign(context, state, None).into_iter().find(|one| one.checkpoint.id == *id)
     {
         return Err(is_foreign(&foreign));
     }
@@ -201,14 +135,4 @@ pub fn created(context: &Context, key: &RunKey, spec: RunSpec) -> NewEvent {
             spec: Box::new(spec),
         },
     )
-}
-
-/// `<prefix>-<date>-<time>`, with a number where that is taken.
-pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> String {
-    let base = format!("{prefix}-{}", now.datetime().format("%Y%m%d-%H%M%S"));
-    let taken = |id: &str| state.runs.iter().any(|run| run.key.run_id == id);
-    if !taken(&base) {
-        return base;
-    }
-    (2..u32::MAX).map(|number| format!("{base}-{number}")).find(|id| !taken(id)).unwrap_or(base)
 }

@@ -1,5 +1,6 @@
 //! Where a run stands and how to go on (B1, B5, B7).
 
+use crate::engine::base::runs;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::Run;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
@@ -41,7 +42,7 @@ pub fn status(context: &Context) -> Result<Status> {
 pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
     let state = settle::load_settled(context)?;
     let run = match run_id {
-        Some(id) => select::named(&state, id, None, None)?.clone(),
+        Some(id) => runs::named(&state, id, None, None)?.clone(),
         None => match select::find(context, &state)? {
             Some(run) => run.clone(),
             // Nothing is recorded here: what another system's files say, counts.

@@ -12,6 +12,7 @@ mod turn;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
+use crate::engine::base::runs::run_of;
 use crate::git::head::commits_between;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
@@ -27,7 +28,7 @@ use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::attempt::{head_of, run_of};
+use super::attempt::head_of;
 use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};

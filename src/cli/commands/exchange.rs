@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::engine::import::{ImportRequest, ImportedFile, KnownCheckpoint, import as take_over};
+use crate::engine::import::{ImportRequest, ImportedFile, import as take_over};
+use crate::engine::record::foreign::KnownCheckpoint;
 use crate::engine::sync::{KeptAside, sync as write_views};
 use crate::engine::{Context, Result};
 

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::engine::base::runs;
 use crate::engine::follow::{Follow, Noticed};
-use crate::engine::{Context, Error, ErrorKind, Result, select};
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::Event;
 use crate::model::run::RunKey;
 
@@ -82,7 +83,7 @@ fn first(context: &Context, args: &LogArgs) -> Result<Vec<(Event, String)>> {
     let mut events = chosen(context, context.store().read_lines(after)?);
     if let Some(id) = naming.run_id.as_ref().filter(|_| events.is_empty()) {
         // An error where there is no such run: every run begins with an event.
-        select::named(&context.load()?.state, id, naming.phase.as_deref(), naming.lane.as_deref())?;
+        runs::named(&context.load()?.state, id, naming.phase.as_deref(), naming.lane.as_deref())?;
     }
     if let Some(limit) = args.limit {
         events.drain(..events.len().saturating_sub(limit));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::base::runs::run_of;
 use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::decision::{Action, Decision};
@@ -20,7 +21,7 @@ use super::super::context::Context;
 use super::super::error::{Error, Result};
 use super::super::{lane, report, retry, state_rollback};
 use super::signs::{self, Signs};
-use super::{Ended, Ending, RecoveryResult, Started, head_of, run_of, session_of};
+use super::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
 
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
 /// On a branch that had none yet, that is all of them.

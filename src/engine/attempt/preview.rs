@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::engine::base::runs::run_of;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::settings::SafeMode;
@@ -12,7 +13,7 @@ use super::super::context::Context;
 use super::super::error::Result;
 use super::super::{checkpoint, lost, select, settle, state_rollback};
 use super::end::{decide_for, recovery_result};
-use super::{Begin, Ended, Ending, Started, beginning, open, refuse_supervised, run_of, signs};
+use super::{Begin, Ended, Ending, Started, beginning, open, refuse_supervised, signs};
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
 pub(super) fn assumed_run(

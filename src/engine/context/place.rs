@@ -4,13 +4,13 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::config::{Config, Origin};
 use crate::durable::Root;
+use crate::engine::base::runs;
 use crate::git::owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
 use crate::store::Store;
 
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::select;
 use super::Setup;
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
@@ -21,7 +21,7 @@ pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktre
     }
     // What is wrong with the state or the name, the command itself will say.
     let loaded = store.load().ok()?;
-    let run = select::find_as(&setup.naming, &FolderId::of(worktree), &loaded.state).ok()??;
+    let run = runs::find_as(&setup.naming, &FolderId::of(worktree), &loaded.state).ok()??;
     let works_on_it = setup.naming.run_id.is_some() || !run.status.has_ended();
     run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
 }

@@ -9,6 +9,7 @@ pub mod session;
 
 use std::path::Path;
 
+use crate::engine::base::runs::Naming;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::decision::Decision;
@@ -24,7 +25,7 @@ use crate::store::views::write_views;
 
 use super::attempt::{self, Ending};
 use super::checkpoint::{Request, Unless, create, due, record_operation};
-use super::context::{Context, Naming};
+use super::context::Context;
 use super::error::{ErrorKind, Result};
 use super::{prune, select};
 

@@ -12,6 +12,7 @@ mod take_back;
 
 use serde::Serialize;
 
+use crate::engine::base::runs;
 use crate::git::WorktreeLock;
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict};
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
@@ -26,7 +27,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::nested::{NestedOutcome, NestedRequest};
 use super::step::{Compensated, CrossedStep, Crossing, compensate, is_above};
 use super::verify::doubt;
-use super::{checkpoint, select, settle};
+use super::{checkpoint, settle};
 
 use interruption::listen;
 
@@ -269,7 +270,7 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         if let Some(supervisor) = supervisor.filter(|id| id.pid != own && crate::process::is_alive(id)) {
             let (key, pid) = (&run.key, supervisor.pid);
             let message = format!("an attempt of run {key} is under way (pid {pid}): {WAIT_OR_STOP} {pid}");
-            return Err(Error::new(ErrorKind::Locked, message).hint(select::about(key, "recover status")));
+            return Err(Error::new(ErrorKind::Locked, message).hint(runs::about(key, "recover status")));
         }
     }
     for run in &state.runs {
@@ -279,7 +280,7 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         if let Some(step) = live.find(|step| !is_above(context, &run.key, &step.start.name)) {
             let (name, pid) = (&step.start.name, step.start.supervisor.pid);
             let message = format!("step '{name}' of run {} is under way (pid {pid}): {WAIT_OR_STOP} {pid}", run.key);
-            return Err(Error::new(ErrorKind::Locked, message).hint(select::about(&run.key, "recover status")));
+            return Err(Error::new(ErrorKind::Locked, message).hint(runs::about(&run.key, "recover status")));
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::base::runs::run_of;
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
@@ -9,7 +10,6 @@ use crate::process::{Show, own_id};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::super::attempt::run_of;
 use super::super::checkpoint;
 use super::super::context::Context;
 use super::super::error::{Error, Result};

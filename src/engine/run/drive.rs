@@ -1,5 +1,6 @@
 //! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
 
+use crate::engine::base::runs::run_of;
 use crate::model::decision::{Action, Decision, Standing};
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition, Failure};
@@ -15,15 +16,14 @@ use crate::process::{Program, Show, Supervised};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::super::attempt::{self, Ended, Started, run_of};
+use super::super::attempt::{self, Ended, Started};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::live::{Progress, Woken};
 use super::super::resume::{put_back, way_back};
 use super::super::{manual_fix, prune, report, retry};
-use super::baseline;
 use super::execute::{begin_of, execute};
-use super::{DriveOptions, Driven, Driving, Outcome};
+use super::{DriveOptions, Driven, Driving, Outcome, baseline};
 
 /// What follows an attempt.
 enum Next {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::durable::{FileLock, LockError};
+use crate::engine::base::runs;
 use crate::model::checkpoint::trigger;
 use crate::model::decision::{Decision, Standing};
 use crate::model::run::{Run, RunKey, RunSpec};
@@ -141,7 +142,7 @@ pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<D
 /// The key of a new run. A run of that name may be there already if it has no command yet (a checkpoint came first).
 fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, Vec<NewEvent>)> {
     let naming = context.naming();
-    let id = naming.run_id.clone().unwrap_or_else(|| select::new_run_id("run", context.clock.now(), state));
+    let id = naming.run_id.clone().unwrap_or_else(|| runs::new_run_id("run", context.clock.now(), state));
     let key = RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
     match state.run(&key) {
         None => {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::engine::base::runs::run_of;
 use crate::model::event::Payload;
 use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::run::RunKey;
@@ -9,7 +10,6 @@ use crate::model::state::State;
 use crate::model::step::{Step, StepRef, StepStatus, ToldStep};
 use crate::process::{Exit, Interrupts, Program, Show, Supervised, own_id};
 
-use super::super::attempt::run_of;
 use super::super::context::Context;
 use super::super::error::{Error, Result};
 use super::super::restore::RestoreRequest;

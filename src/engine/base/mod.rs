@@ -1,0 +1,3 @@
+//! What everything else stands on: errors, the clock, who watches, which run is meant, where a command works.
+
+pub mod runs;
