@@ -9,7 +9,7 @@ use crate::git::journal::read_journal;
 use crate::git::refs::{delete_refs, ref_names, resolve_ref};
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::event::Payload;
+use crate::model::event::{Event, Payload};
 use crate::model::run::{ProcessId, Run, RunSpec, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -120,6 +120,11 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     let known: HashSet<&str> = state.checkpoints.ids().collect();
     let is_settled = |id: &str| known.contains(id) && !state.pruned.contains(id);
     let mut done = Vec::new();
+    if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
+        tracing::warn!(
+            "the ledger is gone: checkpoints are taken in, `recover doctor --rebuild` brings their history back"
+        );
+    }
     for name in ref_names(repo, is_settled)? {
         let id = name.rsplit('/').next().unwrap_or_default();
         if state.pruned.contains(id) {
@@ -134,7 +139,9 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
             let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
             let Some(stored) = stored else { continue };
             if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {
-                refuse_set_back(context, state, &stored, &name)?;
+                if state.last_seq > 0 {
+                    refuse_set_back(context, state, &stored, &name)?;
+                }
                 done.extend(adopt_one(context, found)?);
             }
         }
@@ -142,21 +149,24 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     Ok(done)
 }
 
-/// The ledger and its second copy are gone, and checkpoints of this project were taken when there was one: what they count
-/// is not forgotten because a folder was removed (L6).
+/// The ledger and its second copy are gone, and checkpoints of this project know of attempts: what was used up is not
+/// forgotten because a folder was removed (L6). Where there were checkpoints alone, they are taken in.
 fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
     if state.last_seq > 0 || !context.has_git() {
         return Ok(());
     }
     let repo = context.repo()?;
+    let is_attempt = |event: &Event| matches!(event.payload, Payload::AttemptStarted { .. } | Payload::AttemptEnded(_));
     for name in ref_names(repo, |_| false)? {
         let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
-        let Some(stored) = stored else { continue };
-        let is_ours = record_of(&stored).is_some_and(|found| belongs(context, &found));
+        let Some(stored) = stored.filter(|one| record_of(one).is_some_and(|found| belongs(context, &found))) else {
+            continue;
+        };
+        let knows_attempts = salvage(&stored.events_jsonl(repo)?).events.iter().any(is_attempt);
         // The very first command may be at work right now.
-        if is_ours && knows_more(&stored.events_jsonl(repo)?, 0) && !context.store().exists() {
+        if knows_attempts && !context.store().exists() {
             let ledger = context.store().ledger_path();
-            let message = format!("{} and its second copy are gone, and {name} knows what was in it", ledger.display());
+            let message = format!("{} and its second copy are gone, and {name} knows of attempts", ledger.display());
             return Err(
                 Error::new(ErrorKind::Corrupt, message).hint(context.hint_command(None, &["doctor", "--rebuild"]))
             );

@@ -70,17 +70,20 @@ fn history_comes_back_from_the_references() {
     assert_clean(&env);
 }
 
-// The same where another command was run first and began a new ledger.
+// The same where another ledger was begun while the references were not there.
 #[test]
 fn history_is_joined_with_what_was_recorded_since() {
     let mut env = failed_run();
     let before = standing(&env);
     lose(&env);
+    env.recover(&["checkpoint", "create"]).expect(12);
+    env.sh("mv .git/refs/recover ../refs").expect(0);
     env.set("RECOVER_TEST_NOW", "2030-01-01T01:30:00.000Z");
     env.write("other", "1\n");
-    let ran = env.recover(&["--json", "checkpoint", "create", "--run", "r"]).expect(0);
-    assert!(ran.stderr.contains("doctor --rebuild"), "{}", ran.stderr);
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
     assert_ne!(standing(&env)[0], before[0]);
+    env.sh("cp -r ../refs/. .git/refs/recover").expect(0);
+    assert!(text(&env.json(12, &["checkpoint", "create"])["error"]["hint"]).contains("doctor --rebuild"));
     let done = env.json(0, &["doctor", "--rebuild"]);
     let kept = text(&done["rebuilt"]["kept_aside"]);
     assert!(std::path::Path::new(&kept).exists() && kept.contains("damaged"), "{kept}");
