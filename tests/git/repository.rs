@@ -78,8 +78,8 @@ fn split_and_sparse_indexes_are_read_and_put_back() {
         let repo = bench.repo();
         let lock = Bench::lock(&repo);
         let wait = std::time::Duration::from_millis(50);
-        recover::git::index::refresh_index(&repo, &lock, &["a/b".into()], &Verified::default(), wait).unwrap();
-        recover::git::index::restore_index(&repo, &lock, &stored, wait).unwrap();
+        recover::git::restore::refresh_index(&repo, &lock, &["a/b".into()], &Verified::default(), wait).unwrap();
+        recover::git::restore::restore_index(&repo, &lock, &stored, wait).unwrap();
         assert_eq!(listing(), before, "{make:?}");
         assert_eq!(bench.git(&["status", "--porcelain"]), "A  a/staged\n");
         bench.git(&["rm", "-q", "-f", "a/staged"]);

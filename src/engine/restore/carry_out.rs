@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::git_file;
 use crate::git::head::{commit_on_top, move_branch};
-use crate::git::index::{refresh_index, restore_index};
 use crate::git::journal::{
     JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
 use crate::git::restore::{Expect, Restored, execute};
+use crate::git::restore::{refresh_index, restore_index};
 use crate::git::stored::load_checkpoint;
 use crate::git::verify::verify;
 use crate::git::{Repo, WorktreeLock};

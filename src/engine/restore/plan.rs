@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::git::WorktreeLock;
-use crate::git::base::as_checked_out;
 use crate::git::checkpoint::MemoryFile;
+use crate::git::checkpoint::as_checked_out;
 use crate::git::diff::Objects;
 use crate::git::ignore_rules::Ignored;
 use crate::git::left_out;

@@ -2,9 +2,9 @@
 
 use crate::git::git_file;
 use crate::git::head::move_branch;
-use crate::git::index::{index_is, restore_index};
 use crate::git::journal::{RestoreJournal, has_journal, reap_temp_files, remove_journal};
 use crate::git::restore::{Expect, execute};
+use crate::git::restore::{index_is, restore_index};
 use crate::git::stored::load_checkpoint;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::path::PathReason;

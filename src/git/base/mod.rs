@@ -1,0 +1,11 @@
+//! What every other room builds on and what knows no repository: errors, files by folder descriptors, names, globs, threads.
+//! What opens a repository or reads an object belongs in a later room.
+
+pub(super) mod dirfd_cache;
+pub(super) mod error;
+pub(super) mod globs;
+pub(super) mod names;
+pub(super) mod openat;
+pub(super) mod work_queue;
+
+pub use error::{Error, Result};

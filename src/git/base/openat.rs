@@ -1,0 +1,206 @@
+//! Files by folder descriptors: no path is ever followed through a symlink.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use serde::{Deserialize, Serialize};
+
+use super::error::{Error, Result};
+use crate::model::path::RepoPath;
+
+/// What `lstat` says of a path, as far as it is used here. Times are nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::git) struct FileStat {
+    pub size: u64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub ino: u64,
+    pub dev: u64,
+    /// Type and permission bits.
+    pub mode: u32,
+}
+
+impl FileStat {
+    pub fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.mode)
+    }
+
+    pub fn permissions(&self) -> u32 {
+        self.mode & 0o7777
+    }
+}
+
+impl From<Stat> for FileStat {
+    // The C types differ between platforms; the values fit.
+    #[allow(clippy::unnecessary_cast, clippy::cast_possible_wrap, clippy::cast_sign_loss, clippy::cast_lossless)]
+    fn from(stat: Stat) -> Self {
+        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+        Self {
+            size: stat.st_size as u64,
+            mtime: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            ctime: nanos(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            ino: stat.st_ino as u64,
+            dev: stat.st_dev as u64,
+            mode: stat.st_mode as u32,
+        }
+    }
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Whether a folder of this file system gets new times whenever a name in it is added, removed or renamed: true of
+/// the local ones that are known to, and of no other.
+#[cfg(target_os = "linux")]
+pub(in crate::git) fn keeps_folder_times(dir: &OwnedFd) -> bool {
+    // ext2 to ext4, XFS, btrfs, tmpfs, F2FS, bcachefs; magic numbers of statfs(2).
+    const KNOWN: [u64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0xCA45_1A4E];
+    // The C type differs between platforms; the value has 32 bits.
+    #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, clippy::cast_lossless)]
+    rustix::fs::fstatfs(dir).is_ok_and(|found| KNOWN.contains(&(found.f_type as u64 & 0xFFFF_FFFF)))
+}
+
+/// Elsewhere folders are always read.
+#[cfg(not(target_os = "linux"))]
+pub(in crate::git) fn keeps_folder_times(_: &OwnedFd) -> bool {
+    false
+}
+
+/// Opens the work tree's root.
+pub(in crate::git) fn open_root(root: &Path) -> Result<OwnedFd> {
+    rustix::fs::open(root, FOLDER, Mode::empty()).map_err(Error::at(root))
+}
+
+/// Opens the folder `name` in `dir`, unless it is a symlink.
+pub(in crate::git) fn open_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(dir, name, FOLDER, Mode::empty())?)
+}
+
+/// Whether the process or the system ran out of something: that says nothing about the file.
+pub(in crate::git) fn is_exhausted(error: &io::Error) -> bool {
+    let errnos = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOMEM];
+    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
+/// Opens a folder by its path, one component at a time; a symlink on the way is an error (`ENOTDIR` or `ELOOP`).
+pub(in crate::git) fn open_path(root: &OwnedFd, folder: &RepoPath) -> io::Result<OwnedFd> {
+    let mut current = root.try_clone()?;
+    for name in folder.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        current = open_folder(&current, name)?;
+    }
+    Ok(current)
+}
+
+/// Splits a path into the folder that holds it and its name.
+pub(in crate::git) fn split(path: &RepoPath) -> (RepoPath, &[u8]) {
+    let bytes = path.as_bytes();
+    let name = bytes.iter().rposition(|byte| *byte == b'/').map_or(bytes, |slash| &bytes[slash + 1..]);
+    (path.parent().unwrap_or_default(), name)
+}
+
+/// `lstat`; `None` when there is nothing.
+pub(in crate::git) fn stat(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<FileStat>> {
+    match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat.into())),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `fstat` of an open file.
+pub(in crate::git) fn stat_open(file: impl std::os::fd::AsFd) -> io::Result<FileStat> {
+    Ok(rustix::fs::fstat(file)?.into())
+}
+
+/// Opens a regular file for reading. Never follows a symlink and never blocks on a FIFO that took its place.
+pub(in crate::git) fn open_file(dir: &OwnedFd, name: &[u8]) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?);
+    if stat_open(&file)?.kind() != FileType::RegularFile {
+        return Err(io::Error::other("not a regular file any more"));
+    }
+    Ok(file)
+}
+
+/// The target of a symlink.
+pub(in crate::git) fn read_link(dir: &OwnedFd, name: &[u8]) -> io::Result<Vec<u8>> {
+    Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())
+}
+
+/// The names in a folder, without `.` and `..`, sorted by their bytes.
+#[derive(Debug, Default)]
+pub(in crate::git) struct Listing {
+    bytes: Vec<u8>,
+    /// Where each name is, and what the folder says that it is.
+    entries: Vec<(usize, usize, FileType)>,
+}
+
+impl Listing {
+    /// Reads a folder that was opened for it and not read yet. What was in the listing before is dropped, its memory is used again.
+    pub fn read(&mut self, dir: &OwnedFd) -> io::Result<()> {
+        self.bytes.clear();
+        self.entries.clear();
+        for_each_name(dir, |name, kind| {
+            if name != b"." && name != b".." {
+                self.entries.push((self.bytes.len(), name.len(), kind));
+                self.bytes.extend_from_slice(name);
+            }
+        })?;
+        let bytes = &self.bytes;
+        self.entries.sort_unstable_by(|a, b| slice(bytes, *a).cmp(slice(bytes, *b)));
+        Ok(())
+    }
+
+    /// The names in order, with the kind that the folder knows ([`FileType::Unknown`] where it knows none).
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], FileType)> {
+        self.entries.iter().map(|entry| (slice(&self.bytes, *entry), entry.2))
+    }
+
+    /// Whether a name is in it.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.entries.binary_search_by(|entry| slice(&self.bytes, *entry).cmp(name)).is_ok()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+fn slice(bytes: &[u8], (start, length, _): (usize, usize, FileType)) -> &[u8] {
+    &bytes[start..start + length]
+}
+
+#[cfg(target_os = "linux")]
+fn for_each_name(dir: &OwnedFd, mut each: impl FnMut(&[u8], FileType)) -> io::Result<()> {
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
+    let mut entries = rustix::fs::RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        each(entry.file_name().to_bytes(), entry.file_type());
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn for_each_name(dir: &OwnedFd, mut each: impl FnMut(&[u8], FileType)) -> io::Result<()> {
+    for entry in rustix::fs::Dir::read_from(dir)? {
+        let entry = entry?;
+        each(entry.file_name().to_bytes(), entry.file_type());
+    }
+    Ok(())
+}
+
+/// The names in a folder that was not read yet, sorted, without `.` and `..`.
+pub(in crate::git) fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+    let mut listing = Listing::default();
+    listing.read(dir)?;
+    Ok(listing.iter().map(|(name, _)| name.to_vec()).collect())
+}

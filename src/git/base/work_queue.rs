@@ -1,0 +1,165 @@
+//! A few threads that work off a stack of tasks, which may add more.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::error::Result;
+
+/// More threads than this only wait for the file system.
+const MOST: usize = 8;
+
+/// How many threads there are work for.
+pub(in crate::git) fn size() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST)
+}
+
+/// The tasks of one thread. The last one added is done first, so that what is open stays little.
+pub(in crate::git) struct Stack<'c, T> {
+    own: Vec<T>,
+    shared: &'c Shared<T>,
+}
+
+struct Shared<T> {
+    tasks: Mutex<Tasks<T>>,
+    changed: Condvar,
+    /// Threads that wait for a task.
+    idle: AtomicUsize,
+    /// An error ended it.
+    stopped: AtomicBool,
+}
+
+struct Tasks<T> {
+    waiting: Vec<T>,
+    /// Threads that are at work, and may add tasks.
+    busy: usize,
+}
+
+impl<T> Stack<'_, T> {
+    /// Adds a task.
+    pub fn push(&mut self, task: T) {
+        self.own.push(task);
+    }
+
+    /// Gives half of its tasks away when others wait: the oldest, which lead to the most.
+    fn share(&mut self) {
+        if self.own.len() > 1 && self.shared.idle.load(Ordering::Relaxed) > 0 {
+            let half = self.own.len() / 2;
+            let mut tasks = self.shared.lock();
+            tasks.waiting.extend(self.own.drain(..half));
+            drop(tasks);
+            self.shared.changed.notify_all();
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, Tasks<T>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a task; `None` when there is none and nobody can add one.
+    fn take(&self) -> Option<T> {
+        let mut tasks = self.lock();
+        tasks.busy -= 1;
+        self.idle.fetch_add(1, Ordering::Relaxed);
+        let task = loop {
+            if self.stopped.load(Ordering::Relaxed) {
+                break None;
+            }
+            if let Some(task) = tasks.waiting.pop() {
+                tasks.busy += 1;
+                break Some(task);
+            }
+            if tasks.busy == 0 {
+                break None;
+            }
+            tasks = self.changed.wait(tasks).unwrap_or_else(PoisonError::into_inner);
+        };
+        self.idle.fetch_sub(1, Ordering::Relaxed);
+        drop(tasks);
+        if task.is_none() {
+            self.changed.notify_all();
+        }
+        task
+    }
+}
+
+/// Ends it for all threads, unless the task was finished: an error or a panic must not leave the others waiting.
+struct StopOnDrop<'c, T>(&'c Shared<T>);
+
+impl<T> Drop for StopOnDrop<'_, T> {
+    fn drop(&mut self) {
+        let _tasks = self.0.lock();
+        self.0.stopped.store(true, Ordering::Relaxed);
+        self.0.changed.notify_all();
+    }
+}
+
+/// Does `first` and all that is added meanwhile in `threads` threads, this one among them. Each has an output of its
+/// own. The first error ends it.
+pub(in crate::git) fn run<T: Send, O: Default + Send>(
+    first: Vec<T>,
+    threads: usize,
+    work: impl Fn(T, &mut Stack<'_, T>, &mut O) -> Result<()> + Sync,
+) -> Result<Vec<O>> {
+    let shared = Shared {
+        tasks: Mutex::new(Tasks { waiting: first, busy: threads }),
+        changed: Condvar::new(),
+        idle: AtomicUsize::new(0),
+        stopped: AtomicBool::new(false),
+    };
+    let one = || -> Result<O> {
+        let mut stack = Stack { own: Vec::new(), shared: &shared };
+        let mut output = O::default();
+        while !shared.stopped.load(Ordering::Relaxed) {
+            let Some(task) = stack.own.pop().or_else(|| shared.take()) else { break };
+            let unfinished = StopOnDrop(&shared);
+            work(task, &mut stack, &mut output)?;
+            std::mem::forget(unfinished);
+            stack.share();
+        }
+        Ok(output)
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        let own = one();
+        let ended = others.into_iter().map(|other| match other.join() {
+            Ok(output) => output,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        let all: Vec<Result<O>> = std::iter::once(own).chain(ended.collect::<Vec<_>>()).collect();
+        all.into_iter().collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::Error;
+
+    #[test]
+    fn every_task_is_done_once() {
+        for threads in [1, 2, 5] {
+            let outputs = run(vec![10_u64], threads, |task, stack, sum: &mut u64| {
+                *sum += 1;
+                (0..task).for_each(|below| stack.push(below));
+                Ok(())
+            });
+            assert_eq!(outputs.unwrap().iter().sum::<u64>(), 1 << 10);
+        }
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        for threads in [1, 3] {
+            let ended = run(
+                (0..1000).collect(),
+                threads,
+                |task: i32, _: &mut Stack<'_, i32>, (): &mut ()| {
+                    if task == 500 { Err(Error::corrupt("x")) } else { Ok(()) }
+                },
+            );
+            assert!(ended.is_err());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Takes everything that git does not ignore of a work tree, byte for byte, without touching the user's index or HEAD.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+
+use git2::Oid;
+
+use super::cache_writer::{Recorded, Survey};
+use super::file_states;
+use super::tree_builder::{self, Made};
+use crate::git::base::error::{Error, Result};
+use crate::git::index::user_index::{Identity, UserIndex};
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::trees;
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::repository::Repo;
+use crate::git::tree::lookup::KnownTrees;
+use crate::git::worktree::cache::{Cache, flag};
+use crate::git::worktree::outputs::Outputs;
+use crate::git::worktree::reading::read_files;
+use crate::git::worktree::scan::{self, Scan, Scope};
+use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{EntryKind, ObjectId};
+
+/// An index with so many entries is worth a thread for its tree.
+const WORTH_A_THREAD: usize = 2048;
+
+/// So many bytes of new objects, packed, are worth being kept before the rest is read: a second of work or less.
+const PORTION: u64 = 16 << 20;
+
+/// How much a capture holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaptureStats {
+    /// Files and symlinks.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The state of a work tree. Its objects are readable through it; they become part of the repository with
+/// [`write_checkpoint`](crate::git::checkpoint::write::write_checkpoint) or [`Capture::keep_objects`], else they are dropped.
+///
+/// It keeps the worktree's lock held until it is dropped.
+#[derive(Debug)]
+pub struct Capture {
+    /// The git tree of everything captured.
+    pub tree: ObjectId,
+    /// The tree of the user's index; `None` where there is no index.
+    pub index_tree: Option<ObjectId>,
+    /// What the trees cannot say.
+    pub manifest: Manifest,
+    /// Whether something that should have been captured could not be; `manifest.skipped` says what.
+    pub partial: bool,
+    /// Where HEAD was.
+    pub head: Head,
+    /// How much it is.
+    pub stats: CaptureStats,
+    pub(in crate::git) writer: ObjectWriter,
+    /// Those that were read to compare it with something.
+    pub(in crate::git) trees: KnownTrees,
+    /// What was seen, until it is noted.
+    pub(in crate::git) survey: RefCell<Option<Survey>>,
+}
+
+impl Capture {
+    /// The folders whose content was looked at, the work tree's root among them: those that are not ignored, and those
+    /// with something tracked. Empty once what was seen is noted.
+    pub fn folders(&self) -> Vec<RepoPath> {
+        let survey = self.survey.borrow();
+        let folders = survey.iter().flat_map(|survey| &survey.scan.folders);
+        folders.filter(|folder| !folder.is(flag::NESTED)).map(|folder| folder.path.clone()).collect()
+    }
+
+    /// The checkpoint that was recorded last of this work tree, while its reference holds it.
+    pub(in crate::git) fn last_recorded(&self) -> Option<ObjectId> {
+        let survey = self.survey.borrow();
+        let cache = &survey.as_ref()?.cache;
+        cache.alive.then(|| ObjectId(cache.header.commit.clone()))
+    }
+
+    /// Makes the captured objects durable without a checkpoint (nothing refers to them, so that `git gc` may drop them).
+    pub fn keep_objects(&self) -> Result<()> {
+        self.writer.publish()
+    }
+
+    /// Notes what was seen, so that the next capture reads only what changes from here on. `commit` is the checkpoint
+    /// of this capture, and `reference` holds it. Without the note the next capture is slower and as right, so that a
+    /// failure is told and no more. What was seen is forgotten here.
+    pub fn remember(&self, reference: &str, commit: &ObjectId) {
+        if let Some(survey) = self.survey.take() {
+            self.store(&survey, reference, commit);
+        }
+    }
+
+    /// The same for a capture that is not recorded because nothing changed since the one that the cache is of.
+    pub fn remember_unchanged(&self) {
+        let Some(survey) = self.survey.take() else { return };
+        let header = &survey.cache.header;
+        if survey.cache.alive && header.tree == self.tree.0 && header.index_tree == self.index_tree {
+            self.store(&survey, &header.reference, &ObjectId(header.commit.clone()));
+        }
+    }
+
+    fn store(&self, survey: &Survey, reference: &str, commit: &ObjectId) {
+        if survey.is_remembered() {
+            return;
+        }
+        let recorded = Recorded {
+            reference,
+            commit,
+            tree: &self.tree,
+            index_tree: self.index_tree.as_ref(),
+            index_extras: &self.manifest.index_extras,
+        };
+        if let Err(error) = survey.store(&recorded).and_then(|()| self.writer.end_doubt()) {
+            tracing::debug!(%error, "the capture's cache could not be written");
+        }
+    }
+
+    /// Keeps what was damaged and is written again, where the capture itself is not recorded.
+    pub fn mend(&self) -> Result<()> {
+        if self.writer.doubts() { self.keep_objects() } else { Ok(()) }
+    }
+}
+
+/// Captures the work tree.
+///
+/// `also` are paths to take even when they are ignored: those that a restore is going to write. A path that cannot be
+/// read is listed in `skipped` and makes the capture `partial`; anything else that goes wrong is an error, never an
+/// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
+pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
+    let mut writer = ObjectWriter::new(repo, lock)?;
+    if rules.in_portions && !lock.is_rehearsal() {
+        writer.publish_from(PORTION);
+    }
+    let cache =
+        if lock.is_rehearsal() { Cache::look(repo, writer.doubts()) } else { Cache::open(repo, writer.doubts())? };
+    let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
+    let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
+    let head = repo.head()?;
+    let operation = repo.operation().map(str::to_owned);
+    let mut scan = scan::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
+    read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
+    scan.skipped.sort();
+    let (made, index_tree) = both_trees(&writer, &cache, &scan, index.as_ref())?;
+    let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
+    let index_tree = match &index {
+        Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
+        None => cache.header.index_tree.clone(),
+    };
+    let beside = tree_builder::beside(&scan, &made);
+    let manifest = Manifest {
+        version: MANIFEST_VERSION,
+        modes: beside.modes,
+        file_modes: beside.file_modes,
+        folder_modes: beside.folder_modes,
+        empty_folders: beside.empty_folders,
+        skipped: scan.skipped.clone(),
+        partial: scan.partial,
+        nested: scan.nested.clone(),
+        rules: rules.clone(),
+        head: head.clone(),
+        operation,
+        has_index: index_tree.is_some(),
+        index_extras: index.as_ref().map_or_else(|| cache.header.index_extras.clone(), |index| index.extras.clone()),
+        memory_modes: Vec::new(),
+        outputs: Outputs::own().paths(repo),
+        times: file_states::times(&scan),
+    };
+    Ok(Capture {
+        tree: ObjectId(tree.to_string()),
+        index_tree,
+        partial: manifest.partial,
+        manifest,
+        head,
+        stats: CaptureStats { files: beside.files, bytes: beside.bytes },
+        writer,
+        trees: KnownTrees::default(),
+        survey: RefCell::new(Some(Survey { scan, made, cache, index })),
+    })
+}
+
+/// Makes the trees of the work tree and, where it was read, the tree of the index: at the same time where they are large.
+fn both_trees(
+    writer: &ObjectWriter,
+    cache: &Cache,
+    scan: &Scan,
+    index: Option<&UserIndex>,
+) -> Result<(Vec<Made>, Option<Oid>)> {
+    let of_index = || index.map_or(Ok(None), |index| index.tree(&mut trees::into_writer(writer)));
+    if index.is_none_or(|index| index.len() < WORTH_A_THREAD) {
+        return Ok((tree_builder::trees(writer, cache, scan)?, of_index()?));
+    }
+    std::thread::scope(|scope| {
+        let of_index = scope.spawn(of_index);
+        let made = tree_builder::trees(writer, cache, scan);
+        let of_index = of_index.join().unwrap_or_else(|panic| resume_unwind(panic));
+        Ok((made?, of_index?))
+    })
+}
+
+/// The kind of an entry with this git file mode.
+pub(in crate::git) fn kind_of(mode: u32) -> Result<EntryKind> {
+    match mode & 0o170_000 {
+        0o100_000 => Ok(EntryKind::File),
+        0o120_000 => Ok(EntryKind::Symlink),
+        0o160_000 => Ok(EntryKind::Gitlink),
+        _ => Err(Error::corrupt(format!("file mode {mode:o} in a tree"))),
+    }
+}

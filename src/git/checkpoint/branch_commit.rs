@@ -1,0 +1,232 @@
+//! An ordinary commit of what was captured on the user's branch, as `git add -A && git commit` would make it, but without
+//! hooks, signing or any program being run (B12).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
+
+use crate::git::base::error::{Error, Result};
+use crate::git::base::openat;
+use crate::git::capture::snapshot::Capture;
+use crate::git::history::head::{move_branch, tree_of, write_commit};
+use crate::git::index::user_index::{GITLINK, UserIndex};
+use crate::git::odb::objects::sync_folder;
+use crate::git::odb::trees::{self, Flat, parse_oid};
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::nested::absolute;
+use crate::git::repo::repository::Repo;
+use crate::git::restore::index::LockedIndex;
+use crate::model::manifest::{Head, IndexExtra};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{EntryKind, ObjectId};
+
+/// How things stand after a commit on the branch: what a checkpoint of the same moment records of HEAD and index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The new commit.
+    pub commit: ObjectId,
+    /// HEAD at it.
+    pub head: Head,
+    /// The tree of the index, which followed: the commit's own.
+    pub index_tree: ObjectId,
+    /// What that tree cannot say.
+    pub index_extras: Vec<IndexExtra>,
+}
+
+/// Commits what was captured on top of HEAD; `None` where that is HEAD's content already.
+///
+/// In it is what git would add: not what only an include glob took, nor an untracked nested repository. A tracked path
+/// that is there and was not captured (excluded, unreadable, outside a sparse checkout) stays as the index has it. Line
+/// ends and `ident` are converted as the attributes say; a path whose filter is a program, which is never run, is
+/// [`Error::Unsupported`]. The index follows first, then the branch: a kill in between leaves everything staged. HEAD
+/// elsewhere than at the capture is [`Error::HeadMoved`], a held `index.lock` [`Error::Locked`]; then nothing is changed.
+pub fn commit_on_branch(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    capture: &Capture,
+    message: &str,
+    reflog: &str,
+    timeout: Duration,
+) -> Result<Option<Committed>> {
+    if repo.is_private() {
+        return Err(Error::Unsupported { what: "a folder without git has no branch to commit on".to_owned() });
+    }
+    let locked = LockedIndex::acquire(repo, timeout)?;
+    let index = UserIndex::read(repo)?;
+    let flat = contents(repo, capture, &index, &locked)?;
+    let tree = ObjectId(trees::write(&capture.writer, &flat)?.to_string());
+    let parent = capture.head.commit.as_ref();
+    let unchanged = match parent {
+        Some(parent) => tree_of(repo, parent)? == tree,
+        None => flat.is_empty(),
+    };
+    if unchanged {
+        return Ok(None);
+    }
+    capture.writer.publish()?;
+    let commit = write_commit(repo, &capture.writer, &tree, parent, message)?;
+    capture.writer.publish()?;
+    let before = locked.content()?;
+    locked.follow(repo, &flat)?;
+    if let Err(error) = move_branch(repo, lock, &capture.head, Some(&commit), reflog) {
+        locked.put(before.as_deref())?;
+        return Err(error);
+    }
+    let flagged = |extra: &IndexExtra| extra.stage == 0 && (extra.assume_unchanged || extra.skip_worktree);
+    let mut index_extras: Vec<IndexExtra> = index.extras.into_iter().filter(flagged).collect();
+    index_extras.retain(|extra| flat.contains_key(&extra.path));
+    let head = Head { commit: Some(commit.clone()), branch: capture.head.branch.clone() };
+    Ok(Some(Committed { commit, head, index_tree: tree, index_extras }))
+}
+
+/// What the commit holds.
+fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIndex) -> Result<Flat> {
+    let captured = &capture.snapshot()?.entries;
+    let (staged, links) = (index.flat(), index.gitlinks().map(|(path, _)| path).collect::<BTreeSet<_>>());
+    let mut flat = Flat::new();
+    // What git does not look for changes in.
+    let unwatched: BTreeSet<&RepoPath> = index
+        .extras
+        .iter()
+        .filter(|extra| extra.assume_unchanged || extra.skip_worktree)
+        .map(|extra| &extra.path)
+        .collect();
+    for (path, entry) in &staged {
+        // An empty folder, or one that holds something, may stand where the file was.
+        let first_below = captured.range(path.join(b"")..).next();
+        let taken = captured.contains_key(path) || first_below.is_some_and(|(below, _)| below.starts_with(path));
+        let hidden = path.ancestors().any(|folder| captured.contains_key(&folder));
+        let there = || fs::symlink_metadata(absolute(repo.workdir(), path)).is_ok();
+        if unwatched.contains(path) || (!taken && !hidden && there()) {
+            flat.insert(path.clone(), *entry);
+        }
+    }
+    let mut filters = Filters::new(repo, capture, locked)?;
+    // Only an include glob takes what git ignores.
+    let may_be_ignored = !capture.manifest.rules.include.is_empty();
+    for (path, entry) in captured {
+        if unwatched.contains(path) {
+            continue;
+        }
+        let oid = parse_oid(&entry.oid)?;
+        let known = staged.get(path);
+        match entry.kind {
+            EntryKind::Gitlink if links.contains(path.as_bytes()) => {
+                flat.insert(path.clone(), (GITLINK, oid));
+            }
+            EntryKind::Gitlink | EntryKind::EmptyDir => {}
+            EntryKind::File | EntryKind::Symlink => {
+                let absolute = absolute(Path::new(""), path);
+                let untracked = !index.has(path.as_bytes());
+                if may_be_ignored && untracked && repo.inner.is_path_ignored(&absolute).unwrap_or(false) {
+                    continue;
+                }
+                let mode = match entry.kind {
+                    EntryKind::Symlink => 0o120_000,
+                    // git is told not to trust the executable bit.
+                    _ if !filters.trusts_modes => {
+                        known.map(|(mode, _)| *mode).filter(|mode| *mode != 0o120_000).unwrap_or(0o100_644)
+                    }
+                    _ if entry.mode & 0o100 != 0 => 0o100_755,
+                    _ => 0o100_644,
+                };
+                let same = known.is_some_and(|(_, known)| *known == oid);
+                let oid = if same || entry.kind == EntryKind::Symlink { oid } else { filters.stored(path, oid)? };
+                flat.insert(path.clone(), (mode, oid));
+            }
+        }
+    }
+    Ok(flat)
+}
+
+/// What git makes of a file's content before it stores it.
+struct Filters<'a> {
+    repo: &'a Repo,
+    index: git2::Index,
+    converts_line_ends: bool,
+    trusts_modes: bool,
+    root: std::os::fd::OwnedFd,
+    config: git2::Config,
+    capture: &'a Capture,
+}
+
+impl<'a> Filters<'a> {
+    fn new(repo: &'a Repo, capture: &'a Capture, locked: &LockedIndex) -> Result<Self> {
+        let config = repo.inner.config().and_then(|mut config| config.snapshot());
+        let config = config.map_err(Error::git("read the configuration"))?;
+        let line_ends = config.get_string("core.autocrlf").unwrap_or_default();
+        let converts_line_ends = !matches!(line_ends.as_str(), "" | "false" | "no" | "off" | "0");
+        let trusts_modes = config.get_bool("core.filemode").unwrap_or(true);
+        let root = openat::open_root(repo.workdir())?;
+        Ok(Self { repo, index: locked.read()?, converts_line_ends, trusts_modes, root, config, capture })
+    }
+
+    /// The blob to commit for a file whose captured content is `oid` and differs from the index.
+    fn stored(&mut self, path: &RepoPath, oid: Oid) -> Result<Oid> {
+        let relative = absolute(Path::new(""), path);
+        let said = |name: &str| -> Result<AttrValue<'_>> {
+            let flags = AttrCheckFlags::FILE_THEN_INDEX;
+            let value = self.repo.inner.get_attr_bytes(&relative, name, flags);
+            Ok(AttrValue::from_bytes(value.map_err(Error::git(format!("read the attributes of {path}")))?))
+        };
+        let by_program = match said("filter")? {
+            AttrValue::String(name) => self.is_program(name).then(|| format!("filter {name}")),
+            _ => None,
+        };
+        let by_program = match said("working-tree-encoding")? {
+            AttrValue::String(encoding) => Some(format!("working-tree-encoding {encoding}")),
+            _ => by_program,
+        };
+        if let Some(what) = by_program {
+            let known = self.index.get_path(&relative, 0).filter(|entry| self.is_unchanged(path, entry));
+            return known.map(|entry| entry.id).ok_or_else(|| Error::Unsupported {
+                what: format!("{path} is stored through {what}, which only git itself can do: commit it with git"),
+            });
+        }
+        let mut converted = self.converts_line_ends;
+        for name in ["text", "crlf", "eol", "ident"] {
+            converted |= !matches!(said(name)?, AttrValue::Unspecified);
+        }
+        if converted { self.convert(path, oid) } else { Ok(oid) }
+    }
+
+    fn is_program(&self, name: &str) -> bool {
+        ["clean", "process"].iter().any(|key| self.config.get_string(&format!("filter.{name}.{key}")).is_ok())
+    }
+
+    /// Whether the index knows the file as it is.
+    fn is_unchanged(&self, path: &RepoPath, entry: &IndexEntry) -> bool {
+        let Ok(found) = fs::symlink_metadata(absolute(self.repo.workdir(), path)) else { return false };
+        let same_time = i64::from(entry.mtime.seconds()) == found.mtime()
+            && i64::from(entry.mtime.nanoseconds()) == found.mtime_nsec();
+        same_time && u64::from(entry.file_size) == found.size()
+    }
+
+    /// The content as the attributes have it stored, from the file, which must be what was captured still.
+    fn convert(&self, path: &RepoPath, captured: Oid) -> Result<Oid> {
+        // As libgit2 names it: only of a file below its own work tree it knows the attributes.
+        let file = absolute(self.repo.inner.workdir().unwrap_or(self.repo.workdir()), path);
+        let failed = Error::git(format!("convert {path}"));
+        // libgit2 writes into the real database; it holds the objects that the capture has in quarantine too.
+        self.capture.writer.publish()?;
+        let oid = self.repo.inner.blob_path(&file).map_err(failed)?;
+        let (parent, name) = openat::split(path);
+        let now = openat::open_path(&self.root, &parent).and_then(|dir| crate::git::restore::place::hash(&dir, name));
+        if now.ok().flatten().map(|(oid, _)| oid) != Some(captured) {
+            return Err(Error::Unsupported { what: format!("{path} changed while it was committed") });
+        }
+        let hex = oid.to_string();
+        let folder = self.repo.common_dir().join("objects").join(&hex[..2]);
+        if let Ok(loose) = fs::File::open(folder.join(&hex[2..])) {
+            loose.sync_all().map_err(Error::at(&folder))?;
+            sync_folder(&folder)?;
+        }
+        // What libgit2 wrote, nothing else would keep from a `git gc` meanwhile.
+        self.capture.writer.write(ObjectType::Blob, &self.repo.database()?.blob(oid)?)?;
+        Ok(oid)
+    }
+}

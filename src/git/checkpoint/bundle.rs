@@ -1,0 +1,64 @@
+//! A checkpoint as a git bundle (version 2): one file from which `git fetch` takes it in any repository.
+
+use std::fs;
+use std::io::Write;
+
+use git2::Oid;
+
+use crate::git::base::error::{Error, Result};
+use crate::git::odb::trees::parse_oid;
+use crate::git::repo::repository::Repo;
+use crate::model::snapshot::ObjectId;
+
+/// Writes a bundle with one reference and everything that its commit needs.
+///
+/// The history below it is included, so that an empty repository can fetch from it. Only what a shallow clone does not
+/// have itself is a prerequisite. No program is run.
+pub fn write_bundle(repo: &Repo, reference: &str, commit: &ObjectId, out: &mut dyn Write) -> Result<()> {
+    let failed = || Error::git(format!("pack commit {commit}"));
+    let tip = parse_oid(commit)?;
+    let mut header = String::from("# v2 git bundle\n");
+    for missing in shallow_parents(repo, tip)? {
+        header.push_str(&format!("-{missing}\n"));
+    }
+    header.push_str(&format!("{commit} {reference}\n\n"));
+    let written = |error| Error::io("the bundle", error);
+    out.write_all(header.as_bytes()).map_err(written)?;
+    let mut walk = repo.inner.revwalk().map_err(failed())?;
+    walk.push(tip).map_err(failed())?;
+    let mut pack = repo.inner.packbuilder().map_err(failed())?;
+    pack.insert_walk(&mut walk).map_err(failed())?;
+    let mut stopped = None;
+    let packed = pack.foreach(|part| match out.write_all(part) {
+        Ok(()) => true,
+        Err(error) => {
+            stopped = Some(error);
+            false
+        }
+    });
+    match stopped {
+        Some(error) => Err(written(error)),
+        None => packed.map_err(failed()),
+    }
+}
+
+/// Parents that the history of a shallow clone names and does not have, as far as `tip` reaches.
+fn shallow_parents(repo: &Repo, tip: Oid) -> Result<Vec<Oid>> {
+    let Ok(text) = fs::read_to_string(repo.common_dir().join("shallow")) else { return Ok(Vec::new()) };
+    let database = repo.database()?;
+    let mut missing = Vec::new();
+    for boundary in text.lines().filter_map(|line| Oid::from_str(line.trim()).ok()) {
+        if tip != boundary && !repo.inner.graph_descendant_of(tip, boundary).unwrap_or(false) {
+            continue;
+        }
+        let commit = database.read(boundary)?.data;
+        let header = commit.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+        let parents = header.filter_map(|line| std::str::from_utf8(line.strip_prefix(b"parent ")?).ok());
+        missing.extend(parents.filter_map(|id| Oid::from_str(id).ok()));
+    }
+    let odb = repo.inner.odb().map_err(Error::git("open the object database"))?;
+    missing.retain(|oid| !odb.exists(*oid));
+    missing.sort();
+    missing.dedup();
+    Ok(missing)
+}

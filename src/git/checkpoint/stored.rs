@@ -1,0 +1,229 @@
+//! Reads checkpoints back.
+
+use std::collections::BTreeSet;
+
+use git2::{ObjectType, Oid};
+
+use super::nested_copy;
+use super::write::{MemoryFile, memory_tree};
+use crate::git::base::error::{Error, Result};
+use crate::git::capture::snapshot::{Capture, kind_of};
+use crate::git::odb::database::unread;
+use crate::git::odb::trees::{self, parse_oid};
+use crate::git::repo::repository::Repo;
+use crate::git::tree::lookup::TreeLookup;
+use crate::model::manifest::{MANIFEST_VERSION, Manifest};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
+
+/// The id that git gives to empty content.
+pub(in crate::git) const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+/// A checkpoint's commit, without the paths it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredCheckpoint {
+    /// The commit itself.
+    pub commit: ObjectId,
+    /// The tree of the work tree.
+    pub tree: ObjectId,
+    /// The tree of the index; `None` where there was none.
+    pub index_tree: Option<ObjectId>,
+    /// The tree of manifest, events and working memory.
+    pub state_tree: ObjectId,
+    /// The tree of the working memory alone.
+    pub memory_tree: Option<ObjectId>,
+    /// The tree of what is kept of nested repositories; see [`super::nested_copy`].
+    pub copies: Option<ObjectId>,
+    /// What the trees cannot say.
+    pub manifest: Manifest,
+    /// The commit's whole message.
+    pub message: String,
+}
+
+/// Reads a checkpoint. Missing or damaged objects are [`Error::Corrupt`], a newer manifest [`Error::Newer`].
+pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoint> {
+    let damaged = |what: &str| Error::corrupt(format!("checkpoint {commit}: {what}"));
+    let about = |error: Error| match error {
+        Error::Corrupt { what } => damaged(&what),
+        other => other,
+    };
+    let database = repo.database()?;
+    let read = |oid: Oid| {
+        database.check(oid).map_err(about)?;
+        repo.inner.find_commit(oid).map_err(|error| about(unread(oid, error)))
+    };
+    let found = read(parse_oid(commit)?)?;
+    let last = found.parent_count().checked_sub(1).ok_or_else(|| damaged("not a checkpoint's commit"))?;
+    let parent = |at: usize| found.parent_id(at).map_err(|error| damaged(error.message())).and_then(read);
+    let state = parent(last)?.tree_id();
+    let database = repo.database()?;
+    let manifest = trees::find(&database, state, b"manifest.json")?.ok_or_else(|| damaged("it has no manifest"))?;
+    let manifest = parse_manifest(&database.blob(manifest)?).map_err(about)?;
+    let index_tree = if manifest.has_index {
+        let at = last.checked_sub(1).ok_or_else(|| damaged("it has no index commit"))?;
+        Some(ObjectId(parent(at)?.tree_id().to_string()))
+    } else {
+        None
+    };
+    let part = |name: &[u8]| -> Result<Option<ObjectId>> {
+        Ok(trees::find(&database, state, name)?.map(|oid| ObjectId(oid.to_string())))
+    };
+    Ok(StoredCheckpoint {
+        commit: commit.clone(),
+        tree: ObjectId(found.tree_id().to_string()),
+        index_tree,
+        state_tree: ObjectId(state.to_string()),
+        memory_tree: part(b"memory")?,
+        copies: part(nested_copy::FOLDER.as_bytes())?,
+        manifest,
+        message: String::from_utf8_lossy(found.message_bytes()).into_owned(),
+    })
+}
+
+/// The size of a stored blob in bytes.
+pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
+    let database = repo.database()?;
+    database.size(parse_oid(oid)?)
+}
+
+/// The tree without an entry, which is written where it is not there yet.
+pub fn empty_tree(repo: &Repo) -> Result<ObjectId> {
+    let written = repo
+        .inner
+        .odb()
+        .and_then(|odb| odb.write(ObjectType::Tree, b""))
+        .map_err(Error::git("write the empty tree"))?;
+    Ok(ObjectId(written.to_string()))
+}
+
+/// Reads a manifest, refusing a newer one.
+pub(in crate::git) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let unreadable = |error: serde_json::Error| Error::corrupt(format!("manifest: {error}"));
+    let Version { version } = serde_json::from_slice(bytes).map_err(unreadable)?;
+    if version > MANIFEST_VERSION {
+        return Err(Error::Newer { what: format!("a checkpoint's manifest (version {version})") });
+    }
+    let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(unreadable)?;
+    // They are written so; what looks paths up relies on it, whoever wrote them.
+    for list in [&mut manifest.file_modes, &mut manifest.folder_modes, &mut manifest.empty_folders] {
+        list.sort_unstable();
+    }
+    Ok(manifest)
+}
+
+impl StoredCheckpoint {
+    /// Every path it holds.
+    pub fn snapshot(&self, repo: &Repo) -> Result<Snapshot> {
+        self.side().snapshot(&TreeLookup::stored(repo)?)
+    }
+
+    /// The working memory it holds.
+    pub fn memory(&self, repo: &Repo) -> Result<Vec<MemoryFile>> {
+        let Some(tree) = &self.memory_tree else { return Ok(Vec::new()) };
+        let database = repo.database()?;
+        let files = trees::read(&database, parse_oid(tree)?)?.into_iter();
+        let modes = &self.manifest.memory_modes;
+        let load = |(path, (mode, oid)): (RepoPath, (u32, Oid))| {
+            let listed = modes.iter().find(|listed| listed.path == path).map(|listed| listed.mode);
+            Ok(MemoryFile { content: database.blob(oid)?, mode: listed.unwrap_or(mode & 0o777), path })
+        };
+        files.map(load).collect()
+    }
+
+    /// The run's events since its previous checkpoint.
+    pub fn events_jsonl(&self, repo: &Repo) -> Result<Vec<u8>> {
+        let database = repo.database()?;
+        let found = trees::find(&database, parse_oid(&self.state_tree)?, b"events.jsonl")?;
+        found.map_or_else(|| Ok(Vec::new()), |oid| database.blob(oid))
+    }
+
+    /// Objects of this checkpoint that are missing or damaged, as sentences; empty when all is well. Reads everything: what
+    /// the system refuses to read is an error.
+    pub fn verify(&self, repo: &Repo) -> Result<Vec<String>> {
+        let database = repo.database()?;
+        let (odb, partial_clone) =
+            (repo.inner.odb().map_err(Error::git("open the object database"))?, repo.is_partial_clone());
+        let mut problems = Vec::new();
+        let mut seen = BTreeSet::new();
+        for tree in [Some(&self.tree), self.index_tree.as_ref(), Some(&self.state_tree)].into_iter().flatten() {
+            let flat = match trees::read(&database, parse_oid(tree)?) {
+                Ok(flat) => flat,
+                Err(error @ Error::Corrupt { .. }) => {
+                    problems.push(error.to_string());
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            for (path, (mode, oid)) in flat {
+                if kind_of(mode)? == EntryKind::Gitlink || !seen.insert(oid) {
+                    continue;
+                }
+                // Nothing needs the content of a file that was left out of a checkout and never fetched.
+                if Some(tree) == self.index_tree.as_ref() && partial_clone && !odb.exists(oid) {
+                    continue;
+                }
+                match database.blob(oid) {
+                    Ok(_) => {}
+                    Err(Error::Corrupt { .. }) => {
+                        problems.push(format!("{path}: object {oid} is missing or damaged"));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(problems)
+    }
+}
+
+impl StoredCheckpoint {
+    /// Whether another checkpoint of the same repository holds the same, nested repositories and working memory aside.
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.tree == other.tree && self.index_tree == other.index_tree && same_manifest(&self.manifest, &other.manifest)
+    }
+}
+
+/// The same modes and empty folders.
+fn same_modes(now: &Manifest, then: &Manifest) -> bool {
+    now.modes == then.modes
+        && now.file_modes == then.file_modes
+        && now.folder_modes == then.folder_modes
+        && now.empty_folders == then.empty_folders
+}
+
+/// The same but for what was skipped. Of nested repositories only the commits are compared: what else they hold is
+/// compared by their own checkpoints.
+fn same_manifest(now: &Manifest, then: &Manifest) -> bool {
+    let commits = |manifest: &Manifest| {
+        manifest.nested.iter().map(|one| (one.path.clone(), one.commit.clone())).collect::<Vec<_>>()
+    };
+    same_modes(now, then)
+        && now.index_extras == then.index_extras
+        && now.head == then.head
+        && commits(now) == commits(then)
+}
+
+impl Capture {
+    /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.
+    pub fn entry_count(&self) -> u64 {
+        let linked = self.manifest.nested.iter().filter(|nested| nested.commit.is_some()).count();
+        self.stats.files + (self.manifest.empty_folders.len() + linked) as u64
+    }
+
+    /// Whether a checkpoint holds the same paths with the same content and modes.
+    pub fn is_same_tree(&self, previous: &StoredCheckpoint) -> bool {
+        self.tree == previous.tree && same_modes(&self.manifest, &previous.manifest)
+    }
+
+    /// Whether a checkpoint holds the same: content, modes, empty folders, index, HEAD and working memory. Of nested
+    /// repositories only the commits are compared.
+    pub fn same_as(&self, previous: &StoredCheckpoint, memory: &[MemoryFile]) -> Result<bool> {
+        let (now, then) = (&self.manifest, &previous.manifest);
+        let same = self.tree == previous.tree && self.index_tree == previous.index_tree && same_manifest(now, then);
+        let memory = memory_tree(&self.writer, memory)?.map(|oid| ObjectId(oid.to_string()));
+        Ok(same && memory == previous.memory_tree)
+    }
+}

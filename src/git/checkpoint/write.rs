@@ -1,0 +1,222 @@
+//! A checkpoint as a commit: its tree is the work tree; its parents are the base HEAD (if any), a commit of the index's
+//! tree (if there is an index) and, last, a commit of the state tree.
+//!
+//! The state tree holds `manifest.json`, `events.jsonl`, `memory/…` (the loop's working memory) and `index-stages/…`
+//! (the blobs of conflicted entries, which nothing else keeps from `git gc`). `git diff` and `git show` work on the
+//! commit as on any other.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use git2::{ObjectType, Oid};
+
+use super::branch_commit::Committed;
+use super::nested_copy;
+use crate::git::base::error::{Error, Result};
+use crate::git::base::names;
+use crate::git::capture::snapshot::Capture;
+use crate::git::index::user_index::GITLINK;
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::trees::{self, Flat, TREE, parse_oid};
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::refs::{delete_refs, set_ref};
+use crate::git::repo::repository::{IDENTITY, Repo};
+use crate::model::manifest::{Manifest, Nested, PathMode};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
+use crate::model::time::Timestamp;
+
+/// A file of the loop's working memory, relative to the state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryFile {
+    /// Its path.
+    pub path: RepoPath,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// What goes into a checkpoint beside the capture.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointParts<'a> {
+    /// The loop's working memory.
+    pub memory: &'a [MemoryFile],
+    /// The run's events since its previous checkpoint.
+    pub events_jsonl: &'a [u8],
+    /// What is kept of nested repositories beside their own checkpoints; see [`super::nested_copy`].
+    pub copies: Option<&'a ObjectId>,
+    /// The whole message, trailers included (see [`trailers`](super::trailers)).
+    pub message: &'a str,
+    /// The date of the commit.
+    pub at: Timestamp,
+}
+
+/// Writes the commit of a checkpoint and makes it durable. No reference is set: see [`name_checkpoint`].
+///
+/// After writing, the commit and its trees are read back from the repository.
+pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<'_>) -> Result<ObjectId> {
+    write_linked(repo, capture, &capture.manifest.nested, None, parts)
+}
+
+/// The same; `nested` are the repositories inside with the checkpoints that were taken of them. After what was captured
+/// became a commit on the branch, HEAD and index are recorded as that left them.
+pub fn write_linked(
+    repo: &Repo,
+    capture: &Capture,
+    nested: &[Nested],
+    committed: Option<&Committed>,
+    parts: &CheckpointParts<'_>,
+) -> Result<ObjectId> {
+    let writer = &capture.writer;
+    let commit = |tree: Oid, parents: &[Oid], message: &str| commit(writer, tree, parents, message, parts.at);
+    let mut parents = Vec::new();
+    let head = committed.map_or(&capture.head, |committed| &committed.head);
+    if let Some(base) = &head.commit {
+        parents.push(parse_oid(base)?);
+    }
+    let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| Some(&committed.index_tree));
+    if let Some(tree) = index_tree {
+        parents.push(commit(parse_oid(tree)?, &[], "recover: index\n")?);
+    }
+    let mut manifest = Manifest { nested: nested.to_vec(), ..capture.manifest.clone() };
+    if let Some(committed) = committed {
+        manifest.head = committed.head.clone();
+        manifest.has_index = true;
+        manifest.index_extras.clone_from(&committed.index_extras);
+    }
+    let state = state_tree(capture, manifest, parts)?;
+    parents.push(commit(state, &[], "recover: state\n")?);
+    let tree = parse_oid(&capture.tree)?;
+    let id = commit(tree, &parents, parts.message)?;
+    writer.publish()?;
+    let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
+    writer.record(repo, id, base);
+    read_back(repo, id, tree, state).or_else(|_| {
+        // A `git gc` that began meanwhile may have taken something.
+        writer.publish_kept()?;
+        writer.record(repo, id, base);
+        read_back(repo, id, tree, state)
+    })?;
+    Ok(ObjectId(id.to_string()))
+}
+
+/// Sets the reference of a checkpoint that was written of this capture ([`set_ref`]). From here on a `git gc` that was
+/// under way meanwhile takes none of its objects away; else there is no reference and an error.
+pub fn name_checkpoint(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    capture: &Capture,
+    name: &str,
+    commit: &ObjectId,
+) -> Result<()> {
+    let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
+    name_written(repo, lock, &capture.writer, (name, commit), base)
+}
+
+/// The same for what any writer has published.
+pub(in crate::git) fn name_written(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    writer: &ObjectWriter,
+    (name, commit): (&str, &ObjectId),
+    base: Option<Oid>,
+) -> Result<()> {
+    set_ref(repo, lock, name, commit)?;
+    match writer.secure() {
+        Ok(false) => Ok(()),
+        Ok(true) => {
+            writer.record(repo, parse_oid(commit)?, base);
+            Ok(())
+        }
+        Err(error) => {
+            delete_refs(repo, lock, &[name.to_owned()])?;
+            Err(error)
+        }
+    }
+}
+
+/// The tree of the working memory, as it would stand in a checkpoint; `None` without any file.
+pub(in crate::git) fn memory_tree(writer: &ObjectWriter, memory: &[MemoryFile]) -> Result<Option<Oid>> {
+    let flat = memory_files(writer, memory, b"")?;
+    if flat.is_empty() { Ok(None) } else { trees::write(writer, &flat).map(Some) }
+}
+
+fn memory_files(writer: &ObjectWriter, memory: &[MemoryFile], below: &[u8]) -> Result<Flat> {
+    let mut flat = Flat::new();
+    for file in memory {
+        if let Some(reason) = names::unsafe_path(&file.path) {
+            return Err(Error::UnsafePath { path: file.path.to_lossy().as_ref().into(), reason: reason.to_owned() });
+        }
+        let mode = if file.mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 };
+        let oid = writer.write(ObjectType::Blob, &file.content)?;
+        flat.insert(RepoPath::new(below).join(file.path.as_bytes()), (mode, oid));
+    }
+    Ok(flat)
+}
+
+fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>) -> Result<Oid> {
+    let writer = &capture.writer;
+    let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
+    let listed = |file: &MemoryFile| PathMode { path: file.path.clone(), mode: file.mode };
+    let memory_modes = parts.memory.iter().filter(unusual).map(listed).collect();
+    let manifest = Manifest { memory_modes, ..manifest };
+    let encoded = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
+    let mut flat = memory_files(writer, parts.memory, b"memory")?;
+    for (name, data) in [("manifest.json", encoded.as_slice()), ("events.jsonl", parts.events_jsonl)] {
+        flat.insert(RepoPath::from(name), (0o100_644, writer.write(ObjectType::Blob, data)?));
+    }
+    for extra in &manifest.index_extras {
+        let oid = parse_oid(&extra.oid)?;
+        // A blob that is gone already cannot be kept; the index it stands in is the user's own.
+        if extra.mode != GITLINK && writer.contains(oid)? {
+            flat.insert(RepoPath::from(format!("index-stages/{oid}").as_str()), (0o100_644, oid));
+        }
+    }
+    if let Some(copies) = parts.copies {
+        flat.insert(RepoPath::from(nested_copy::FOLDER), (TREE, parse_oid(copies)?));
+    }
+    trees::write(writer, &flat)
+}
+
+/// Writes a commit with the fixed identity. The message is taken as it is.
+pub(in crate::git) fn commit(
+    writer: &ObjectWriter,
+    tree: Oid,
+    parents: &[Oid],
+    message: &str,
+    at: Timestamp,
+) -> Result<Oid> {
+    let mut text = format!("tree {tree}\n");
+    let mut seen = BTreeSet::new();
+    for parent in parents.iter().filter(|parent| seen.insert(**parent)) {
+        let _ = writeln!(text, "parent {parent}");
+    }
+    let (name, address) = IDENTITY;
+    // git refuses dates before 1970.
+    let seconds = at.millis().div_euclid(1000).max(0);
+    for role in ["author", "committer"] {
+        let _ = writeln!(text, "{role} {name} <{address}> {seconds} +0000");
+    }
+    text.push('\n');
+    text.push_str(&message.replace('\0', ""));
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    writer.write(ObjectType::Commit, text.as_bytes())
+}
+
+/// Reads what was written from the repository itself, as another process would.
+/// The commit and its trees are in the repository.
+pub(in crate::git) fn read_back(repo: &Repo, id: Oid, tree: Oid, state: Oid) -> Result<()> {
+    let database = repo.database()?;
+    repo.inner.odb().and_then(|odb| odb.refresh()).map_err(Error::git("refresh the object database"))?;
+    database.check(id)?;
+    let commit = repo.inner.find_commit(id).map_err(Error::git("read the checkpoint back"))?;
+    if commit.tree_id() != tree {
+        return Err(Error::corrupt(format!("checkpoint {id} reads back with another tree")));
+    }
+    trees::Tree::read(&database, tree)?;
+    trees::Tree::read(&database, state)?;
+    Ok(())
+}

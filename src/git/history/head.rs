@@ -1,0 +1,166 @@
+//! HEAD and branches: read, and moved only by compare-and-swap with a reflog message.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+
+use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
+
+use super::reflog;
+use crate::git::base::error::{Error, Result};
+use crate::git::odb::database::unread;
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::trees::parse_oid;
+use crate::git::repo::index_lock::MarkedLock;
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft};
+use crate::git::repo::repository::{IDENTITY, Repo};
+use crate::model::manifest::Head;
+use crate::model::snapshot::ObjectId;
+
+const HEAD: &str = "HEAD";
+
+/// Moves the branch that HEAD names (or a detached HEAD) to a commit, if HEAD still is what the caller saw.
+///
+/// The index and the work tree are left alone. `to` of `None` makes the branch unborn again. Anything else than
+/// `expected` is [`Error::HeadMoved`] and nothing is changed; a reference that git holds is [`Error::Locked`]. git's own
+/// locks are held meanwhile, so that nobody moves or switches the branch; a kill leaves none behind for long.
+pub fn move_branch(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    expected: &Head,
+    to: Option<&ObjectId>,
+    message: &str,
+) -> Result<()> {
+    let name = expected.branch.as_deref().unwrap_or(HEAD);
+    let head = repo.git_dir().join(HEAD);
+    let file = if name == HEAD { head.clone() } else { repo.common_dir().join(name) };
+    file.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&file))?;
+    let _branch = MarkedLock::acquire(repo, "branch", &file, GIT_WAIT)?;
+    let _head = if name == HEAD { None } else { Some(MarkedLock::acquire(repo, "head", &head, GIT_WAIT)?) };
+    // Compared under the reference's lock: nobody else can move it between this and the change.
+    let now = repo.head()?;
+    if now != *expected {
+        return Err(Error::HeadMoved { reference: name.to_owned(), expected: text(expected), found: text(&now) });
+    }
+    if now.commit.as_ref() == to {
+        return Ok(());
+    }
+    if name != HEAD && repo.inner.find_reference(name).is_ok_and(|found| found.kind() == Some(ReferenceType::Symbolic))
+    {
+        return Err(Error::Unsupported { what: format!("{name} stands for another branch") });
+    }
+    if let Some(to) = to {
+        let oid = parse_oid(to)?;
+        repo.database()?.check(oid)?;
+        repo.inner.find_commit(oid).map_err(|error| unread(oid, error))?;
+        let entry = reflog::Entry { from: now.commit.as_ref(), to: Some(to), message };
+        reflog::append(repo, name, &entry)?;
+        if name != HEAD {
+            reflog::append(repo, HEAD, &entry)?;
+        }
+        let draft = write_draft(repo, lock, to)?;
+        fs::rename(&draft, &file).map_err(Error::at(&file))?;
+    } else if name == HEAD {
+        return Err(Error::Unsupported { what: "a detached HEAD without a commit".to_owned() });
+    } else {
+        reflog::append(repo, HEAD, &reflog::Entry { from: now.commit.as_ref(), to: None, message })?;
+        remove_packed(repo, lock, &BTreeSet::from([name]))?;
+        for gone in [&file, &repo.common_dir().join("logs").join(name)] {
+            match fs::remove_file(gone) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(gone, error)),
+                _ => {}
+            }
+        }
+    }
+    sync_ref(repo, name)
+}
+
+fn text(head: &Head) -> String {
+    let commit = head.commit.as_ref().map_or("no commit", |commit| commit.short());
+    head.branch.as_ref().map_or_else(|| format!("{commit} (detached)"), |branch| format!("{branch} at {commit}"))
+}
+
+/// The commits that `head` has and `base` has not, newest first. `None` as a base means all.
+pub fn commits_between(repo: &Repo, base: Option<&ObjectId>, head: &ObjectId) -> Result<Vec<ObjectId>> {
+    let failed = || Error::git(format!("list the commits up to {head}"));
+    let mut walk = repo.inner.revwalk().map_err(failed())?;
+    walk.set_sorting(Sort::TOPOLOGICAL).map_err(failed())?;
+    walk.push(parse_oid(head)?).map_err(failed())?;
+    if let Some(base) = base {
+        walk.hide(parse_oid(base)?).map_err(failed())?;
+    }
+    walk.map(|oid| oid.map(|oid| ObjectId(oid.to_string())).map_err(failed())).collect()
+}
+
+/// Whether `ancestor` is `commit` or one of its ancestors.
+pub fn is_ancestor(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<bool> {
+    let (ancestor, commit) = (parse_oid(ancestor)?, parse_oid(commit)?);
+    if ancestor == commit {
+        return Ok(true);
+    }
+    repo.inner.graph_descendant_of(commit, ancestor).map_err(Error::git("compare commits"))
+}
+
+/// Whether one of these commits is on a remote-tracking branch: somebody else may have it.
+pub fn on_remote_tracking(repo: &Repo, commits: &[ObjectId]) -> Result<bool> {
+    let failed = || Error::git("read the remote-tracking branches");
+    let commits: Vec<Oid> = commits.iter().map(parse_oid).collect::<Result<_>>()?;
+    for reference in repo.inner.references_glob("refs/remotes/*").map_err(failed())? {
+        let Some(tip) = reference.map_err(failed())?.resolve().ok().and_then(|resolved| resolved.target()) else {
+            continue;
+        };
+        for commit in &commits {
+            if tip == *commit || repo.inner.graph_descendant_of(tip, *commit).map_err(failed())? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Makes a commit with `tree` on top of `parent`; no reference is moved (see [`move_branch`]) and no hook run.
+///
+/// The author is the user that git is configured for, else `recover`.
+pub fn commit_on_top(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    tree: &ObjectId,
+    parent: Option<&ObjectId>,
+    message: &str,
+) -> Result<ObjectId> {
+    let writer = ObjectWriter::new(repo, lock)?;
+    let id = write_commit(repo, &writer, tree, parent, message)?;
+    writer.publish()?;
+    Ok(id)
+}
+
+/// The same with the writer of other objects, which publishes it together with them.
+pub(in crate::git) fn write_commit(
+    repo: &Repo,
+    writer: &ObjectWriter,
+    tree: &ObjectId,
+    parent: Option<&ObjectId>,
+    message: &str,
+) -> Result<ObjectId> {
+    let failed = || Error::git("make a commit");
+    let signature = repo.inner.signature().or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1)).map_err(failed())?;
+    let tree = repo.inner.find_tree(parse_oid(tree)?).map_err(failed())?;
+    let parent = parent.map(parse_oid).transpose()?;
+    let parent = parent.map(|oid| repo.inner.find_commit(oid)).transpose().map_err(failed())?;
+    let parents: Vec<_> = parent.iter().collect();
+    let content = repo.inner.commit_create_buffer(&signature, &signature, message, &tree, &parents).map_err(failed())?;
+    Ok(ObjectId(writer.write(ObjectType::Commit, &content)?.to_string()))
+}
+
+/// The tree of a commit.
+pub fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
+    let found = repo.inner.find_commit(parse_oid(commit)?).map_err(Error::git(format!("read commit {commit}")))?;
+    Ok(ObjectId(found.tree_id().to_string()))
+}
+
+/// Whether a commit is there.
+pub fn commit_exists(repo: &Repo, commit: &ObjectId) -> bool {
+    let whole = |oid: &Oid| repo.database().and_then(|database| database.check(*oid)).is_ok();
+    parse_oid(commit).ok().filter(whole).is_some_and(|oid| repo.inner.find_commit(oid).is_ok())
+}

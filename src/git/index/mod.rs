@@ -1,0 +1,8 @@
+//! The user's index: its file format, what it says of paths, and the lock under which it is replaced. The index of a
+//! checkpoint is put into place by [`restore`](super::restore).
+
+pub(super) mod index_file;
+pub mod tracked;
+pub(super) mod user_index;
+
+pub use tracked::tracks_any;

@@ -1,0 +1,239 @@
+//! Reads objects, so that a damaged one is an error.
+//!
+//! libgit2 (up to 1.9 at least) never returns from a loose object that was cut short, as a power failure leaves it. So
+//! loose objects are read here, and whatever libgit2 reads by itself is looked at first with [`Database::check`].
+//!
+//! An object that is not found is looked for once more: a `git gc` moves it from a file of its own to a pack, or from one
+//! pack to another, at any time.
+//!
+//! [`Database::copy_blob`] does not hold a loose object in memory. libgit2 streams no object of a pack, so that those
+//! are in memory one at a time; git itself puts what is larger than `core.bigFileThreshold` there without a delta, and
+//! what this program packs is at most 8 MiB large.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use flate2::read::ZlibDecoder;
+use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
+
+use super::pack;
+use super::pack_folder::PackFolder;
+use super::publish::loose_path;
+use crate::git::base::error::{Error, Result};
+
+/// How many databases may borrow from one another in a row, as in git.
+const MAX_ALTERNATES: usize = 5;
+
+/// An object, whole.
+#[derive(Debug)]
+pub(in crate::git) struct Object {
+    pub kind: ObjectType,
+    pub data: Vec<u8>,
+}
+
+impl Object {
+    fn of(object: &git2::OdbObject<'_>) -> Self {
+        Self { kind: object.kind(), data: object.data().to_vec() }
+    }
+}
+
+/// The objects of a repository and of those it borrows from.
+pub(in crate::git) struct Database<'r> {
+    odb: Odb<'r>,
+    folders: Vec<PathBuf>,
+    /// The packs, as they were when the list of them was read again; `None` before that.
+    packs: Mutex<Option<PackFolder>>,
+}
+
+impl<'r> Database<'r> {
+    pub fn open(repository: &'r git2::Repository) -> Result<Self> {
+        // Every object is hashed here after it was read, several times faster than libgit2 does it.
+        git2::opts::strict_hash_verification(false);
+        let odb = repository.odb().map_err(Error::git("open the object database"))?;
+        Ok(Self { odb, folders: folders(&repository.commondir().join("objects")), packs: Mutex::default() })
+    }
+
+    /// Reads an object; a missing or damaged one is [`Error::Corrupt`], one that cannot be opened is not.
+    pub fn read(&self, oid: Oid) -> Result<Object> {
+        let object = match self.loose(oid)? {
+            Some(object) => object,
+            None => self.packed(oid)?,
+        };
+        if pack::id_of(object.kind, &object.data)? == oid {
+            Ok(object)
+        } else {
+            Err(Error::corrupt(format!("object {oid} is damaged: it has the content of another")))
+        }
+    }
+
+    fn packed(&self, oid: Oid) -> Result<Object> {
+        if let Ok(object) = self.odb.read(oid) {
+            return Ok(Object::of(&object));
+        }
+        self.odb.refresh().map_err(Error::git("refresh the object database"))?;
+        if let Some(object) = self.loose(oid)? {
+            return Ok(object);
+        }
+        self.odb.read(oid).map(|object| Object::of(&object)).map_err(|error| unread(oid, error))
+    }
+
+    /// Reads a blob.
+    pub fn blob(&self, oid: Oid) -> Result<Vec<u8>> {
+        match self.read(oid)? {
+            Object { kind: ObjectType::Blob, data } => Ok(data),
+            _ => Err(Error::corrupt(format!("{oid} is not a blob"))),
+        }
+    }
+
+    /// Writes the content of a blob to `out` and returns its size in bytes. The outer error is that of `out`.
+    ///
+    /// It is an error if the object is missing, damaged or has another size than it says; what was written by then is to
+    /// be thrown away. The content is not hashed: who must know that reads again what was written.
+    pub fn copy_blob(&self, oid: Oid, out: &mut dyn Write) -> io::Result<Result<u64>> {
+        let mut reader = match self.open_loose(oid) {
+            Ok(Some(reader)) => reader,
+            Ok(None) => {
+                return match self.blob(oid) {
+                    Ok(data) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
+                    Err(error) => Ok(Err(error)),
+                };
+            }
+            Err(error) => return Ok(Err(error)),
+        };
+        let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
+        let Some((kind, size)) = loose_head(&mut reader) else { return Ok(Err(damaged())) };
+        if kind != ObjectType::Blob {
+            return Ok(Err(Error::corrupt(format!("{oid} is not a blob"))));
+        }
+        let mut left = size;
+        loop {
+            // The last read has to see the end of the stream, where zlib's own checksum is.
+            let count = match reader.fill_buf() {
+                Ok([]) if left == 0 => return Ok(Ok(size)),
+                Ok(bytes) if !bytes.is_empty() && bytes.len() as u64 <= left => {
+                    out.write_all(bytes)?;
+                    bytes.len()
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                _ => return Ok(Err(damaged())),
+            };
+            left -= count as u64;
+            reader.consume(count);
+        }
+    }
+
+    /// The size of an object in bytes. Of a loose one only the beginning is read, so that damage further on is not seen.
+    pub fn size(&self, oid: Oid) -> Result<u64> {
+        if let Some(mut reader) = self.open_loose(oid)? {
+            let head = loose_head(&mut reader).map(|(_, size)| size);
+            return head.ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
+        }
+        match self.odb.read_header(oid) {
+            Ok((size, _)) => Ok(size as u64),
+            // It is read whole then; that is rare.
+            Err(_) => self.read(oid).map(|object| object.data.len() as u64),
+        }
+    }
+
+    /// Whether an object is there.
+    pub fn has(&self, oid: Oid) -> bool {
+        let found = || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH);
+        found() || (self.is_refreshed() && found())
+    }
+
+    /// Reads the list of packs again. Returns false where none can have come or gone since the last time: to read it for
+    /// each of many objects that are nowhere would take long.
+    fn is_refreshed(&self) -> bool {
+        let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        if packs.as_ref().is_some_and(PackFolder::is_unchanged) {
+            return false;
+        }
+        *packs = self.folders.first().map(|folder| PackFolder::look(folder));
+        self.odb.refresh().is_ok()
+    }
+
+    /// Makes sure that libgit2 can read an object, before it does so.
+    pub fn check(&self, oid: Oid) -> Result<()> {
+        self.read(oid).map(drop)
+    }
+
+    fn loose(&self, oid: Oid) -> Result<Option<Object>> {
+        let Some(mut file) = self.open_file(oid)? else { return Ok(None) };
+        let mut packed = Vec::new();
+        file.read_to_end(&mut packed).map_err(|source| Error::io(format!("object {oid}"), source))?;
+        let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
+        unpack(&packed).map(Some).ok_or_else(damaged)
+    }
+
+    /// A loose object to read from.
+    fn open_loose(&self, oid: Oid) -> Result<Option<Inflated>> {
+        Ok(self.open_file(oid)?.map(|file| BufReader::with_capacity(1 << 16, ZlibDecoder::new(file))))
+    }
+
+    /// The file of a loose object, deflated; `None` where it is not in a file of its own.
+    pub fn open_file(&self, oid: Oid) -> Result<Option<File>> {
+        for folder in &self.folders {
+            let path = loose_path(folder, oid);
+            match File::open(&path) {
+                Ok(file) => return Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(Error::io(path, source)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+type Inflated = BufReader<ZlibDecoder<File>>;
+
+/// Reads what a loose object begins with: kind and size.
+pub(in crate::git) fn loose_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
+    let mut head = Vec::new();
+    reader.take(32).read_until(0, &mut head).ok()?;
+    let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
+    Some((ObjectType::from_str(kind)?, size.parse().ok()?))
+}
+
+/// A folder of objects and those it borrows from.
+pub(in crate::git) fn folders(objects: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    add_folder(objects, &mut folders);
+    folders
+}
+
+/// What it means that git's library did not read an object: only what is not there or not whole is damage, not what the
+/// system refused to open.
+pub(in crate::git) fn unread(oid: Oid, error: git2::Error) -> Error {
+    match (error.code(), error.class()) {
+        (git2::ErrorCode::NotFound, _) => Error::corrupt(format!("object {oid} is missing")),
+        (_, git2::ErrorClass::Os) => Error::git(format!("read object {oid}"))(error),
+        _ => Error::corrupt(format!("object {oid}: {}", error.message())),
+    }
+}
+
+/// Adds a folder of objects and those it borrows from.
+fn add_folder(folder: &Path, folders: &mut Vec<PathBuf>) {
+    if folders.len() > MAX_ALTERNATES || folders.iter().any(|known| known == folder) {
+        return;
+    }
+    folders.push(folder.to_owned());
+    let borrowed = fs::read(folder.join("info/alternates")).unwrap_or_default();
+    for line in borrowed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+        add_folder(&folder.join(std::ffi::OsStr::from_bytes(line)), folders);
+    }
+}
+
+/// The content of a loose object: `kind SP size NUL data`, deflated.
+fn unpack(packed: &[u8]) -> Option<Object> {
+    let mut bytes = Vec::new();
+    ZlibDecoder::new(packed).read_to_end(&mut bytes).ok()?;
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    let (kind, size) = std::str::from_utf8(&bytes[..end]).ok()?.split_once(' ')?;
+    let kind = ObjectType::from_str(kind)?;
+    let size: usize = size.parse().ok()?;
+    let data = bytes.split_off(end + 1);
+    (data.len() == size).then_some(Object { kind, data })
+}

@@ -1,0 +1,11 @@
+//! The object database: reads objects and writes them so that a crash, a full disk or a `git gc` leaves nothing half-written.
+//! It knows blobs, trees and packs, but not what a tree stands for: commits, indexes and work trees have rooms of their own.
+
+pub(super) mod database;
+pub(super) mod objects;
+pub(super) mod owned_objects;
+pub(super) mod pack;
+pub(super) mod pack_folder;
+pub(super) mod packing;
+pub(super) mod publish;
+pub(super) mod trees;

@@ -1,0 +1,392 @@
+//! Writes objects so that the user's object database never holds a half-written one.
+//!
+//! New objects are kept in memory while they are few, then spooled to a pack; large ones are streamed to a file of
+//! their own. All files lie in a quarantine, `$GIT_DIR/recover/quarantine`. [`ObjectWriter::publish`] syncs them, many
+//! with one call, and only then links them into place and syncs the folders. A process that dies, or a full disk,
+//! leaves objects in the quarantine only; the next writer empties it.
+//!
+//! Several threads may write at once: an object is hashed, looked up and deflated outside of any lock. Besides what the
+//! threads have in hand (at most two deflated objects over 1 MiB at a time), a writer holds 8 MiB of content and about
+//! 80 bytes for each new object.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use git2::{ObjectType, Oid};
+
+use self::publishing::Needs;
+use self::tools::{Permits, Tools};
+use super::database;
+use super::owned_objects;
+use super::pack::{self, Pack, PackWriter};
+use super::pack_folder::PackFolder;
+use super::packing;
+pub(in crate::git) use super::publish::sync_folder;
+use super::publish::{self, Published, Staged};
+use crate::durable::Root;
+use crate::git::base::error::{Error, Result};
+use crate::git::repo::corruption_marker;
+use crate::git::repo::gc;
+use crate::git::repo::lock::{Slot, WorktreeLock};
+use crate::git::repo::repository::{Repo, init_bare};
+
+mod present;
+mod publishing;
+mod streaming;
+mod tools;
+
+/// So many new objects become loose ones, more of them a pack: git's own `transfer.unpackLimit`.
+pub(in crate::git) const FEW: usize = 100;
+/// Content that is kept in memory, in bytes.
+pub(in crate::git) const IN_MEMORY: usize = 8 << 20;
+/// A larger object is not kept in memory, and not deflated by more than [`LARGE_AT_ONCE`] threads.
+const LARGE: usize = 1 << 20;
+const LARGE_AT_ONCE: usize = 2;
+/// An object that is older is made young again when it is needed, so that `git gc` does not take it away before
+/// something refers to it. git's own limit is two weeks.
+const FRESH: Duration = Duration::from_secs(24 * 3600);
+
+/// Writes objects of one operation. It may be shared between threads.
+pub(in crate::git) struct ObjectWriter {
+    quarantine: PathBuf,
+    /// The way to the worktree's own folder.
+    own: Root,
+    /// The real folder of objects.
+    target: PathBuf,
+    /// What one thread needs for one object, for the next one to take.
+    tools: Mutex<Vec<Tools>>,
+    state: Mutex<State>,
+    large: Permits,
+    /// Keeps the quarantine ours, and with it the worktree's lock.
+    slot: Slot,
+    /// When it began.
+    begun: SystemTime,
+    /// The real packs when it began.
+    packs: PackFolder,
+    /// The git folder that linked worktrees share.
+    common: PathBuf,
+    /// Whether a `git gc` was seen meanwhile.
+    collected: AtomicBool,
+    /// Keeps what is found in the real database there.
+    _held: Option<File>,
+    /// Nothing may come of it, and nothing real is touched.
+    rehearsal: bool,
+    /// Where objects may lie, while damage was found among them.
+    doubted: Option<Vec<PathBuf>>,
+    /// How many objects that were there already were read back.
+    read_back: AtomicUsize,
+    /// A pack of so many bytes, or of a quarter of what was published so far, is published before the rest is written: no
+    /// more than that is lost, and there are not many packs.
+    portion: Option<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Everything that was written and is new.
+    known: HashSet<Oid>,
+    /// Objects in memory.
+    few: Vec<(Oid, ObjectType, Vec<u8>)>,
+    /// Their bytes.
+    bytes: usize,
+    spool: Option<PackWriter>,
+    /// Complete files of the quarantine.
+    staged: Vec<Staged>,
+    published: Published,
+    needs: Needs,
+    /// Whether anything lies in the quarantine.
+    used: bool,
+    /// An object is known and was not written: nothing may be published any more.
+    broken: bool,
+    /// Bytes of packs that were published before the rest was written.
+    kept: u64,
+    /// For names of files.
+    count: u64,
+}
+
+impl std::fmt::Debug for ObjectWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectWriter").field("quarantine", &self.quarantine).finish_non_exhaustive()
+    }
+}
+
+impl ObjectWriter {
+    /// Takes one of the worktree's quarantines, emptying it of what a dead process left. Nothing is made yet.
+    pub fn new(repo: &Repo, lock: &WorktreeLock) -> Result<Self> {
+        let (own, rehearsal) = (lock.folder(), lock.is_rehearsal());
+        let busy =
+            || Error::Locked { file: own.join("quarantine"), holder: "too many captures of this process".to_owned() };
+        let slot = lock.slot().ok_or_else(busy)?;
+        let quarantine =
+            own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
+        let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
+        let held = if rehearsal {
+            owned_objects::hold_unnoticed(repo)?
+        } else {
+            // From here on git's library and others go there by its path.
+            for folder in ["", "objects", "objects/pack"] {
+                repo.own().check(&quarantine.join(folder), false).map_err(Error::at(&quarantine))?;
+            }
+            publish::release(&quarantine.join("objects"), &target)?;
+            publish::empty(&quarantine.join("objects"))?;
+            packing::tidy_up(repo, &quarantine, &target);
+            Some(owned_objects::hold(repo)?)
+        };
+        let doubted = corruption_marker::is_raised(repo.own()).then(|| database::folders(&target));
+        Ok(Self {
+            own: repo.own().clone(),
+            quarantine,
+            packs: PackFolder::look(&target),
+            collected: AtomicBool::new(gc::is_announced(repo.common_dir())),
+            common: repo.common_dir().to_owned(),
+            target,
+            tools: Mutex::default(),
+            state: Mutex::default(),
+            large: Permits::new(LARGE_AT_ONCE),
+            slot,
+            begun: SystemTime::now(),
+            _held: held,
+            rehearsal,
+            doubted,
+            read_back: AtomicUsize::new(0),
+            portion: None,
+        })
+    }
+
+    /// From now on what was written becomes part of the real database whenever it is a pack of so many bytes. Should the
+    /// process end before the rest is written, the next one finds that; nothing refers to it, so that git removes it in
+    /// time where it is not wanted any more.
+    pub fn publish_from(&mut self, bytes: u64) {
+        self.portion = Some(bytes);
+    }
+
+    /// The repository that sees everything written so far and the real database; for diffs over objects that are not
+    /// published. What is written later on need not be in it.
+    pub fn repository(&self) -> Result<git2::Repository> {
+        let objects = self.objects();
+        let mut state = self.state();
+        self.stage(&mut state)?;
+        self.begin(&mut state)?;
+        for staged in &mut state.staged {
+            staged.move_into(&objects)?;
+        }
+        drop(state);
+        self.borrow(&objects.join("info"))?;
+        if let Ok(repository) = git2::Repository::open_bare(&self.quarantine) {
+            return Ok(repository);
+        }
+        // It was never made, or cut off while it was: the lock files of git's library stand in its own way then.
+        publish::empty_but_objects(&self.quarantine)?;
+        init_bare(&self.quarantine)
+    }
+
+    /// Has the quarantine see the real objects too, by the file that names them.
+    fn borrow(&self, info: &Path) -> Result<()> {
+        let (alternates, detour) = (info.join("alternates"), info.join("target"));
+        let mut line = self.target.as_os_str().as_bytes().to_vec();
+        // libgit2 reads one folder a line: what is named in more than one is reached by another name.
+        let is_one_line = !line.contains(&b'\n');
+        if !is_one_line {
+            line = b"./info/target".to_vec();
+        }
+        line.push(b'\n');
+        if fs::read(&alternates).ok().as_ref() == Some(&line) && (is_one_line || detour.exists()) {
+            return Ok(());
+        }
+        fs::create_dir_all(info).map_err(Error::at(&alternates))?;
+        if !is_one_line {
+            match fs::remove_file(&detour) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(detour, error)),
+                _ => std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?,
+            }
+        }
+        fs::write(&alternates, &line).map_err(Error::at(&alternates))
+    }
+
+    /// Writes an object from memory, unless it is there.
+    pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
+        let oid = match kind {
+            ObjectType::Tree => pack::id_of(kind, data)?,
+            _ => Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?,
+        };
+        if self.state().known.contains(&oid) {
+            return Ok(oid);
+        }
+        self.with_tools(|tools| {
+            let is_there = tools.target.exists(oid);
+            let damaged = is_there && !self.is_whole(tools, oid)?;
+            if is_there && !damaged && self.relies_on(oid, Some((kind, data))) {
+                return Ok(oid);
+            }
+            let mut state = self.state();
+            if !state.known.insert(oid) {
+                // Another thread was faster.
+                return Ok(oid);
+            }
+            let object = (oid, kind, data);
+            // A loose object is found before a packed one.
+            let result = if damaged { self.add_loose(state, tools, object) } else { self.add(state, tools, object) };
+            if result.is_err() {
+                self.state().broken = true;
+            }
+            result.map(|()| oid)
+        })
+    }
+
+    /// Adds an object that is new: to memory, to a file of its own, or to the pack.
+    fn add(&self, mut state: MutexGuard<'_, State>, tools: &mut Tools, object: (Oid, ObjectType, &[u8])) -> Result<()> {
+        let (oid, kind, data) = object;
+        if state.spool.is_none() {
+            let files = state.staged.iter().filter(|staged| matches!(staged, Staged::Loose { .. })).count();
+            if state.few.len() + files < FEW {
+                if data.len() <= LARGE && state.bytes + data.len() <= IN_MEMORY {
+                    state.bytes += data.len();
+                    state.few.push((oid, kind, data.to_vec()));
+                    return Ok(());
+                }
+                return self.add_loose(state, tools, object);
+            }
+            let path = self.next_file(&mut state)?;
+            state.spool = Some(PackWriter::create(path)?);
+        }
+        let earlier = std::mem::take(&mut state.few);
+        state.bytes = 0;
+        drop(state);
+        for (oid, kind, data) in earlier {
+            self.spool(tools, (oid, kind, &data))?;
+        }
+        self.spool(tools, object)
+    }
+
+    /// Adds an object to a file of its own.
+    fn add_loose(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        tools: &mut Tools,
+        (oid, kind, data): (Oid, ObjectType, &[u8]),
+    ) -> Result<()> {
+        let path = self.next_file(&mut state)?;
+        drop(state);
+        let _permit = (data.len() > LARGE).then(|| self.large.take());
+        let packed = pack::loose(&mut tools.compress, kind, data).map_err(Error::at(&path))?;
+        pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
+        self.state().staged.push(Staged::Loose { oid, path });
+        Ok(())
+    }
+
+    fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
+        let _permit = (data.len() > LARGE).then(|| self.large.take());
+        let entry = pack::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
+        let mut state = self.state();
+        if state.spool.is_none() {
+            // It was completed meanwhile, for a reader.
+            let path = self.next_file(&mut state)?;
+            state.spool = Some(PackWriter::create(path)?);
+        }
+        let Some(spool) = state.spool.as_mut() else { return Ok(()) };
+        spool.append(oid, &entry)?;
+        let (size, kept) = (spool.size(), state.kept);
+        if self.portion.is_none_or(|portion| size < portion.max(kept / 4)) {
+            return Ok(());
+        }
+        state.kept += size;
+        match state.spool.take() {
+            Some(full) => self.end_portion(state, full),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes for the checkpoint of this commit what became part of the real database by this writer and was not there
+    /// before. `base` is HEAD, as it was read after the writer was made.
+    pub fn record(&self, repo: &Repo, commit: Oid, base: Option<Oid>) {
+        // What was missing may be referred to by what was there all the time: it is not the checkpoint's to take away.
+        if self.doubts() {
+            return;
+        }
+        owned_objects::record(repo, commit, base, self.begun, self.state().published.clone());
+    }
+
+    /// Gives everything written so far a place in the quarantine where git's library finds it.
+    fn stage(&self, state: &mut State) -> Result<()> {
+        if state.broken {
+            return Err(Error::corrupt("an object could not be written before"));
+        }
+        let objects = self.objects();
+        if let Some(spool) = state.spool.take() {
+            let made: Result<Pack> = spool.finish(&objects.join("pack"));
+            state.staged.push(Staged::Pack(made.inspect_err(|_| state.broken = true)?));
+        }
+        let few = std::mem::take(&mut state.few);
+        state.bytes = 0;
+        let result = self.with_tools(|tools| {
+            for (oid, kind, data) in few {
+                let path = self.next_file(state)?;
+                let packed = pack::loose(&mut tools.compress, kind, &data).map_err(Error::at(&path))?;
+                pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
+                state.staged.push(Staged::Loose { oid, path });
+            }
+            Ok(())
+        });
+        state.broken |= result.is_err();
+        result
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.quarantine.join("objects")
+    }
+
+    /// Makes the quarantine's folder.
+    fn begin(&self, state: &mut State) -> Result<()> {
+        if !state.used {
+            let objects = self.objects();
+            fs::create_dir_all(&objects).map_err(Error::at(&objects))?;
+            state.used = true;
+        }
+        Ok(())
+    }
+
+    /// A free name in the quarantine.
+    fn next_file(&self, state: &mut State) -> Result<PathBuf> {
+        self.begin(state)?;
+        state.count += 1;
+        Ok(self.objects().join(format!("new-{}", state.count)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_tools<T>(&self, work: impl FnOnce(&mut Tools) -> Result<T>) -> Result<T> {
+        let pooled = self.tools.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut tools = match pooled {
+            Some(tools) => tools,
+            None => Tools::new(&self.target)?,
+        };
+        let result = work(&mut tools);
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
+        result
+    }
+}
+
+impl Drop for ObjectWriter {
+    fn drop(&mut self) {
+        if !self.state().used {
+            return;
+        }
+        // What is left behind is removed by the next writer.
+        let _ = publish::release(&self.objects(), &self.target);
+        let _ = publish::empty(&self.objects());
+        // The first one is kept for the next capture; another is rarely needed.
+        if self.slot.number > 0 {
+            let _ = fs::remove_dir_all(&self.quarantine);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! From the quarantine to the real database, in spite of a `git gc` meanwhile.
+//!
+//! A collection removes objects that nothing refers to, and nothing refers to new ones until the checkpoint's reference
+//! is set; nor need anything refer to what was found there and so not written again. Hence:
+//!
+//! - While a collection is under way, objects become a pack with a `.keep` file, which no collection removes, and
+//!   nothing that is only found counts as there.
+//! - Once the reference is set, [`ObjectWriter::secure`] looks whether a collection is under way that began before, or
+//!   whether one took anything. Then all becomes one more pack: a collection removes single objects at any time, but
+//!   only packs that it saw when it began.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use super::*;
+use crate::git::odb::publish;
+use crate::git::repo::gc;
+
+/// Bytes of found objects that are kept in memory.
+const BACKING: usize = 1 << 20;
+
+/// An object that was found in the real database.
+pub(super) struct Relied {
+    oid: Oid,
+    /// Whether it was in a file of its own.
+    loose: bool,
+    content: Option<(ObjectType, Vec<u8>)>,
+}
+
+/// What the capture needs of the real database until its reference is set.
+#[derive(Default)]
+pub(super) struct Needs {
+    /// Published files: these are their names in the quarantine.
+    placed: Vec<Staged>,
+    /// Found objects: loose ones, and those whose content is at hand.
+    relied: Vec<Relied>,
+    /// Others, in packs.
+    found: Vec<Oid>,
+    /// Bytes of the content at hand.
+    bytes: usize,
+    /// Whether a pack is kept.
+    keeps: bool,
+}
+
+impl Needs {
+    fn is_empty(&self) -> bool {
+        self.placed.is_empty() && self.relied.is_empty() && self.found.is_empty()
+    }
+}
+
+impl ObjectWriter {
+    /// Makes everything written durable and part of the real database. It stays there at the latest from when a
+    /// reference holds it and [`Self::secure`] was called.
+    pub fn publish(&self) -> Result<()> {
+        if self.rehearsal {
+            return Err(Error::Unsupported { what: "what a rehearsal captured is never published".to_owned() });
+        }
+        let mut state = self.state();
+        self.stage(&mut state)?;
+        let is_new = !state.staged.is_empty();
+        if is_new && !self.collected.load(Ordering::Relaxed) {
+            self.collected.store(gc::is_announced(&self.common), Ordering::Relaxed);
+        }
+        if self.collected.load(Ordering::Relaxed) {
+            return self.pack_again(&mut state, true);
+        }
+        let staged = std::mem::take(&mut state.staged);
+        let published =
+            publish::publish(&self.objects(), &self.target, &staged).inspect_err(|_| state.broken = true)?;
+        state.published.add(published);
+        state.needs.placed.extend(staged);
+        Ok(())
+    }
+
+    /// Completes a pack, and publishes it unless a collection is under way: then that is left for the end. The other threads
+    /// go on meanwhile.
+    pub(super) fn end_portion(&self, state: MutexGuard<'_, State>, full: PackWriter) -> Result<()> {
+        drop(state);
+        let pack = Staged::Pack(full.finish(&self.objects().join("pack"))?);
+        if self.collected.load(Ordering::Relaxed) || gc::is_announced(&self.common) {
+            self.state().staged.push(pack);
+            return Ok(());
+        }
+        let published = publish::publish(&self.objects(), &self.target, std::slice::from_ref(&pack))?;
+        let mut state = self.state();
+        state.published.add(published);
+        state.needs.placed.push(pack);
+        Ok(())
+    }
+
+    /// Publishes everything once more, as a pack that no collection removes before [`Self::secure`]; for when one took
+    /// something already.
+    pub fn publish_kept(&self) -> Result<()> {
+        self.collected.store(true, Ordering::Relaxed);
+        self.publish()
+    }
+
+    /// To be called when a reference holds what was published: from here on, no collection takes anything of it away.
+    /// Returns whether something had to be published once more.
+    ///
+    /// It is an error if a collection took an object that was there before and whose content is not at hand; the
+    /// reference must then be removed.
+    pub fn secure(&self) -> Result<bool> {
+        let mut state = self.state();
+        let again = !state.needs.is_empty() && (gc::is_announced(&self.common) || self.is_any_gone(&state)?);
+        if again {
+            self.pack_again(&mut state, false)?;
+        }
+        let keeps = std::mem::take(&mut state.needs).keeps;
+        if keeps {
+            publish::release(&self.objects(), &self.target)?;
+        }
+        Ok(again)
+    }
+
+    /// Whether the object is there and stays there for what is captured. While a `git gc` is under way, that holds only
+    /// for what was written.
+    pub fn holds(&self, oid: Oid) -> Result<bool> {
+        if self.state().known.contains(&oid) {
+            return Ok(true);
+        }
+        self.with_tools(|tools| Ok(self.is_sound(tools, oid)? && self.relies_on(oid, None)))
+    }
+
+    /// Whether an object that is in the real database may be relied on; else it has to be written. `content` is what it
+    /// consists of, where that is at hand.
+    pub(super) fn relies_on(&self, oid: Oid, content: Option<(ObjectType, &[u8])>) -> bool {
+        if self.collected.load(Ordering::Relaxed) {
+            return false;
+        }
+        let loose = self.refresh(oid);
+        let needs = &mut self.state().needs;
+        let content = content.filter(|(_, data)| needs.bytes + data.len() <= BACKING);
+        needs.bytes += content.map_or(0, |(_, data)| data.len());
+        let content = content.map(|(kind, data)| (kind, data.to_vec()));
+        if loose || content.is_some() {
+            needs.relied.push(Relied { oid, loose, content });
+        } else {
+            needs.found.push(oid);
+        }
+        true
+    }
+
+    /// Whether a collection took anything that the capture needs.
+    fn is_any_gone(&self, state: &State) -> Result<bool> {
+        let Needs { placed, relied, found, .. } = &state.needs;
+        let is_loose = |oid: Oid| publish::loose_path(&self.target, oid).exists();
+        let is_there = |staged: &Staged| match staged {
+            Staged::Loose { oid, .. } => is_loose(*oid),
+            Staged::Pack(pack) => [&pack.file, &pack.index]
+                .iter()
+                .all(|file| self.target.join("pack").join(file.file_name().unwrap_or_default()).exists()),
+        };
+        if !placed.iter().all(is_there) || !relied.iter().all(|one| !one.loose || is_loose(one.oid)) {
+            return Ok(true);
+        }
+        if self.packs.is_unchanged() {
+            return Ok(false);
+        }
+        // One that was opened before finds what is there no more.
+        let now = Tools::new(&self.target)?.target;
+        let mut packed = relied.iter().filter(|one| !one.loose).map(|one| one.oid).chain(found.iter().copied());
+        Ok(packed.any(|oid| !now.exists(oid)))
+    }
+
+    /// Makes one more pack of everything that the capture needs and that is not in a pack of this kind already.
+    fn pack_again(&self, state: &mut State, keep: bool) -> Result<()> {
+        if state.staged.is_empty() && state.needs.is_empty() {
+            return Ok(());
+        }
+        let result = self.make_pack(state).and_then(|mut pack| {
+            if keep {
+                publish::write_keep(&mut pack)?;
+                state.needs.keeps = true;
+            }
+            publish::publish(&self.objects(), &self.target, &[Staged::Pack(pack)])
+        });
+        state.published.add(result.inspect_err(|_| state.broken = true)?);
+        state.staged.clear();
+        state.needs = Needs { keeps: state.needs.keeps, ..Needs::default() };
+        Ok(())
+    }
+
+    fn make_pack(&self, state: &mut State) -> Result<Pack> {
+        let path = self.next_file(state)?;
+        let mut pack = PackWriter::create(path)?;
+        let mut done = HashSet::new();
+        for staged in state.staged.iter().chain(&state.needs.placed) {
+            match staged {
+                Staged::Loose { oid, path } if done.insert(*oid) => pack.append_loose(*oid, path)?,
+                Staged::Loose { .. } => {}
+                Staged::Pack(other) => pack.append_pack(other, &mut done)?,
+            }
+        }
+        let mut tools = Tools::new(&self.target)?;
+        let at_hand = state.needs.relied.iter().map(|one| (one.oid, one.content.as_ref()));
+        let all = at_hand.chain(state.needs.found.iter().map(|oid| (*oid, None)));
+        for (oid, content) in all.filter(|(oid, _)| done.insert(*oid)) {
+            let entry = if let Some((kind, data)) = content {
+                pack::entry(&mut tools.compress, *kind, data)
+            } else {
+                let (kind, data) = self.read(&tools, oid)?;
+                pack::entry(&mut tools.compress, kind, &data)
+            };
+            pack.append(oid, &entry.map_err(Error::at(&self.quarantine))?)?;
+        }
+        pack.finish(&self.objects().join("pack"))
+    }
+
+    /// Reads an object that was found. libgit2 never returns from a loose one that was cut short.
+    fn read(&self, tools: &Tools, oid: Oid) -> Result<(ObjectType, Vec<u8>)> {
+        for path in database::folders(&self.target).iter().map(|folder| publish::loose_path(folder, oid)) {
+            if path.exists() && !publish::is_whole(&path, oid).map_err(Error::at(&path))? {
+                return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
+            }
+        }
+        tools.target.read(oid).ok_or_else(|| self.taken())
+    }
+
+    fn taken(&self) -> Error {
+        Error::Locked {
+            file: self.target.clone(),
+            holder: "a git gc, which takes away what is being captured".to_owned(),
+        }
+    }
+}

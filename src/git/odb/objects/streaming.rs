@@ -1,0 +1,108 @@
+//! Content that is too large for memory: hashed and deflated while it is read, into a file of its own.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use git2::{ObjectType, Oid};
+use sha1_checked::Digest as _;
+
+use super::ObjectWriter;
+use super::tools::{LEVEL, Tools};
+use crate::git::base::error::{Error, Result};
+use crate::git::odb::pack;
+use crate::git::odb::publish::{self, Staged};
+
+impl ObjectWriter {
+    /// Writes a blob of exactly `size` bytes without holding it in memory. Returns `None` if the source has fewer or more.
+    ///
+    /// The outer error is the source's, the inner one the database's.
+    pub fn write_stream(&self, source: &mut dyn Read, size: u64) -> io::Result<Result<Option<Oid>>> {
+        let path = match self.next_file(&mut self.state()) {
+            Ok(path) => path,
+            Err(error) => return Ok(Err(error)),
+        };
+        let written = self.stream(&path, source, size);
+        if !matches!(written, Ok(Ok(Some((_, true))))) {
+            // The next writer removes what cannot be removed now.
+            let _ = fs::remove_file(&path);
+        }
+        Ok(written?.map(|found| found.map(|(oid, _)| oid)))
+    }
+
+    /// Takes over a loose object as another database has it, deflated, without holding it in memory.
+    pub fn write_loose(&self, oid: Oid, source: &mut dyn Read) -> Result<()> {
+        if self.state().known.contains(&oid) {
+            return Ok(());
+        }
+        let path = self.next_file(&mut self.state())?;
+        let mut file = pack::create(&path)?;
+        io::copy(source, &mut file).map_err(Error::at(&path))?;
+        drop(file);
+        if !publish::is_whole(&path, oid).map_err(Error::at(&path))? {
+            // The next writer removes what cannot be removed now.
+            let _ = fs::remove_file(&path);
+            return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
+        }
+        let mut state = self.state();
+        if state.known.insert(oid) {
+            state.staged.push(Staged::Loose { oid, path });
+        }
+        Ok(())
+    }
+
+    /// Streams into a new loose object. Returns its id and whether the file is needed.
+    fn stream(&self, path: &Path, source: &mut dyn Read, size: u64) -> io::Result<Result<Option<(Oid, bool)>>> {
+        let file = match pack::create(path) {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut packed = ZlibEncoder::new(file, Compression::new(LEVEL));
+        let mut hash = sha1_checked::Sha1::new();
+        let mut buffer = vec![0; 1 << 18];
+        let head = pack::loose_head(ObjectType::Blob, size);
+        let mut left = size;
+        let mut part = head.as_bytes();
+        loop {
+            hash.update(part);
+            if let Err(error) = packed.write_all(part) {
+                return Ok(Err(Error::io(path, error)));
+            }
+            let count = source.read(&mut buffer)?;
+            if count as u64 > left {
+                return Ok(Ok(None));
+            }
+            if count == 0 {
+                break;
+            }
+            left -= count as u64;
+            part = &buffer[..count];
+        }
+        if left > 0 {
+            return Ok(Ok(None));
+        }
+        Ok(self.end_stream(path, packed, hash).map(Some))
+    }
+
+    fn end_stream(&self, path: &Path, packed: ZlibEncoder<File>, hash: sha1_checked::Sha1) -> Result<(Oid, bool)> {
+        packed.finish().map_err(Error::at(path))?;
+        let hash = hash.try_finalize();
+        if hash.has_collision() {
+            return Err(Error::corrupt("content that was made to collide with another's id"));
+        }
+        let oid = Oid::from_bytes(hash.hash()).map_err(Error::git("hash a large file"))?;
+        let is_there =
+            |tools: &mut Tools| Ok(tools.target.exists(oid) && self.is_whole(tools, oid)? && self.relies_on(oid, None));
+        if self.state().known.contains(&oid) || self.with_tools(is_there)? {
+            return Ok((oid, false));
+        }
+        let mut state = self.state();
+        let new = state.known.insert(oid);
+        if new {
+            state.staged.push(Staged::Loose { oid, path: path.to_owned() });
+        }
+        Ok((oid, new))
+    }
+}

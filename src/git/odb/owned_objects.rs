@@ -1,0 +1,440 @@
+//! Which objects each checkpoint added, so that they can be taken away with it.
+//!
+//! A list for each checkpoint, `$GIT_COMMON_DIR/recover/written/<commit>`; once there are many they are merged into one
+//! file. A list of its own with `.gone` at its end is that of a checkpoint that is removed.
+//!
+//! **Power failures.** Lists are not synced when they are written. One that was lost, cut short or damaged (its checksum
+//! says so) leaves its objects to `git gc`. A list never decides that an object may go, only that it may be asked for:
+//! that nothing needs it is found out anew each time, from what refers to what at that moment. So one that is older than
+//! it should be (with objects that were taken off it since, or back although it was removed) asks for too much and gets no
+//! more than the others. Two things have to be durable in their order: a checkpoint's reference is gone before its
+//! objects are (`refs` syncs that), and a list that was settled does not come back for long, as somebody may write an
+//! object of it again that nothing refers to yet; `discard` ends with a sync of the folder for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::{File, TryLockError};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use git2::Oid;
+
+use super::publish::{Published, sync_folder};
+use crate::durable::{Root, Sync};
+use crate::git::base::error::{Error, Result};
+use crate::git::repo::refs::list_refs;
+use crate::git::repo::repository::Repo;
+
+const HEAD: &str = "recover-written 1";
+const GONE: &str = ".gone";
+/// What a capture holds, so that nothing is removed meanwhile.
+const LOCK: &str = "in-use";
+/// A list without a reference may be that of a checkpoint in the making.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// The lists of many checkpoints, each after a line that says whose it is and how long, and whether its loose objects
+/// were packed (`packing`). At its beginning stands how many may still be loose.
+const MERGED: &str = "merged";
+/// So many lists of their own are merged.
+const MANY: usize = 64;
+/// Bytes of a line of a list that says a loose object.
+const LOOSE_LINE: u64 = 47;
+/// Bytes of its other lines, at least.
+const OTHER_LINES: u64 = 80;
+
+/// What a checkpoint added to the object database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::git) struct List {
+    /// When, in nanoseconds since the epoch: no file of it was touched later by who wrote it.
+    pub at: u64,
+    /// When it was begun: none of its objects was there before.
+    pub since: u64,
+    /// HEAD at the time.
+    pub base: Option<Oid>,
+    /// Its objects that were written as loose ones (they may have become part of a pack since), and its packs.
+    pub files: Published,
+}
+
+/// The list of a checkpoint that is gone.
+#[derive(Debug)]
+pub(in crate::git) struct Gone {
+    pub path: PathBuf,
+    pub list: List,
+}
+
+pub(in crate::git) fn folder(repo: &Repo) -> PathBuf {
+    repo.shared_folder().join("written")
+}
+
+/// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
+pub(in crate::git) fn hold(repo: &Repo) -> Result<File> {
+    let path = lock_path(repo)?;
+    let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
+    file.lock_shared().map_err(Error::at(&path))?;
+    Ok(file)
+}
+
+/// The same without a trace. Where the file is not there, nothing of ours was ever removed: `None`.
+pub(in crate::git) fn hold_unnoticed(repo: &Repo) -> Result<Option<File>> {
+    let path = repo.shared_folder().join(LOCK);
+    match repo.shared().open(&path) {
+        Ok(file) => file.lock_shared().map(|()| Some(file)).map_err(Error::at(&path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::io(path, source)),
+    }
+}
+
+/// The right to remove objects; `None` while a capture is under way in any worktree.
+pub(in crate::git) fn hold_alone(repo: &Repo) -> Result<Option<File>> {
+    let path = lock_path(repo)?;
+    let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(Error::io(path, source)),
+    }
+}
+
+fn lock_path(repo: &Repo) -> Result<PathBuf> {
+    let folder = repo.shared_folder();
+    // The folder is there already, except beside a linked worktree.
+    repo.shared().create_dir_all(&folder).map_err(Error::at(&folder))?;
+    Ok(folder.join(LOCK))
+}
+
+/// Notes what the checkpoint of this commit added. Without a list, the objects are left to `git gc`.
+pub(in crate::git) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since: SystemTime, files: Published) {
+    if files == Published::default() {
+        return;
+    }
+    let nanos =
+        |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0));
+    let list = List { at: nanos(SystemTime::now()), since: nanos(since), base, files };
+    let folder = folder(repo);
+    let written = repo.shared().create_dir_all(&folder).map_err(Error::at(&folder));
+    if let Err(error) = written.and_then(|()| list.write(repo, &folder.join(commit.to_string()))) {
+        tracing::debug!(%error, "the objects of {commit} were not noted");
+    }
+}
+
+/// The lists of checkpoints that are gone: those of `commits`, and what earlier removals left. A checkpoint that some
+/// reference still names is not gone.
+pub(in crate::git) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>> {
+    let folder = folder(repo);
+    let (refs, broken) = list_refs(repo)?;
+    if let Some(name) = broken.first() {
+        return Err(Error::corrupt(format!("{name} cannot be read")));
+    }
+    let named: BTreeSet<String> = refs.into_iter().map(|found| found.commit.0).collect();
+    take_out(repo, |commit, list| !named.contains(commit) && (commits.contains(commit) || is_abandoned(list)))?;
+    let entries = match repo.shared().list(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::io(folder, source)),
+    };
+    let mut all = Vec::new();
+    for (name, _) in entries {
+        let mut path = folder.join(&name);
+        let name = name.to_string_lossy().into_owned();
+        let commit = name.strip_suffix(GONE).unwrap_or(&name).to_owned();
+        if Oid::from_str(&commit).is_err() || commit.len() != 40 || named.contains(&commit) {
+            continue;
+        }
+        if !name.ends_with(GONE) {
+            let file = repo.shared().open(&path).map_err(Error::at(&path))?;
+            let age = file.metadata().and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
+            if !commits.contains(&commit) && age.is_none_or(|age| age < ABANDONED) {
+                continue;
+            }
+            let to = folder.join(format!("{commit}{GONE}"));
+            repo.shared().rename(&path, &to).map_err(Error::at(&path))?;
+            path = to;
+        }
+        let read = repo.shared().read_if_possible(&path).map_err(Error::at(&path))?;
+        match read.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(List::decode) {
+            Some(list) => all.push(Gone { path, list }),
+            // A damaged one says nothing.
+            None => repo.shared().remove_file(&path).map_err(Error::at(&path))?,
+        }
+    }
+    Ok(all)
+}
+
+/// A list in the merged file.
+#[derive(Debug)]
+struct Kept {
+    /// Whether its loose objects are looked at no more: they became a pack, or are too large for that.
+    packed: bool,
+    text: String,
+}
+
+/// The lists in the merged file, by their checkpoints' commits.
+type Merged = BTreeMap<String, Kept>;
+
+/// About how much the lists hold, without reading them.
+pub(in crate::git) struct Amount {
+    /// Lists that are not merged.
+    own: usize,
+    /// Loose objects that were never packed, about: those of lists that were written since `packed`.
+    loose: u64,
+}
+
+impl Amount {
+    /// Whether the lists have to be merged.
+    pub fn is_scattered(&self) -> bool {
+        self.own >= MANY
+    }
+
+    pub fn loose(&self) -> u64 {
+        self.loose
+    }
+}
+
+/// Looks how much there is. `packed` is when objects became a pack last.
+pub(in crate::git) fn amount(repo: &Repo, packed: Option<SystemTime>) -> Result<Amount> {
+    let folder = folder(repo);
+    let mut amount = Amount { own: 0, loose: 0 };
+    for name in names(repo)? {
+        let path = folder.join(&name);
+        if name == MERGED {
+            amount.loose += loose_of_merged(repo, &path).unwrap_or(0);
+            continue;
+        }
+        let name = name.to_string_lossy();
+        if !is_own(&name) && !name.ends_with(GONE) {
+            continue;
+        }
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+        let new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
+        if is_own(&name) {
+            amount.own += 1;
+        } else if !new {
+            continue;
+        }
+        amount.loose += metadata.len().saturating_sub(OTHER_LINES) / LOOSE_LINE;
+    }
+    Ok(amount)
+}
+
+/// What is in the folder of lists.
+fn names(repo: &Repo) -> Result<Vec<OsString>> {
+    let folder = folder(repo);
+    match repo.shared().list(&folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        found => Ok(found.map_err(Error::at(&folder))?.into_iter().map(|(name, _)| name).collect()),
+    }
+}
+
+fn is_own(name: &str) -> bool {
+    name.len() == 40 && Oid::from_str(name).is_ok()
+}
+
+/// Merges all lists of their own. Only for who holds off captures.
+pub(in crate::git) fn merge(repo: &Repo) -> Result<()> {
+    let folder = folder(repo);
+    let mut merged = read_merged(repo.shared(), &folder)?;
+    let mut own = Vec::new();
+    for name in names(repo)? {
+        let path = folder.join(&name);
+        let name = name.to_string_lossy().into_owned();
+        if !is_own(&name) {
+            continue;
+        }
+        let bytes = repo.shared().read(&path).map_err(Error::at(&path))?;
+        // A damaged one says nothing.
+        if let Some(text) = String::from_utf8(bytes).ok().filter(|text| List::decode(text).is_some()) {
+            merged.insert(name, Kept { packed: false, text });
+        }
+        own.push(path);
+    }
+    write_merged(repo, &folder, &merged)?;
+    // The merged file first: a list that is there twice asks for nothing more.
+    own.iter().try_for_each(|path| repo.shared().remove_file(path).map_err(Error::at(path)))
+}
+
+/// The merged lists with objects that may still be loose, and those of checkpoints that are gone.
+pub(in crate::git) fn unpacked(repo: &Repo) -> Result<Vec<List>> {
+    let folder = folder(repo);
+    let mut texts: Vec<String> =
+        read_merged(repo.shared(), &folder)?.into_values().filter(|kept| !kept.packed).map(|kept| kept.text).collect();
+    for name in names(repo)?.into_iter().filter(|name| name.to_string_lossy().ends_with(GONE)) {
+        let path = folder.join(name);
+        let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?;
+        texts.extend(bytes.and_then(|bytes| String::from_utf8(bytes).ok()));
+    }
+    Ok(texts.iter().filter_map(|text| List::decode(text)).collect())
+}
+
+/// Notes that the objects of all merged lists were packed.
+pub(in crate::git) fn set_packed(repo: &Repo) -> Result<()> {
+    let folder = folder(repo);
+    let mut merged = read_merged(repo.shared(), &folder)?;
+    for kept in merged.values_mut() {
+        kept.packed = true;
+    }
+    write_merged(repo, &folder, &merged)
+}
+
+/// Gives merged lists files of their own again, as those of checkpoints that are gone.
+fn take_out(repo: &Repo, is_gone: impl Fn(&str, &List) -> bool) -> Result<()> {
+    let folder = folder(repo);
+    let mut merged = read_merged(repo.shared(), &folder)?;
+    let mut gone = Vec::new();
+    merged.retain(|commit, kept| {
+        let list = List::decode(&kept.text).filter(|list| is_gone(commit, list));
+        let is_gone = list.is_some();
+        gone.extend(list.map(|list| (format!("{commit}{GONE}"), list)));
+        !is_gone
+    });
+    if gone.is_empty() {
+        return Ok(());
+    }
+    for (name, list) in gone {
+        list.write(repo, &folder.join(name))?;
+    }
+    write_merged(repo, &folder, &merged)
+}
+
+/// The lists that were merged. After a damage the rest is left to `git gc`.
+fn read_merged(root: &Root, folder: &Path) -> Result<Merged> {
+    let path = folder.join(MERGED);
+    let Some(bytes) = root.read_present(&path).map_err(Error::at(&path))? else { return Ok(Merged::new()) };
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    let mut merged = Merged::new();
+    let mut rest = text.strip_prefix("loose ").and_then(|text| text.split_once('\n')).map_or(&*text, |(_, rest)| rest);
+    while let Some((commit, kept, after)) = next_merged(rest) {
+        merged.insert(commit.to_owned(), kept);
+        rest = after;
+    }
+    Ok(merged)
+}
+
+fn next_merged(text: &str) -> Option<(&str, Kept, &str)> {
+    let (head, rest) = text.split_once('\n')?;
+    let (kind, head) = head.split_once(' ')?;
+    let packed = match kind {
+        "of" => false,
+        "packed" => true,
+        _ => return None,
+    };
+    let (commit, length) = head.split_once(' ')?;
+    let (list, after) = rest.split_at_checked(length.parse().ok()?)?;
+    Some((commit, Kept { packed, text: list.to_owned() }, after))
+}
+
+fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
+    let open = merged.values().filter(|kept| !kept.packed);
+    let loose: usize = open.map(|kept| kept.text.lines().filter(|line| line.starts_with("loose ")).count()).sum();
+    let mut text = format!("loose {loose}\n");
+    for (commit, kept) in merged {
+        let kind = if kept.packed { "packed" } else { "of" };
+        let _ = write!(text, "{kind} {commit} {}\n{}", kept.text.len(), kept.text);
+    }
+    put(repo, &folder.join(MERGED), &text)
+}
+
+/// How many objects of merged lists may still be loose.
+fn loose_of_merged(repo: &Repo, path: &Path) -> Option<u64> {
+    let mut head = String::new();
+    repo.shared().open(path).ok()?.take(32).read_to_string(&mut head).ok()?;
+    head.strip_prefix("loose ")?.split_once('\n')?.0.parse().ok()
+}
+
+pub(in crate::git) fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
+    // What a kill left of an earlier one.
+    repo.shared().reap(&folder(repo));
+    repo.shared().write(path, text.as_bytes(), Sync::Nothing).map_err(Error::at(path))
+}
+
+/// Whether a list without a reference is too old for a checkpoint in the making.
+fn is_abandoned(list: &List) -> bool {
+    (UNIX_EPOCH + Duration::from_nanos(list.at)).elapsed().is_ok_and(|age| age >= ABANDONED)
+}
+
+/// Makes what was done to the lists durable.
+pub(in crate::git) fn sync(repo: &Repo) -> Result<()> {
+    let folder = folder(repo);
+    if folder.is_dir() { sync_folder(&folder) } else { Ok(()) }
+}
+
+impl Gone {
+    /// Keeps what is left for the next time, or removes the list.
+    pub fn leave(self, repo: &Repo, files: Published) -> Result<()> {
+        if files == Published::default() {
+            return repo.shared().remove_file(&self.path).map_err(Error::at(&self.path));
+        }
+        List { files, ..self.list }.write(repo, &self.path)
+    }
+}
+
+impl List {
+    fn write(&self, repo: &Repo, path: &Path) -> Result<()> {
+        put(repo, path, &self.encode())
+    }
+
+    fn encode(&self) -> String {
+        let mut text = format!("{HEAD}\nat {}\nsince {}\n", self.at, self.since);
+        if let Some(base) = &self.base {
+            let _ = writeln!(text, "base {base}");
+        }
+        for oid in &self.files.loose {
+            let _ = writeln!(text, "loose {oid}");
+        }
+        for name in &self.files.packs {
+            let _ = writeln!(text, "pack {name}");
+        }
+        let sum = crc32fast::hash(text.as_bytes());
+        let _ = writeln!(text, "end {sum:08x}");
+        text
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let body = &text[..text.rfind("end ")?];
+        if text[body.len()..] != format!("end {:08x}\n", crc32fast::hash(body.as_bytes())) {
+            return None;
+        }
+        let mut lines = body.lines();
+        if lines.next() != Some(HEAD) {
+            return None;
+        }
+        let mut list = Self::default();
+        for line in lines {
+            match line.split_once(' ')? {
+                ("at", at) => list.at = at.parse().ok()?,
+                ("since", since) => list.since = since.parse().ok()?,
+                ("base", oid) => list.base = Some(Oid::from_str(oid).ok()?),
+                ("loose", oid) => drop(list.files.loose.insert(Oid::from_str(oid).ok()?)),
+                ("pack", name) => drop(list.files.packs.insert(name.to_owned())),
+                _ => return None,
+            }
+        }
+        Some(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_back_and_damage_is_noticed() {
+        let oid = |byte| Oid::from_bytes(&[byte; 20]).unwrap();
+        let files = Published { loose: [oid(1), oid(2)].into(), packs: ["pack-ab".to_owned()].into() };
+        let list = List { at: 7, since: 5, base: Some(oid(3)), files };
+        let text = list.encode();
+        assert_eq!(List::decode(&text), Some(list));
+        assert_eq!(List::decode(&text.replace("at 7", "at 8")), None);
+        assert!((0..text.len()).all(|cut| List::decode(&text[..cut]).is_none()));
+        // Merged, what stands before a damage is read still.
+        let folder = tempfile::tempdir().unwrap();
+        let merged = format!("of {} {}\n{text}of {} {}\n{text}", oid(4), text.len(), oid(5), text.len());
+        for cut in 0..=merged.len() {
+            std::fs::write(folder.path().join(MERGED), &merged[..cut]).unwrap();
+            let read = read_merged(&Root::own(folder.path()), folder.path()).unwrap();
+            assert_eq!(read.len(), cut / (merged.len() / 2), "cut at {cut}");
+            assert!(read.values().all(|kept| kept.text == text && !kept.packed));
+        }
+    }
+}

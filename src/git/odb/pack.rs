@@ -1,0 +1,396 @@
+//! Writes a pack and its index, so that many new objects do not become as many files.
+//!
+//! The formats are git's own: a version 2 pack of whole objects (`git gc` finds the deltas) and a version 2 index. The
+//! index is made last, and a pack without one is nothing that git would read.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use flate2::{Compress, Compression, FlushCompress, Status};
+use git2::{ObjectType, Oid};
+use sha1::{Digest as _, Sha1};
+
+use super::database::loose_head as read_head;
+use crate::git::base::error::{Error, Result};
+
+/// The permissions of objects and packs, as far as the umask allows: nobody changes them.
+const MODE: u32 = 0o444;
+/// Bytes of the head of a pack: `PACK`, the version, the count.
+const HEAD: u64 = 12;
+/// An offset with this bit stands in the index's table of large offsets.
+const LARGE: u32 = 1 << 31;
+
+/// A pack in the making, a file in the quarantine. About 32 bytes of memory for each object, whatever its size.
+#[derive(Debug)]
+pub(in crate::git) struct PackWriter {
+    file: BufWriter<File>,
+    path: PathBuf,
+    offset: u64,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    id: Oid,
+    crc: u32,
+    offset: u64,
+}
+
+/// A pack and its index, complete and not synced.
+#[derive(Clone, Debug)]
+pub(in crate::git) struct Pack {
+    pub file: PathBuf,
+    pub index: PathBuf,
+    /// The file that keeps it from being removed, where it has one.
+    pub keep: Option<PathBuf>,
+    /// Its objects, sorted by id.
+    entries: Vec<Entry>,
+}
+
+impl Pack {
+    /// One that was written here before and is complete.
+    pub fn open(file: PathBuf) -> Result<Self> {
+        let index = file.with_extension("idx");
+        let bytes = std::fs::read(&index).map_err(Error::at(&index))?;
+        let entries = Self::entries(&bytes);
+        let entries = entries.ok_or_else(|| Error::corrupt(format!("{} cannot be read", index.display())))?;
+        Ok(Self { file, index, keep: None, entries })
+    }
+
+    /// What stands in an index of version 2.
+    fn entries(index: &[u8]) -> Option<Vec<Entry>> {
+        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let (fan_out, rest) = index.strip_prefix(b"\xfftOc\0\0\0\x02")?.split_at_checked(1024)?;
+        let count = word(&fan_out[1020..]) as usize;
+        let (ids, rest) = rest.split_at_checked(20 * count)?;
+        let (sums, rest) = rest.split_at_checked(4 * count)?;
+        let (offsets, large) = rest.split_at_checked(4 * count)?;
+        let parts = ids.chunks(20).zip(sums.chunks(4)).zip(offsets.chunks(4));
+        let entry = |((id, crc), offset)| {
+            let mut offset = u64::from(word(offset));
+            if offset & u64::from(LARGE) != 0 {
+                let at = 8 * usize::try_from(offset & u64::from(!LARGE)).ok()?;
+                offset = u64::from_be_bytes(large.get(at..at + 8)?.try_into().ok()?);
+            }
+            Some(Entry { id: Oid::from_bytes(id).ok()?, crc: word(crc), offset })
+        };
+        parts.map(entry).collect()
+    }
+
+    /// The ids of its objects, sorted.
+    pub fn ids(&self) -> impl Iterator<Item = Oid> {
+        self.entries.iter().map(|entry| entry.id)
+    }
+
+    /// Its name without folder and ending.
+    pub fn name(&self) -> String {
+        self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+impl PackWriter {
+    /// Begins a pack in a new file.
+    pub fn create(path: PathBuf) -> Result<Self> {
+        let file = create(&path)?;
+        let mut file = BufWriter::with_capacity(1 << 18, file);
+        // The count is written at the end.
+        file.write_all(b"PACK\0\0\0\x02\0\0\0\0").map_err(Error::at(&path))?;
+        Ok(Self { file, path, offset: HEAD, entries: Vec::new() })
+    }
+
+    /// Its bytes so far.
+    pub fn size(&self) -> u64 {
+        self.offset
+    }
+
+    /// Adds an object as [`entry`] makes it. The same object must not be added twice.
+    pub fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
+        self.file.write_all(entry).map_err(Error::at(&self.path))?;
+        self.entries.push(Entry { id, crc: crc32fast::hash(entry), offset: self.offset });
+        self.offset += entry.len() as u64;
+        Ok(())
+    }
+
+    /// Adds a loose object, without holding it in memory.
+    pub fn append_loose(&mut self, id: Oid, path: &Path) -> Result<()> {
+        let file = File::open(path).map_err(Error::at(path))?;
+        let mut source = BufReader::with_capacity(1 << 16, ZlibDecoder::new(file));
+        let Some((kind, size)) = read_head(&mut source) else {
+            return Err(Error::corrupt(format!("{} is cut short or damaged", path.display())));
+        };
+        let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
+        let mut write = || -> io::Result<()> {
+            out.write_all(&entry_head(kind, size))?;
+            let mut packed = ZlibEncoder::new(&mut out, Compression::new(1));
+            io::copy(&mut source, &mut packed)?;
+            packed.finish().map(drop)
+        };
+        write().map_err(Error::at(&self.path))?;
+        let (crc, count) = (out.crc.finalize(), out.count);
+        self.entries.push(Entry { id, crc, offset: self.offset });
+        self.offset += count;
+        Ok(())
+    }
+
+    /// Adds the objects of another pack but for those in `done`, to which they are added, in the order of their ids: a
+    /// pack of the same objects in another order has another name.
+    pub fn append_pack(&mut self, pack: &Pack, done: &mut HashSet<Oid>) -> Result<()> {
+        let mut file = File::open(&pack.file).map_err(Error::at(&pack.file))?;
+        let mut ends: Vec<u64> = pack.entries.iter().map(|entry| entry.offset).collect();
+        // After the last object comes the checksum.
+        ends.push(file.metadata().map_err(Error::at(&pack.file))?.len().saturating_sub(20));
+        ends.sort_unstable();
+        for entry in pack.entries.iter().filter(|entry| done.insert(entry.id)) {
+            let end = ends[ends.partition_point(|end| *end <= entry.offset)];
+            let count = end - entry.offset;
+            file.seek(SeekFrom::Start(entry.offset)).map_err(Error::at(&pack.file))?;
+            let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
+            io::copy(&mut (&file).take(count), &mut out).map_err(Error::at(&self.path))?;
+            if out.count != count || out.crc.finalize() != entry.crc {
+                return Err(Error::corrupt(format!("{} is cut short or damaged", pack.file.display())));
+            }
+            self.entries.push(Entry { offset: self.offset, ..entry.clone() });
+            self.offset += count;
+        }
+        Ok(())
+    }
+
+    /// Completes the pack and its index under the names that git gives them, in `folder`.
+    pub fn finish(mut self, folder: &Path) -> Result<Pack> {
+        let path = self.path.clone();
+        let checksum = self.complete().map_err(Error::at(&path))?;
+        std::fs::create_dir_all(folder).map_err(Error::at(folder))?;
+        let id = Oid::from_bytes(&checksum).map_err(Error::git("name a pack"))?;
+        let name = |end: &str| folder.join(format!("pack-{id}.{end}"));
+        let (pack, index) = (name("pack"), name("idx"));
+        self.entries.sort_unstable_by_key(|entry| entry.id);
+        write_index(&index, &self.entries, &checksum)?;
+        std::fs::rename(&path, &pack).map_err(Error::at(&pack))?;
+        Ok(Pack { file: pack, index, keep: None, entries: self.entries })
+    }
+
+    /// Writes the count and the checksum, which covers the count and so needs a second look at everything.
+    fn complete(&mut self) -> io::Result<[u8; 20]> {
+        self.file.flush()?;
+        let file = self.file.get_mut();
+        let count = u32::try_from(self.entries.len()).map_err(io::Error::other)?;
+        file.seek(SeekFrom::Start(HEAD - 4))?;
+        file.write_all(&count.to_be_bytes())?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut hash = Sha1::new();
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                count => hash.update(&buffer[..count]),
+            }
+        }
+        let checksum: [u8; 20] = hash.finalize().into();
+        file.write_all(&checksum)?;
+        Ok(checksum)
+    }
+}
+
+/// Creates a file of an object or pack; one that is there already is an error.
+pub(in crate::git) fn create(path: &Path) -> Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path).map_err(Error::at(path))
+}
+
+/// Writes the index of a pack: `entries` are sorted by id.
+fn write_index(path: &Path, entries: &[Entry], checksum: &[u8; 20]) -> Result<()> {
+    let file = create(path)?;
+    let mut out = Hashed { inner: BufWriter::new(file), hash: Sha1::new() };
+    let mut write = || -> io::Result<()> {
+        out.write_all(b"\xfftOc\0\0\0\x02")?;
+        let mut count = 0_u32;
+        let mut rest = entries.iter().peekable();
+        for first in 0..=u8::MAX {
+            while rest.next_if(|entry| entry.id.as_bytes()[0] == first).is_some() {
+                count += 1;
+            }
+            out.write_all(&count.to_be_bytes())?;
+        }
+        entries.iter().try_for_each(|entry| out.write_all(entry.id.as_bytes()))?;
+        entries.iter().try_for_each(|entry| out.write_all(&entry.crc.to_be_bytes()))?;
+        let mut large = Vec::new();
+        for entry in entries {
+            let small = u32::try_from(entry.offset).ok().filter(|offset| offset & LARGE == 0);
+            let offset = if let Some(offset) = small {
+                offset
+            } else {
+                large.push(entry.offset);
+                LARGE | u32::try_from(large.len() - 1).map_err(io::Error::other)?
+            };
+            out.write_all(&offset.to_be_bytes())?;
+        }
+        large.iter().try_for_each(|offset| out.write_all(&offset.to_be_bytes()))?;
+        out.write_all(checksum)?;
+        let own: [u8; 20] = std::mem::take(&mut out.hash).finalize().into();
+        out.inner.write_all(&own)?;
+        out.inner.flush()
+    };
+    write().map_err(Error::at(path))
+}
+
+/// Hashes what is written through it.
+struct Hashed<W> {
+    inner: W,
+    hash: Sha1,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Sums up what is written through it, as the index of a pack does.
+struct Summed<W> {
+    inner: W,
+    crc: crc32fast::Hasher,
+    count: u64,
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.crc.update(&bytes[..count]);
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// An object as it stands in a pack: kind and size, then the deflated content.
+pub(in crate::git) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(bound(data.len()));
+    out.extend(entry_head(kind, data.len() as u64));
+    deflate(compress, &[data], &mut out)?;
+    Ok(out)
+}
+
+/// What an object in a pack begins with.
+fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
+    let number = match kind {
+        ObjectType::Commit => 1,
+        ObjectType::Tree => 2,
+        ObjectType::Tag => 4,
+        _ => 3_u8,
+    };
+    let mut out = Vec::new();
+    // Four bits of the size beside the kind, then seven a byte; the highest bit says that more follow.
+    let mut byte = (number << 4) | (size.to_le_bytes()[0] & 0xf);
+    size >>= 4;
+    while size > 0 {
+        out.push(byte | 0x80);
+        byte = size.to_le_bytes()[0] & 0x7f;
+        size >>= 7;
+    }
+    out.push(byte);
+    out
+}
+
+/// An object as it stands in a file of its own: kind and size as text, then the content, all deflated.
+pub(in crate::git) fn loose(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(bound(data.len()));
+    deflate(compress, &[loose_head(kind, data.len() as u64).as_bytes(), data], &mut out)?;
+    Ok(out)
+}
+
+/// The id of an object, without a look for content that was made to collide: for what has to be that of a known id, and
+/// for trees, which are made here.
+pub(in crate::git) fn id_of(kind: ObjectType, data: &[u8]) -> Result<Oid> {
+    let mut hash = Sha1::new();
+    hash.update(loose_head(kind, data.len() as u64));
+    hash.update(data);
+    Oid::from_bytes(&hash.finalize()).map_err(Error::git("hash an object"))
+}
+
+/// What a loose object begins with, and what is hashed before the content.
+pub(in crate::git) fn loose_head(kind: ObjectType, size: u64) -> String {
+    format!("{} {size}\0", kind.str())
+}
+
+/// About what the smallest deflate can make of incompressible content.
+fn bound(size: usize) -> usize {
+    (size / 2).max(64) + 64
+}
+
+/// Deflates the parts as one stream onto the end of `out`.
+fn deflate(compress: &mut Compress, parts: &[&[u8]], out: &mut Vec<u8>) -> io::Result<()> {
+    compress.reset();
+    for (number, part) in parts.iter().enumerate() {
+        let flush = if number + 1 == parts.len() { FlushCompress::Finish } else { FlushCompress::None };
+        let begun = compress.total_in();
+        loop {
+            let read = usize::try_from(compress.total_in() - begun).map_err(io::Error::other)?;
+            if out.capacity() - out.len() < 64 {
+                out.reserve((out.len() / 2).clamp(256, 1 << 20));
+            }
+            let status = compress.compress_vec(&part[read..], out, flush).map_err(io::Error::other)?;
+            let all = compress.total_in() - begun == part.len() as u64;
+            let done = if flush == FlushCompress::Finish { status == Status::StreamEnd } else { all };
+            if done {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+
+    use super::*;
+
+    #[test]
+    fn large_offsets_stand_in_their_own_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.idx");
+        let id = |byte: u8| Oid::from_bytes(&[byte; 20]).unwrap();
+        let entries = [
+            Entry { id: id(1), crc: 1, offset: 12 },
+            Entry { id: id(2), crc: 2, offset: 1 << 31 },
+            Entry { id: id(9), crc: 3, offset: 5 << 32 },
+        ];
+        write_index(&path, &entries, &[7; 20]).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let after = 8 + 1024 + 3 * 24;
+        let words: Vec<u32> =
+            bytes[after..after + 12].chunks(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect();
+        assert_eq!(words, [12, LARGE, LARGE | 1]);
+        assert_eq!(bytes[after + 12..after + 28], [(1_u64 << 31).to_be_bytes(), (5_u64 << 32).to_be_bytes()].concat());
+        assert_eq!(bytes.len(), after + 28 + 40);
+        let read = Pack::entries(&bytes).unwrap();
+        assert!(read.iter().zip(&entries).all(|(a, b)| (a.id, a.crc, a.offset) == (b.id, b.crc, b.offset)));
+        assert_eq!(read.len(), 3);
+        assert!(Pack::entries(&bytes[..after]).is_none());
+    }
+
+    #[test]
+    fn deflating_grows_its_buffer_as_far_as_needed() {
+        let mut compress = Compress::new(Compression::new(1), true);
+        for size in [0, 1, 15, 16, 2047, 2048, 1 << 17] {
+            let data: Vec<u8> = (0..size).map(|_| fastrand::u8(..)).collect();
+            let packed = loose(&mut compress, ObjectType::Blob, &data).unwrap();
+            let mut back = Vec::new();
+            flate2::read::ZlibDecoder::new(packed.as_slice()).read_to_end(&mut back).unwrap();
+            assert_eq!(back, [loose_head(ObjectType::Blob, size).as_bytes(), &data].concat());
+        }
+    }
+}

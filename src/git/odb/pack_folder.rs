@@ -1,0 +1,61 @@
+//! Whether packs came or went since somebody looked.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::git::worktree::cache::margin;
+
+/// The folder of packs as it was at a moment.
+#[derive(Debug)]
+pub(in crate::git) struct PackFolder {
+    path: PathBuf,
+    /// When it had changed last, in nanoseconds since the epoch; `None` where there was none.
+    changed: Option<i64>,
+    /// Whether a change after the moment shows in that time.
+    settled: bool,
+}
+
+impl PackFolder {
+    /// Looks at the packs of a folder of objects.
+    pub fn look(objects: &Path) -> Self {
+        let path = objects.join("pack");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let changed = changed(&path);
+        Self { path, changed, settled: changed.is_none_or(|changed| changed < now.saturating_sub(margin(changed))) }
+    }
+
+    /// Whether every pack that was there is still there, and no other.
+    pub fn is_unchanged(&self) -> bool {
+        self.settled && changed(&self.path) == self.changed
+    }
+}
+
+fn changed(path: &Path) -> Option<i64> {
+    let found = fs::metadata(path).ok()?;
+    Some(found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_even_within_one_tick() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(PackFolder::look(folder.path()).is_unchanged());
+        let pack = folder.path().join("pack");
+        fs::create_dir(&pack).unwrap();
+        assert!(!PackFolder::look(folder.path()).is_unchanged(), "it is too young to tell");
+        let old = SystemTime::now() - Duration::from_secs(10);
+        fs::File::open(&pack).unwrap().set_modified(old).unwrap();
+        let before = PackFolder::look(folder.path());
+        assert!(before.is_unchanged());
+        fs::write(pack.join("new"), "").unwrap();
+        assert!(!before.is_unchanged());
+    }
+}

@@ -1,0 +1,292 @@
+//! Gives the complete files of a quarantine a name in the real object database.
+//!
+//! They keep the name that they have in the quarantine: should a `git gc` take the other one away before something
+//! refers to the object, its content is still there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use flate2::read::ZlibDecoder;
+use git2::Oid;
+use sha1::{Digest as _, Sha1};
+
+use super::pack::Pack;
+use crate::git::base::error::{Error, Result};
+
+/// From this many files or folders on, one sync of the whole file system is cheaper than one for each.
+const MANY: usize = 32;
+
+/// A complete file of a quarantine, or two.
+#[derive(Clone, Debug)]
+pub(in crate::git) enum Staged {
+    /// An object in a file of its own.
+    Loose { oid: Oid, path: PathBuf },
+    /// A pack with its index.
+    Pack(Pack),
+}
+
+/// What was not in the real database before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::git) struct Published {
+    /// Loose objects.
+    pub loose: BTreeSet<Oid>,
+    /// The names of packs, without folder and ending.
+    pub packs: BTreeSet<String>,
+}
+
+impl Staged {
+    /// Moves a loose object to where git's library looks for it. Packs are there already.
+    pub fn move_into(&mut self, objects: &Path) -> Result<()> {
+        let Self::Loose { oid, path } = self else { return Ok(()) };
+        let to = loose_path(objects, *oid);
+        if *path != to {
+            to.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&to))?;
+            fs::rename(&*path, &to).map_err(Error::at(&to))?;
+            *path = to;
+        }
+        Ok(())
+    }
+}
+
+impl Published {
+    pub fn add(&mut self, other: Self) {
+        self.loose.extend(other.loose);
+        self.packs.extend(other.packs);
+    }
+}
+
+/// Syncs staged files, links them into `target` and syncs the folders. What keeps a pack comes before it, its index after it.
+pub(in crate::git) fn publish(quarantine: &Path, target: &Path, staged: &[Staged]) -> Result<Published> {
+    let mut published = Published::default();
+    if staged.is_empty() {
+        return Ok(published);
+    }
+    // From where to where, loose objects before packs.
+    let mut moves = BTreeMap::new();
+    let mut packs = Vec::new();
+    for one in staged {
+        match one {
+            Staged::Loose { oid, path } => drop(moves.insert(*oid, path)),
+            Staged::Pack(pack) => packs.push(pack),
+        }
+    }
+    let files: Vec<&Path> = moves
+        .values()
+        .map(|path| path.as_path())
+        .chain(packs.iter().flat_map(|pack| [pack.file.as_path(), pack.index.as_path()]))
+        .collect();
+    sync(quarantine, &files, |synced| synced)?;
+    let mut folders = BTreeSet::new();
+    for (oid, path) in moves {
+        let to = loose_path(target, oid);
+        if place(path, &to, target, Some(oid), &mut folders)? {
+            published.loose.insert(oid);
+        }
+    }
+    for pack in packs {
+        let folder = target.join("pack");
+        let to = |file: &Path| folder.join(file.file_name().unwrap_or_default());
+        if let Some(keep) = &pack.keep
+            && !place(keep, &to(keep), target, None, &mut folders)?
+        {
+            // Somebody else's, who keeps it for longer.
+            fs::remove_file(keep).map_err(Error::at(keep))?;
+        }
+        let new = place(&pack.file, &to(&pack.file), target, None, &mut folders)?;
+        place(&pack.index, &to(&pack.index), target, None, &mut folders)?;
+        if let Some(name) = pack.file.file_stem().and_then(|name| name.to_str()).filter(|_| new) {
+            published.packs.insert(name.to_owned());
+        }
+    }
+    let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+    // git removes folders that are empty: what they held was taken by a collection, and has to be published again.
+    sync(target, &folders, gone)?;
+    Ok(published)
+}
+
+/// Syncs files or folders that all lie on one file system, that of `folder`. `forgive` may make a failure none.
+fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<()>) -> Result<()> {
+    #[cfg(target_os = "linux")]
+    if all.len() >= MANY {
+        let open = File::open(folder).map_err(Error::at(folder))?;
+        return rustix::fs::syncfs(&open).map_err(Error::at(folder));
+    }
+    all.iter().try_for_each(|path| forgive(File::open(path).and_then(|open| open.sync_all())).map_err(Error::at(path)))
+}
+
+/// Links a file into its place and notes the folders that changed. Returns whether nothing was there; what is there
+/// stays, as it has the same content, but for a loose object that is damaged.
+fn place(from: &Path, to: &Path, target: &Path, loose: Option<Oid>, folders: &mut BTreeSet<PathBuf>) -> Result<bool> {
+    let folder = to.parent().unwrap_or(target);
+    folders.insert(folder.to_owned());
+    let mut tries = 3;
+    loop {
+        match fs::hard_link(from, to) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match stays(from, to, loose) {
+                Ok(()) => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {}
+                Err(source) => return Err(Error::io(to, source)),
+            },
+            // The folder is new, or git removed it because it was empty.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io(folder, error)),
+                _ => drop(folders.insert(target.to_owned())),
+            },
+            Err(error) if cannot_link(&error) => return copy_file(from, to).map(|()| true),
+            Err(source) => return Err(Error::io(to, source)),
+        }
+        tries -= 1;
+    }
+}
+
+/// Makes what is there durable, or puts the file in its place where it is damaged.
+fn stays(from: &Path, to: &Path, loose: Option<Oid>) -> io::Result<()> {
+    if let Some(oid) = loose
+        && !is_whole(to, oid)?
+    {
+        let beside = to.with_file_name(format!("tmp_obj_{oid}"));
+        gone(fs::remove_file(&beside))?;
+        fs::hard_link(from, &beside)?;
+        return fs::rename(&beside, to);
+    }
+    // Whoever made it need not have synced it.
+    File::open(to).and_then(|file| file.sync_all())
+}
+
+/// Whether a loose object is what its id says. One that may not be read is not: it is no use to whoever asks.
+pub(in crate::git) fn is_whole(path: &Path, oid: Oid) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+        opened => opened?,
+    };
+    let mut content = ZlibDecoder::new(file);
+    let mut hash = Sha1::new();
+    let mut buffer = vec![0; 1 << 15];
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => return Ok(hash.finalize()[..] == *oid.as_bytes()),
+            Ok(count) => hash.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.raw_os_error().is_some() => return Err(error),
+            Err(_) => return Ok(false),
+        }
+    }
+}
+
+/// Whether the database lies on another file system, or on one without links.
+fn cannot_link(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::MLINK]
+        .iter()
+        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
+/// Places a synced copy of a file.
+fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    let mut copy = tempfile::NamedTempFile::with_prefix_in("tmp_obj_", folder).map_err(Error::at(to))?;
+    let mut source = File::open(from).map_err(Error::at(from))?;
+    io::copy(&mut source, &mut copy).map_err(Error::at(to))?;
+    let metadata = source.metadata().map_err(Error::at(from))?;
+    copy.as_file().set_permissions(metadata.permissions()).map_err(Error::at(to))?;
+    copy.as_file().sync_all().map_err(Error::at(to))?;
+    copy.persist(to).map_err(|error| Error::io(to, error.error))?;
+    Ok(())
+}
+
+/// Where an object of its own lies below a folder of objects.
+pub(in crate::git) fn loose_path(objects: &Path, oid: Oid) -> PathBuf {
+    let hex = oid.to_string();
+    objects.join(&hex[..2]).join(&hex[2..])
+}
+
+/// What a file says that keeps a pack until a checkpoint refers to its objects.
+const KEEP: &str = "recover: until the checkpoint's reference is set";
+
+/// Writes the file that keeps a pack of the quarantine; it becomes part of the database before the pack.
+pub(in crate::git) fn write_keep(pack: &mut Pack) -> Result<()> {
+    let keep = pack.file.with_extension("keep");
+    fs::write(&keep, format!("{KEEP} (process {})\n", std::process::id())).map_err(Error::at(&keep))?;
+    pack.keep = Some(keep);
+    Ok(())
+}
+
+/// Lets go of the packs that the files of a quarantine keep, also those that a dead process left.
+pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
+    for keep in keeps(&quarantine.join("pack"))? {
+        let to = target.join("pack").join(keep.file_name().unwrap_or_default());
+        for path in [&to, &keep] {
+            gone(fs::remove_file(path)).map_err(Error::at(path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets go of all packs that this program keeps. No capture may be under way in any worktree.
+pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
+    for keep in keeps(&target.join("pack"))? {
+        if fs::read(&keep).is_ok_and(|text| text.starts_with(KEEP.as_bytes())) {
+            gone(fs::remove_file(&keep)).map_err(Error::at(&keep))?;
+        }
+    }
+    Ok(())
+}
+
+fn keeps(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::io(folder, source)),
+    };
+    let mut keeps = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(Error::at(folder))?.path();
+        keeps.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == "keep")));
+    }
+    Ok(keeps)
+}
+
+/// What is not there needs nothing done to it.
+pub(in crate::git) fn gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Removes everything of a quarantine's folder of objects but its configuration.
+pub(in crate::git) fn empty(objects: &Path) -> Result<()> {
+    empty_but(objects, "info")
+}
+
+/// Removes everything of a quarantine but its objects.
+pub(in crate::git) fn empty_but_objects(quarantine: &Path) -> Result<()> {
+    empty_but(quarantine, "objects")
+}
+
+fn empty_but(folder: &Path, kept: &str) -> Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(Error::io(folder, source)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(Error::at(folder))?;
+        let path = entry.path();
+        if entry.file_name() == kept {
+            continue;
+        }
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.map_err(Error::at(&path))?;
+    }
+    Ok(())
+}
+
+/// Syncs a folder, so that the names in it are durable.
+pub(in crate::git) fn sync_folder(folder: &Path) -> Result<()> {
+    crate::durable::sync_dir(folder).map_err(Error::at(folder))
+}

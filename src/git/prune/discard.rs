@@ -1,0 +1,178 @@
+//! Removes the objects that only removed checkpoints held.
+//!
+//! Only files that a checkpoint added are ever removed (`written`), and only those that nothing needs any more: no other
+//! checkpoint, no reference, reflog, index, worktree or operation in progress of the user's (`roots`, `reachable`). If
+//! anything cannot be read, or there is too much of it, all are left to `git gc`.
+//!
+//! Those in a pack that was made of loose ones (`packing`) go by writing it again without them.
+//!
+//! A file that was touched after it was written is left for an hour after that: git touches an object that it needs
+//! and does not write again, and only afterwards refers to it.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use git2::Oid;
+
+use super::gc_roots;
+use super::reachability::{Older, PackIndex, Walk};
+use crate::git::base::error::{Error, Result};
+use crate::git::odb::owned_objects::{self, Gone};
+use crate::git::odb::packing::{self, Packs, Removed, touched_until};
+use crate::git::odb::publish::{self, Published, loose_path};
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::repository::Repo;
+use crate::model::snapshot::ObjectId;
+
+/// What was removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discarded {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Why all were left to `git gc`, where that is so.
+    pub left: Option<String>,
+}
+
+/// Removes what only these checkpoints held, and what earlier calls had to leave. Their references must be gone.
+///
+/// It may be cut off at any time: the next call goes on. Nothing that could not be looked through is an error: the
+/// objects stay then, and [`Discarded::left`] says why.
+pub fn discard(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) -> Discarded {
+    let mut done = Discarded::default();
+    if let Err(error) = remove(repo, lock, commits, &mut done) {
+        done.left = Some(error.to_string());
+    }
+    done
+}
+
+fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Discarded) -> Result<()> {
+    let Some(_alone) = owned_objects::hold_alone(repo)? else {
+        done.left = Some("a capture is under way".to_owned());
+        return Ok(());
+    };
+    let objects = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
+    // No capture is under way: what is kept still is a dead process's.
+    publish::release_all(&objects)?;
+    let gone = owned_objects::gone(repo, &commits.iter().map(|commit| commit.0.clone()).collect())?;
+    let Some(oldest) = gone.iter().min_by_key(|gone| gone.list.since) else { return Ok(()) };
+    let mut packs = Packs::read(repo, &objects)?;
+    let packed: HashSet<Oid> = packs.ids().collect();
+    let mut asked = HashSet::new();
+    for gone in &gone {
+        let is_there = |oid: &&Oid| packed.contains(*oid) || loose_path(&objects, **oid).exists();
+        asked.extend(gone.list.files.loose.iter().filter(is_there));
+        for name in &gone.list.files.packs {
+            // One that git repacked is gone.
+            asked.extend(ids(&objects, name)?);
+        }
+    }
+    let mut needed = Needed::default();
+    if !asked.is_empty() {
+        let roots = gc_roots::find(repo.common_dir(), &asked)?;
+        let database = repo.database()?;
+        let mut walk = Walk {
+            database: &database,
+            asked: &asked,
+            // Below a shallow commit anything may have arrived later.
+            base: oldest.list.base.filter(|_| !repo.common_dir().join("shallow").exists()),
+            older: Older::open(&objects, oldest.list.since),
+            seen: HashSet::new(),
+            commits: 0,
+        };
+        walk.needed(&roots.others, &mut needed.others)?;
+        walk.needed(&roots.checkpoints, &mut needed.checkpoints)?;
+    }
+    let mut lists = Vec::new();
+    for gone in gone {
+        let left = remove_files(&objects, &gone, &needed, &packed, done)?;
+        lists.push((gone, left));
+    }
+    let unneeded = |oid: &Oid| !needed.others.contains(oid) && !needed.checkpoints.contains(oid);
+    let unneeded = asked.into_iter().filter(|oid| packed.contains(oid) && unneeded(oid)).collect();
+    let drafts = lock.folder().join("quarantine").join("objects");
+    repo.own().check(&drafts.join("pack"), false).map_err(Error::at(&drafts))?;
+    publish::empty(&drafts)?;
+    let mut removed = Removed::default();
+    // What has no room is left; what was removed by then is told all the same.
+    let result = packs.remove(repo, &drafts, &objects, unneeded, &mut removed);
+    publish::empty(&drafts)?;
+    (done.objects, done.bytes) = (done.objects + removed.objects.len() as u64, done.bytes + removed.bytes);
+    done.left = removed.left;
+    for (gone, mut left) in lists {
+        let packed = gone.list.files.loose.iter().filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
+        left.loose.extend(packed.filter(|oid| !removed.objects.contains(oid)));
+        gone.leave(repo, left)?;
+    }
+    result?;
+    owned_objects::sync(repo)
+}
+
+/// What is needed, and by whom.
+#[derive(Default)]
+struct Needed {
+    /// By the user: never ours to remove again.
+    others: BTreeSet<Oid>,
+    /// By checkpoints that may be removed later on.
+    checkpoints: BTreeSet<Oid>,
+}
+
+/// Removes the files of one list that nobody needs. Returns what another time may be able to remove. An object that is
+/// `packed` as well is not gone with its file.
+fn remove_files(
+    objects: &Path,
+    gone: &Gone,
+    needed: &Needed,
+    packed: &HashSet<Oid>,
+    done: &mut Discarded,
+) -> Result<Published> {
+    let mut left = Published::default();
+    for oid in &gone.list.files.loose {
+        let path = loose_path(objects, *oid);
+        if needed.others.contains(oid) {
+            continue;
+        }
+        if needed.checkpoints.contains(oid) || touched_until(&path, gone.list.at).is_some() {
+            left.loose.insert(*oid);
+        } else if let Some(bytes) = remove_file(&path)? {
+            (done.objects, done.bytes) = (done.objects + u64::from(!packed.contains(oid)), done.bytes + bytes);
+        }
+    }
+    for name in &gone.list.files.packs {
+        let ids = ids(objects, name)?;
+        let path = |end: &str| objects.join("pack").join(format!("{name}.{end}"));
+        if ids.is_empty() || path("keep").exists() || ids.iter().any(|oid| needed.others.contains(oid)) {
+            continue;
+        }
+        let is_touched = touched_until(&path("pack"), gone.list.at).is_some();
+        if is_touched || ids.iter().any(|oid| needed.checkpoints.contains(oid)) {
+            left.packs.insert(name.clone());
+            continue;
+        }
+        done.bytes += packing::remove_pack(&path("pack"))?;
+        done.objects += ids.len() as u64;
+    }
+    Ok(left)
+}
+
+/// The ids in a pack of ours; none where it is gone.
+fn ids(objects: &Path, name: &str) -> Result<Vec<Oid>> {
+    let path = objects.join("pack").join(format!("{name}.idx"));
+    match PackIndex::open(&path).and_then(|index| index.ids()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(Error::at(&path)),
+    }
+}
+
+/// Removes a file and returns its size; `None` if it is gone already.
+fn remove_file(path: &Path) -> Result<Option<u64>> {
+    let size = fs::metadata(path).map(|file| file.len());
+    match (size, fs::remove_file(path)) {
+        (Ok(size), Ok(())) => Ok(Some(size)),
+        (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        (Err(error), _) | (_, Err(error)) => Err(Error::io(path, error)),
+    }
+}

@@ -1,0 +1,77 @@
+//! How much content only some checkpoints hold.
+
+use std::collections::BTreeSet;
+
+use git2::Oid;
+
+use crate::git::base::error::Result;
+use crate::git::odb::database::Database;
+use crate::git::odb::trees::{TREE, Tree, parse_oid};
+use crate::git::repo::repository::Repo;
+use crate::model::snapshot::ObjectId;
+
+/// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
+///
+/// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
+pub fn exclusive_bytes(repo: &Repo, of: &[ObjectId], kept: &[ObjectId], bases: &BTreeSet<ObjectId>) -> Result<u64> {
+    let database = repo.database()?;
+    let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
+    let mut seen = BTreeSet::new();
+    let head = repo.inner.head().ok().and_then(|head| head.target());
+    for commit in stop.iter().copied().chain(head) {
+        if let Ok(found) = repo.inner.find_commit(commit) {
+            walk(&database, found.tree_id(), &mut seen);
+        }
+    }
+    for commit in kept {
+        walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen);
+    }
+    let mut bytes = 0;
+    for commit in of {
+        bytes += walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen);
+    }
+    Ok(bytes)
+}
+
+/// A checkpoint's commit, and those of its index and state: never the user's own parents.
+fn walk_checkpoint(
+    repo: &Repo,
+    database: &Database<'_>,
+    commit: Oid,
+    stop: &BTreeSet<Oid>,
+    seen: &mut BTreeSet<Oid>,
+) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![commit];
+    while let Some(oid) = open.pop() {
+        if stop.contains(&oid) || !seen.insert(oid) {
+            continue;
+        }
+        bytes += size(database, oid);
+        if let Ok(found) = repo.inner.find_commit(oid) {
+            bytes += walk(database, found.tree_id(), seen);
+            open.extend(found.parent_ids());
+        }
+    }
+    bytes
+}
+
+/// A tree and all below it that was not seen yet.
+fn walk(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![(tree, true)];
+    while let Some((oid, is_tree)) = open.pop() {
+        if !seen.insert(oid) {
+            continue;
+        }
+        bytes += size(database, oid);
+        if is_tree && let Ok(tree) = Tree::read(database, oid) {
+            open.extend(tree.entries().map(|entry| (entry.oid, entry.mode == TREE)));
+        }
+    }
+    bytes
+}
+
+fn size(database: &Database<'_>, oid: Oid) -> u64 {
+    database.size(oid).unwrap_or(0)
+}

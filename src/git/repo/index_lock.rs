@@ -1,0 +1,164 @@
+//! git's own lock files, taken so that one left by a dead process of ours can be told from a foreign one.
+//!
+//! git's protocol is kept: who makes `X.lock` may replace `X`. Ours is a hard link to a mark in the worktree's own
+//! folder, which says which lock it is. Marks are made under the worktree's lock only, so whoever holds that finds only
+//! those of the dead. A foreign lock is waited for and never deleted.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::repository::Repo;
+use crate::durable::{FileLock, LockError, Root, Sync};
+use crate::git::base::error::{Error, Result};
+
+/// How often a held lock is tried again.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What the names of marks begin with; then a name of the lock.
+const MARK: &str = "holds-";
+
+/// A lock file of git's that is held; removed when dropped.
+#[derive(Debug)]
+pub(in crate::git) struct MarkedLock {
+    lock: PathBuf,
+    mark: PathBuf,
+}
+
+impl MarkedLock {
+    /// Takes the lock of `path` (`path.lock`), waiting up to `timeout`. `name` tells the locks of a
+    /// worktree that are held at once apart.
+    pub fn acquire(repo: &Repo, name: &str, path: &Path, timeout: Duration) -> Result<Self> {
+        let mut lock = path.as_os_str().to_owned();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        let mark = repo.recover_dir()?.join(format!("{MARK}{name}"));
+        // One of this process that could not be removed before: by another mark it would be a foreign one for ever.
+        release(&mark)?;
+        repo.own().write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing).map_err(Error::at(&mark))?;
+        let deadline = Instant::now() + timeout;
+        loop {
+            match fs::hard_link(&mark, &lock) {
+                Ok(()) => return Ok(Self { lock, mark }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && Instant::now() < deadline => {
+                    std::thread::sleep(POLL);
+                }
+                Err(error) => {
+                    // A mark without its lock is removed by whoever comes next.
+                    let _ = fs::remove_file(&mark);
+                    return Err(match error.kind() {
+                        io::ErrorKind::AlreadyExists => {
+                            Error::Locked { file: lock, holder: "another git process".to_owned() }
+                        }
+                        _ => Error::io(lock, error),
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for MarkedLock {
+    fn drop(&mut self) {
+        // The mark goes last: what cannot be removed now is told from a foreign lock by it later on.
+        if fs::remove_file(&self.lock).is_ok() {
+            let _ = fs::remove_file(&self.mark);
+        }
+    }
+}
+
+/// Removes the locks that dead processes of ours left. The worktree's lock is held.
+pub(in crate::git) fn release_left_over(repo: &Repo) -> Result<()> {
+    let own = repo.own_folder();
+    for (name, _) in repo.own().list(&own).map_err(Error::at(&own))? {
+        if !name.as_encoded_bytes().starts_with(MARK.as_bytes()) {
+            continue;
+        }
+        release(&own.join(name))?;
+    }
+    Ok(())
+}
+
+/// Removes the lock that a mark is of, and the mark, where they are there.
+fn release(mark: &Path) -> Result<()> {
+    if let Some(lock) = marked(mark)? {
+        fs::remove_file(&lock).map_err(Error::at(&lock))?;
+    }
+    match fs::remove_file(mark) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(mark, error)),
+        _ => Ok(()),
+    }
+}
+
+/// The lock that a mark is of, while it is there and ours.
+fn marked(mark: &Path) -> Result<Option<PathBuf>> {
+    let (root, name) = Root::of_file(mark);
+    let lock = match root.read(Path::new(name)) {
+        Ok(lock) => PathBuf::from(OsStr::from_bytes(&lock)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::io(mark, source)),
+    };
+    let number = |path: &Path| fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    Ok(number(mark).filter(|marked| number(&lock) == Some(*marked)).map(|_| lock))
+}
+
+/// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.
+/// Nothing is waited for: where a process of ours is at work, its locks are its own.
+pub fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for (own, marks) in all_marks(repo)? {
+        match FileLock::acquire_unnoticed(&Root::own(&own), Path::new("lock"), Duration::ZERO) {
+            Ok(_held) => {
+                for mark in marks {
+                    found.extend(marked(&mark)?);
+                }
+            }
+            Err(LockError::Held { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
+
+/// Removes them. Returns which.
+pub fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for (own, marks) in all_marks(repo)? {
+        let _held = FileLock::acquire(&Root::own(&own), Path::new("lock"), timeout)?;
+        for mark in marks {
+            removed.extend(marked(&mark)?);
+            release(&mark)?;
+        }
+    }
+    Ok(removed)
+}
+
+/// The folders of our own, one for each work tree of the repository, in which there are marks.
+fn all_marks(repo: &Repo) -> Result<Vec<(PathBuf, Vec<PathBuf>)>> {
+    let linked = list(&repo.common_dir().join("worktrees"))?;
+    let folders = linked.into_iter().chain([repo.common_dir().to_owned()]).map(|folder| folder.join("recover"));
+    let mut all = Vec::new();
+    for own in folders {
+        let is_mark =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(MARK.as_bytes()));
+        let marks: Vec<PathBuf> = list(&own)?.into_iter().filter(is_mark).collect();
+        if !marks.is_empty() {
+            all.push((own, marks));
+        }
+    }
+    Ok(all)
+}
+
+/// What a folder holds; nothing where it is not there.
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::io(folder, source)),
+    };
+    entries.map(|entry| Ok(entry.map_err(Error::at(folder))?.path())).collect()
+}

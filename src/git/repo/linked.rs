@@ -1,0 +1,36 @@
+//! Linked work trees whose folder is gone: what git still keeps of them.
+
+use std::fs;
+use std::path::Path;
+
+use super::refs::resolve_ref;
+use super::repository::Repo;
+use crate::git::base::error::{Error, Result};
+use crate::model::snapshot::ObjectId;
+
+/// What git still keeps of a linked work tree, apart from its folder: `HEAD`, its reflog, the index, a restore's journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The commit that its `HEAD` names; `None` for a branch without any.
+    pub head: Option<ObjectId>,
+}
+
+/// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
+pub fn kept_of(repo: &Repo, path: &Path) -> Result<Option<Kept>> {
+    let failed = || Error::git(format!("look for the work tree {}", path.display()));
+    let main = git2::Repository::open(repo.common_dir()).map_err(failed())?;
+    for name in main.worktrees().map_err(failed())?.iter().flatten() {
+        let Ok(known) = main.find_worktree(name) else { continue };
+        if known.path() != path {
+            continue;
+        }
+        let file = repo.common_dir().join("worktrees").join(name).join("HEAD");
+        let text = fs::read_to_string(&file).map_err(Error::at(&file))?;
+        let head = match text.trim().strip_prefix("ref: ") {
+            Some(branch) => resolve_ref(repo, branch),
+            None => Some(ObjectId(text.trim().to_owned())),
+        };
+        return Ok(Some(Kept { head }));
+    }
+    Ok(None)
+}

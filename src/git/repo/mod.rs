@@ -1,0 +1,23 @@
+//! A repository as such: where it is, whose it is, its locks, checkpoint references and the notes that are kept beside it.
+//! What reads or writes objects belongs in [`odb`](super::odb).
+
+pub mod corruption_marker;
+pub(super) mod gc;
+pub mod index_lock;
+pub mod linked;
+pub(super) mod lock;
+pub(super) mod nested;
+pub mod owner;
+pub mod refs;
+pub mod repository;
+
+pub use corruption_marker::raise;
+pub use index_lock::{left_over, remove_left_over};
+pub use linked::{Kept, kept_of};
+pub use lock::WorktreeLock;
+pub use owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
+pub use refs::{
+    CheckpointRef, PREFIX, delete_refs, list_refs, ref_component, ref_exists, ref_name, ref_names, resolve,
+    resolve_ref, set_ref,
+};
+pub use repository::{Repo, is_same_folder, refuse_root};

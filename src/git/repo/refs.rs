@@ -1,0 +1,301 @@
+//! The references of checkpoints, `refs/recover/<run>/<checkpoint>`: they keep the commits from `git gc`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use git2::{Oid, Reference};
+
+use super::index_lock::MarkedLock;
+use super::lock::WorktreeLock;
+use super::repository::Repo;
+use crate::durable::{Kind, Root, temporary_prefix};
+use crate::git::base::error::{Error, Result};
+use crate::git::odb::objects::sync_folder;
+use crate::model::path::short_part;
+use crate::model::snapshot::ObjectId;
+
+/// Where all of them are.
+pub const PREFIX: &str = "refs/recover/";
+
+/// A reference and the commit it names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CheckpointRef {
+    /// The full name.
+    pub name: String,
+    /// The commit.
+    pub commit: ObjectId,
+}
+
+/// The reference of a checkpoint of a run.
+pub fn ref_name(run_id: &str, checkpoint: &str) -> String {
+    format!("{PREFIX}{}/{}", ref_component(run_id), ref_component(checkpoint))
+}
+
+/// A text as one component of a reference's name. Different texts give different components.
+///
+/// Letters, digits, `-` and `_` stay, so does a `.` between two of these; any other byte becomes `%` and two hexadecimal digits.
+/// What gets too long for a file's name is cut, with a checksum at its end.
+pub fn ref_component(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(bytes.len());
+    for (at, byte) in bytes.iter().copied().enumerate() {
+        let between = at > 0 && plain(bytes[at - 1]) && bytes.get(at + 1).copied().is_some_and(plain);
+        // `x.lock` would be taken for the lock of `x`.
+        let lock = byte == b'.' && &bytes[at + 1..] == b"lock";
+        if plain(byte) || (byte == b'.' && between && !lock) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02x}");
+        }
+    }
+    if out.is_empty() { "%".to_owned() } else { short_part(out, text) }
+}
+
+/// Whether a reference of this name is there, whatever it holds.
+pub fn ref_exists(repo: &Repo, name: &str) -> bool {
+    repo.inner.find_reference(name).is_ok()
+}
+
+/// Sets a new reference of a checkpoint, durably; [`Error::HeadMoved`] if there is one of that name.
+///
+/// It is written beside and linked into its place, as git's own lock file, cut off by a kill, would stay for ever.
+pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) -> Result<()> {
+    let exists = || Error::HeadMoved {
+        reference: name.to_owned(),
+        expected: "nothing".to_owned(),
+        found: repo.inner.refname_to_id(name).map_or_else(|_| "something".to_owned(), |oid| oid.to_string()),
+    };
+    // It may be packed.
+    if ref_exists(repo, name) {
+        return Err(exists());
+    }
+    let (refs, path) = (folder_of_refs(repo), repo.common_dir().join(name));
+    let draft = write_draft(repo, lock, commit)?;
+    let folder = path.parent().unwrap_or(&path);
+    let (mut tries, mut is_new) = (3, false);
+    loop {
+        is_new |= !refs.has(folder).map_err(Error::at(folder))?;
+        refs.create_dir_all(folder).map_err(Error::at(&path))?;
+        match repo.own().hard_link(&draft, &refs, &path) {
+            Ok(()) => break,
+            // What is left of the draft is reaped with the next lock.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
+            // `git pack-refs` removes folders that are empty.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => tries -= 1,
+            Err(source) => return Err(Error::io(path, source)),
+        }
+    }
+    let _ = repo.own().remove_file(&draft);
+    // The draft was synced, so that only names are new.
+    let synced = if is_new { sync_ref(repo, name) } else { sync_folder(folder) };
+    synced.inspect_err(|_| {
+        // A reference that may not last is no reference: the caller is told that there is none.
+        let _ = refs.remove_file(&path);
+    })
+}
+
+/// The way to the references of checkpoints: nothing is followed in git's folder of references, wherever that is.
+fn folder_of_refs(repo: &Repo) -> Root {
+    Root::shared(repo.common_dir().join("refs"))
+}
+
+/// The text of a reference, durably, in a file of the worktree's own folder: to be renamed or linked into its place.
+pub(in crate::git) fn write_draft(repo: &Repo, _lock: &WorktreeLock, commit: &ObjectId) -> Result<PathBuf> {
+    let (draft, mut file) = new_file(&repo.recover_dir()?, "ref")?;
+    let written = file.write_all(format!("{commit}\n").as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(Error::at(&draft))?;
+    Ok(draft)
+}
+
+/// Makes a temporary file that was not there. One that is there could not be removed: it may be a name of a reference.
+fn new_file(folder: &Path, name: &str) -> Result<(PathBuf, fs::File)> {
+    let mut number = 0_u32;
+    loop {
+        let path = folder.join(format!("{}{name}.{number}", temporary_prefix()));
+        match fs::File::create_new(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(source) => return Err(Error::io(path, source)),
+        }
+    }
+}
+
+/// Syncs the file of a reference and the folders above it that may be new.
+pub(in crate::git) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
+    // Everything but HEAD is shared between linked worktrees.
+    let path = if name == "HEAD" { repo.git_dir().join(name) } else { repo.common_dir().join(name) };
+    if let Ok(file) = std::fs::File::open(&path) {
+        file.sync_all().map_err(Error::at(&path))?;
+    }
+    let top = repo.common_dir().join("refs");
+    let folders =
+        path.ancestors().skip(1).take_while(|folder| folder.starts_with(&top)).filter(|folder| folder.exists());
+    folders.into_iter().try_for_each(sync_folder)
+}
+
+/// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
+/// None of them is read, as libgit2's own listing does.
+pub fn ref_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    let packed = repo.common_dir().join("packed-refs");
+    let text = present(fs::read(&packed)).map_err(Error::at(&packed))?.unwrap_or_default();
+    for line in text.split(|byte| *byte == b'\n') {
+        // `commit SP name`; other lines say more about the one before.
+        let name = line.split(|byte| *byte == b' ').nth(1).filter(|name| name.starts_with(PREFIX.as_bytes()));
+        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        names.extend(name.filter(|name| !is_known(name.rsplit('/').next().unwrap_or_default())).map(str::to_owned));
+    }
+    let mut open = vec![PREFIX.trim_end_matches('/').to_owned()];
+    while let Some(name) = open.pop() {
+        let folder = repo.common_dir().join(&name);
+        // One that went away while they are listed is no reason to hide the others.
+        let Some(entries) = present(folder_of_refs(repo).list(&folder)).map_err(Error::at(&folder))? else { continue };
+        for (last, kind) in entries {
+            let Some(last) = last.to_str() else { continue };
+            let is_folder = kind == Kind::Directory;
+            if !is_folder && is_known(last) {
+                continue;
+            }
+            let below = format!("{name}/{last}");
+            // Locks and what other programs leave (`.x`) are no references.
+            match Reference::is_valid_name(&below) {
+                true if is_folder => open.push(below),
+                true => drop(names.insert(below)),
+                false => {}
+            }
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// `None` for what is not there.
+fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// What a reference names; `None` if it is not there or cannot be read.
+pub fn resolve_ref(repo: &Repo, name: &str) -> Option<ObjectId> {
+    repo.inner.refname_to_id(name).ok().map(|oid| ObjectId(oid.to_string()))
+}
+
+/// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
+pub fn list_refs(repo: &Repo) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
+    let (mut found, mut broken) = (Vec::new(), Vec::new());
+    for name in ref_names(repo, |_| false)? {
+        match resolve_ref(repo, &name) {
+            Some(commit) => found.push(CheckpointRef { name, commit }),
+            None => broken.push(name),
+        }
+    }
+    Ok((found, broken))
+}
+
+/// Deletes references of checkpoints. One that is not there is deleted already.
+///
+/// They are nobody's but ours, so that only `packed-refs` needs a lock of git's.
+pub fn delete_refs(repo: &Repo, lock: &WorktreeLock, names: &[String]) -> Result<()> {
+    if let Some(foreign) = names.iter().find(|name| !name.starts_with(PREFIX)) {
+        return Err(Error::UnsafePath { path: foreign.into(), reason: "not a checkpoint's reference".to_owned() });
+    }
+    remove_packed(repo, lock, &names.iter().map(String::as_str).collect())?;
+    let mut folders = BTreeSet::new();
+    for name in names {
+        let path = repo.common_dir().join(name);
+        match folder_of_refs(repo).remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(path, error)),
+            _ => folders.extend(path.parent().map(Path::to_owned)),
+        }
+    }
+    for folder in folders.iter().filter(|folder| folder.exists()) {
+        sync_folder(folder)?;
+        // One that holds other references stays.
+        let _ = fs::remove_dir(folder);
+    }
+    Ok(())
+}
+
+/// How long a reference that git holds is waited for.
+pub(in crate::git) const GIT_WAIT: Duration = Duration::from_secs(2);
+
+/// Takes references out of `packed-refs`, under git's lock of it.
+pub(in crate::git) fn remove_packed(repo: &Repo, _lock: &WorktreeLock, names: &BTreeSet<&str>) -> Result<()> {
+    let own = repo.recover_dir()?;
+    let path = repo.common_dir().join("packed-refs");
+    let without = || -> Result<Option<Vec<u8>>> {
+        match fs::read(&path) {
+            Ok(packed) => Ok(without_names(&packed, names)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::io(&path, source)),
+        }
+    };
+    if without()?.is_none() {
+        return Ok(());
+    }
+    let _held = MarkedLock::acquire(repo, "packed-refs", &path, GIT_WAIT)?;
+    let Some(kept) = without()? else { return Ok(()) };
+    let (draft, mut file) = new_file(&own, "packed")?;
+    let written = file.write_all(&kept).and_then(|()| file.sync_all());
+    written.map_err(Error::at(&draft))?;
+    fs::rename(&draft, &path).map_err(Error::at(&path))?;
+    sync_folder(repo.common_dir())
+}
+
+/// What is left of `packed-refs`; `None` where it names none of them.
+fn without_names(packed: &[u8], names: &BTreeSet<&str>) -> Option<Vec<u8>> {
+    let mut kept = Vec::with_capacity(packed.len());
+    let mut dropped = false;
+    for line in packed.split_inclusive(|byte| *byte == b'\n') {
+        // A line that begins with `^` belongs to the one before it.
+        if !line.starts_with(b"^") {
+            let name = std::str::from_utf8(line).ok().and_then(|line| line.trim_end().split_once(' '));
+            dropped = !line.starts_with(b"#") && name.is_some_and(|(_, name)| names.contains(name));
+        }
+        if !dropped {
+            kept.extend_from_slice(line);
+        }
+    }
+    (kept.len() < packed.len()).then_some(kept)
+}
+
+/// The commit of a reference or revision of the user's (`HEAD`, a branch, an id).
+pub fn resolve(repo: &Repo, revision: &str) -> Result<ObjectId> {
+    let object = repo.inner.revparse_single(revision).and_then(|object| object.peel_to_commit());
+    let oid: Oid = object.map_err(Error::git(format!("find '{revision}'")))?.id();
+    Ok(ObjectId(oid.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_references_are_taken_out_with_what_they_peel_to() {
+        let packed =
+            b"# pack-refs with: peeled fully-peeled sorted \n11 refs/heads/a\n22 refs/tags/t\n^33\n44 refs/x\n";
+        let without = |name| without_names(packed, &BTreeSet::from([name]));
+        let kept = without("refs/tags/t").unwrap();
+        assert_eq!(kept, b"# pack-refs with: peeled fully-peeled sorted \n11 refs/heads/a\n44 refs/x\n");
+        assert_eq!(without("refs/heads"), None);
+    }
+
+    #[test]
+    fn any_run_id_makes_a_valid_name() {
+        let ids =
+            ["a", "", ".", "..", "a..b", "a.lock", "a b", "a/b", "a~1", "@{", "%61", "é", "a.b", "-x", "a\n", "x."];
+        let mut seen = std::collections::BTreeSet::new();
+        for id in ids {
+            let name = ref_name(id, "ckpt");
+            assert!(git2::Reference::is_valid_name(&name), "{name}");
+            assert!(seen.insert(name), "{id} collides");
+        }
+        assert_eq!(ref_component("run-2026.01_a"), "run-2026.01_a");
+    }
+}

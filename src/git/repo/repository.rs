@@ -1,0 +1,354 @@
+//! A work tree and the object database behind it: the user's repository, or a private one.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
+
+use super::nested::{Outer, is_repository, stray};
+use super::owner::{check_owner, foreign_owner};
+use crate::durable::Root;
+use crate::git::base::error::{Error, Result};
+use crate::git::base::openat;
+use crate::git::odb::database::Database;
+use crate::model::manifest::Head;
+use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
+
+/// The name of the folder in a git folder that is ours.
+pub(in crate::git) const OWN: &str = "recover";
+
+/// The name and address of every commit of ours.
+pub(in crate::git) const IDENTITY: (&str, &str) = ("recover", "recover@localhost");
+
+/// A work tree with its object database and references.
+///
+/// Either the user's repository, found from a folder, or a private one for a folder without any. Inherited `GIT_DIR`,
+/// `GIT_INDEX_FILE`, `GIT_WORK_TREE` and the like are ignored: libgit2 reads them only when asked to. No hook, filter
+/// or fsmonitor is ever run: libgit2 runs no program for anything that is done here.
+pub struct Repo {
+    pub(in crate::git) inner: git2::Repository,
+    workdir: PathBuf,
+    private: bool,
+    /// The git folder of this worktree, with our own part of it, and the one that linked worktrees share.
+    own: Root,
+    common: Root,
+}
+
+impl std::fmt::Debug for Repo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repo").field("workdir", &self.workdir).field("git_dir", &self.git_dir()).finish_non_exhaustive()
+    }
+}
+
+impl Repo {
+    /// Finds the repository of `start`, in it or above it (within one file system, as git does).
+    ///
+    /// `home` is the user's home folder: it, its ancestors and `/` are refused as roots. A repository of another user is
+    /// refused with [`Error::ForeignOwner`] unless git's own `safe.directory` names it; those of root are not, nor, for
+    /// root, those of the user who called `sudo`.
+    pub fn discover(start: &Path, home: Option<&Path>) -> Result<Self> {
+        Self::open(start, RepositoryOpenFlags::empty(), home)
+    }
+
+    /// Opens the repository whose work tree is this very folder of another one's work tree.
+    ///
+    /// A folder without a repository of its own is [`Error::NotARepository`], one whose `core.worktree` is elsewhere, or
+    /// whose `.git` leads into another project, [`Error::Unsupported`].
+    pub fn nested(outer: &Self, path: &RepoPath, home: Option<&Path>) -> Result<Self> {
+        let folder = path.below(&outer.workdir);
+        let repo = Self::open(&folder, RepositoryOpenFlags::NO_SEARCH, home)?;
+        if repo.workdir != folder {
+            return Err(Error::Unsupported { what: format!("its work tree is {}", repo.workdir.display()) });
+        }
+        match stray(outer.as_outer(), &folder, &repo.inner) {
+            Some(what) => Err(Error::Unsupported { what }),
+            None => Ok(repo),
+        }
+    }
+
+    /// Whether an object is there.
+    pub fn has_object(&self, oid: &ObjectId) -> bool {
+        let found = git2::Oid::from_str(&oid.0).and_then(|oid| Ok(self.inner.odb()?.exists(oid)));
+        found.unwrap_or(false)
+    }
+
+    /// Whether a folder of the work tree is one of a repository of its own, whatever that is like.
+    pub fn has_nested(&self, path: &RepoPath) -> bool {
+        let Ok(root) = openat::open_root(&self.workdir) else { return false };
+        openat::open_path(&root, path).is_ok_and(|dir| is_repository(&dir))
+    }
+
+    /// As the one that others lie in.
+    pub(in crate::git) fn as_outer(&self) -> Outer<'_> {
+        Outer { workdir: &self.workdir, git_dir: self.git_dir(), common_dir: self.common_dir() }
+    }
+
+    fn open(start: &Path, flags: RepositoryOpenFlags, home: Option<&Path>) -> Result<Self> {
+        let none: [&std::ffi::OsStr; 0] = [];
+        let inner = match git2::Repository::open_ext(start, flags, none) {
+            Err(error) if error.code() == ErrorCode::Owner => {
+                open_unjudged(start, flags).ok_or_else(|| open_error(start, error))?
+            }
+            opened => opened.map_err(|source| open_error(start, source))?,
+        };
+        let Some(workdir) = inner.workdir() else {
+            return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
+        };
+        if let Some(place) = inner.is_worktree().then(|| place_of_link(start)).flatten()
+            && !is_same_folder(workdir, &place)
+        {
+            return Err(Error::StrayWorktree { place, known: workdir.components().collect() });
+        }
+        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        // What leads to the repository is somebody's word, too.
+        let entry = place_of_git(start).map(|place| place.join(".git"));
+        let folders = [Some(workdir.as_path()), entry.as_deref(), Some(inner.path()), Some(inner.commondir())];
+        for folder in folders.into_iter().flatten() {
+            check_owner(folder, &workdir)?;
+        }
+        refuse_root(&workdir, home)?;
+        let [own, common] = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
+        Self { inner, workdir, private: false, own, common }.checked()
+    }
+
+    /// Refuses what is neither file nor folder in the folders for what is ours.
+    fn checked(self) -> Result<Self> {
+        for root in [&self.own, &self.common] {
+            root.check(Path::new(OWN), false).map_err(Error::at(root.path()))?;
+            if self.own == self.common {
+                break;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The private repository for a folder without git, `recover/shadow.git` in the state directory, which lies in `root`;
+    /// made when it is not there.
+    ///
+    /// It has no index and no HEAD of a user's; objects and references are all that is used of it.
+    pub fn private(root: &Root, state_dir: &Path, workdir: &Path, home: Option<&Path>) -> Result<Self> {
+        let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        refuse_root(&workdir, home)?;
+        let path = private_path(state_dir);
+        let inner = if Self::has_private(root, state_dir)? {
+            git2::Repository::open_bare(&path).map_err(|source| open_error(&path, source))?
+        } else {
+            init_bare(&path)?
+        };
+        let [own, common] = [(); 2].map(|()| Root::own(path.clone()));
+        Self { inner, workdir, private: true, own, common }.checked()
+    }
+
+    /// Whether the state directory has a private repository already. One with anything else in it than files and folders,
+    /// which git's library would follow, is refused.
+    pub fn has_private(root: &Root, state_dir: &Path) -> Result<bool> {
+        let path = private_path(state_dir);
+        let parts = [("", false), ("objects", false), ("objects/info", false), ("objects/pack", false), ("refs", true)];
+        for (part, deep) in parts {
+            root.check(&path.join(part), deep).map_err(Error::at(&path))?;
+        }
+        root.has(&path.join("HEAD")).map_err(Error::at(&path))
+    }
+
+    /// The root of the work tree, absolute and without symlinks.
+    pub fn workdir(&self) -> &Path {
+        &self.workdir
+    }
+
+    /// The git folder of this worktree.
+    pub fn git_dir(&self) -> &Path {
+        self.inner.path()
+    }
+
+    /// The git folder that linked worktrees share.
+    pub fn common_dir(&self) -> &Path {
+        self.inner.commondir()
+    }
+
+    /// Whether this is a private repository for a folder without git.
+    pub fn is_private(&self) -> bool {
+        self.private
+    }
+
+    /// Whether this is a linked worktree of another one.
+    pub fn is_linked(&self) -> bool {
+        self.inner.is_worktree()
+    }
+
+    /// The root of the main worktree; this one's where there is no other (or the main repository is bare).
+    pub fn main_worktree(&self) -> PathBuf {
+        if !self.is_linked() {
+            return self.workdir.clone();
+        }
+        let main = git2::Repository::open(self.common_dir()).ok();
+        let root = main.and_then(|main| fs::canonicalize(main.workdir()?).ok());
+        root.unwrap_or_else(|| self.workdir.clone())
+    }
+
+    /// Where this worktree's own folder for cache, journal and lock is, or would be.
+    pub(in crate::git) fn own_folder(&self) -> PathBuf {
+        self.git_dir().join(OWN)
+    }
+
+    /// The same folder, which is made when it is not there.
+    pub fn recover_dir(&self) -> Result<PathBuf> {
+        let path = self.own_folder();
+        self.own.create_dir_all(&path).map_err(Error::at(&path))?;
+        // Versions before this one let everybody in.
+        self.own.tighten(&path);
+        Ok(path)
+    }
+
+    /// The way to what is in [`Self::own_folder`].
+    pub(in crate::git) fn own(&self) -> &Root {
+        &self.own
+    }
+
+    /// Where all worktrees' own folder is, or would be: that of the main one.
+    pub(in crate::git) fn shared_folder(&self) -> PathBuf {
+        self.common_dir().join(OWN)
+    }
+
+    /// The way to what is in [`Self::shared_folder`].
+    pub(in crate::git) fn shared(&self) -> &Root {
+        &self.common
+    }
+
+    /// Where git looks for hooks: `core.hooksPath`, which is relative to the root of the work tree, else its own folder.
+    pub fn hooks_dir(&self) -> Result<PathBuf> {
+        let config = self.inner.config().map_err(Error::git("read the configuration"))?;
+        let folder = match config.get_path("core.hooksPath") {
+            Ok(path) => self.workdir.join(path),
+            Err(error) if error.code() == ErrorCode::NotFound => self.common_dir().join("hooks"),
+            Err(source) => return Err(Error::Git { action: "read core.hooksPath".to_owned(), source }),
+        };
+        Ok(fs::canonicalize(&folder).unwrap_or(folder))
+    }
+
+    /// Where HEAD points. A private repository has none.
+    pub fn head(&self) -> Result<Head> {
+        if self.private {
+            return Ok(Head::default());
+        }
+        let head = self.inner.find_reference("HEAD").map_err(Error::git("read HEAD"))?;
+        let branch = head.symbolic_target_bytes().map(|name| String::from_utf8_lossy(name).into_owned());
+        let commit = match head.resolve() {
+            Ok(resolved) => resolved.target().map(|oid| ObjectId(oid.to_string())),
+            Err(error) if error.code() == ErrorCode::NotFound => None,
+            Err(source) => return Err(Error::Git { action: "resolve HEAD".to_owned(), source }),
+        };
+        Ok(Head { commit, branch })
+    }
+
+    /// The git operation that is in progress, if any: `merge`, `rebase`, `cherry-pick`, `revert`, `bisect`, `am`.
+    pub fn operation(&self) -> Option<&'static str> {
+        if self.private {
+            return None;
+        }
+        match self.inner.state() {
+            RepositoryState::Clean => None,
+            RepositoryState::Merge => Some("merge"),
+            RepositoryState::Revert | RepositoryState::RevertSequence => Some("revert"),
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => Some("cherry-pick"),
+            RepositoryState::Bisect => Some("bisect"),
+            RepositoryState::Rebase
+            | RepositoryState::RebaseInteractive
+            | RepositoryState::RebaseMerge
+            | RepositoryState::ApplyMailboxOrRebase => Some("rebase"),
+            RepositoryState::ApplyMailbox => Some("am"),
+        }
+    }
+
+    /// Whether some objects may be missing because a server has promised them.
+    pub(in crate::git) fn is_partial_clone(&self) -> bool {
+        let Ok(config) = self.inner.config() else { return false };
+        let Ok(mut entries) = config.entries(Some("^remote\\..*\\.promisor$")) else { return false };
+        let mut partial = false;
+        while let Some(Ok(entry)) = entries.next() {
+            // Without a value it means yes.
+            partial |= !entry.has_value() || git2::Config::parse_bool(entry.value_bytes()).unwrap_or(false);
+        }
+        partial
+    }
+
+    /// The object database.
+    pub(in crate::git) fn database(&self) -> Result<Database<'_>> {
+        Database::open(&self.inner)
+    }
+}
+
+pub(in crate::git) fn private_path(state_dir: &Path) -> PathBuf {
+    state_dir.join("recover").join("shadow.git")
+}
+
+/// Makes a bare repository without any template: no hooks, nothing that another program put there.
+pub(in crate::git) fn init_bare(path: &Path) -> Result<git2::Repository> {
+    let mut options = git2::RepositoryInitOptions::new();
+    options.bare(true).external_template(false).mkpath(true).initial_head("none");
+    git2::Repository::init_opts(path, &options).map_err(Error::git(format!("make {}", path.display())))
+}
+
+/// Refuses `/`, the home folder and what is above it as a work tree.
+pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
+    let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
+    let reason = if workdir.parent().is_none() {
+        "the root folder is not a project"
+    } else if home.is_some_and(|home| home.starts_with(workdir)) {
+        "refusing to work in the home folder or above it: start recover inside a project"
+    } else {
+        return Ok(());
+    };
+    Err(Error::UnsafePath { path: workdir.to_owned(), reason: reason.to_owned() })
+}
+
+/// Opens a repository that libgit2 refuses for its owner, so that the owner can be judged here: libgit2 knows neither root's
+/// projects nor all places where a folder is declared safe.
+fn open_unjudged(start: &Path, flags: RepositoryOpenFlags) -> Option<git2::Repository> {
+    let place = place_of_git(start).filter(|place| place.join(".git").is_dir())?;
+    if flags.contains(RepositoryOpenFlags::NO_SEARCH) && !is_same_folder(&place, start) {
+        return None;
+    }
+    let inner = git2::Repository::open_bare(place.join(".git")).ok()?;
+    let has_place_elsewhere = inner.config().ok()?.get_entry("core.worktree").is_ok();
+    inner.set_workdir(&place, false).ok().filter(|()| !has_place_elsewhere)?;
+    Some(inner)
+}
+
+fn open_error(start: &Path, source: git2::Error) -> Error {
+    let message = source.message();
+    match source.code() {
+        ErrorCode::NotFound => return Error::NotARepository { start: start.to_owned() },
+        ErrorCode::Owner => {
+            let root = place_of_git(start).unwrap_or_else(|| start.to_owned());
+            let foreign = |path: PathBuf| foreign_owner(&path).map(|owner| (path, owner));
+            let found = [root.join(".git"), root.clone()].into_iter().find_map(foreign);
+            let (path, owner) = found.unwrap_or_else(|| (root.clone(), u32::MAX));
+            return Error::ForeignOwner { path, owner, root };
+        }
+        _ => {}
+    }
+    if ["extension", "object format", "repository version", "refstorage"].iter().any(|word| message.contains(word)) {
+        return Error::Unsupported { what: message.to_owned() };
+    }
+    Error::Git { action: format!("open the repository of {}", start.display()), source }
+}
+/// Whether both are the same folder, also where it is mounted twice.
+pub fn is_same_folder(one: &Path, other: &Path) -> bool {
+    let number = |path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    number(one).is_some_and(|found| Some(found) == number(other))
+}
+
+/// The nearest folder from `start` upwards that has a `.git`, whatever that is.
+fn place_of_git(start: &Path) -> Option<PathBuf> {
+    let start = fs::canonicalize(start).ok()?;
+    start.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
+}
+
+/// The nearest folder from `start` upwards where a file leads to a repository elsewhere; `None` where it is a folder.
+fn place_of_link(start: &Path) -> Option<PathBuf> {
+    let start = fs::canonicalize(start).ok()?;
+    let place = start.ancestors().find(|folder| folder.join(".git").exists())?;
+    place.join(".git").is_file().then(|| place.to_owned())
+}

@@ -1,0 +1,398 @@
+//! Carries out a restore plan.
+//!
+//! Everything goes through folder descriptors, opened one component at a time without following symlinks, so that a
+//! symlink put in the way leads nowhere. A file is written beside its place, given its mode, synced and renamed. What
+//! is there is compared with what the safety capture saw right before it is replaced or deleted: an edit made
+//! meanwhile stops the restore.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
+
+use rustix::fs::{AtFlags, FileType, Mode};
+
+use super::nonempty_dirs::HOLDS_OTHERS;
+use super::place;
+use super::write_batch::{A_THREAD, Batch, Limits, Pending, Sync};
+use crate::durable::temporary_prefix;
+use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::error::{Error, Result};
+use crate::git::base::names;
+use crate::git::base::openat::{self, FileStat};
+use crate::git::base::work_queue;
+use crate::git::odb::database::Database;
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::repository::Repo;
+use crate::git::worktree::file_io;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::Entry;
+use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
+
+/// What may stand at a path before it is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Exactly what the safety capture saw; anything else stops the restore.
+    Captured,
+    /// A restore was cut off or failed: either what it found, what it wanted, or nothing. What is neither is left as it
+    /// is and listed in [`Restored::kept`].
+    CutOff,
+}
+
+/// Whether somebody wants the restore to stop.
+pub type Stop<'s> = &'s (dyn Fn() -> bool + std::marker::Sync);
+
+/// What a restore did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Paths written, mode changes included.
+    pub written: Vec<RepoPath>,
+    /// Paths deleted, folders included.
+    pub deleted: Vec<RepoPath>,
+    /// Paths left as they are, beside those that the plan keeps.
+    pub kept: Vec<PathReason>,
+}
+
+/// Checks everything that can be checked before the first write: names, what is in the way, free space.
+///
+/// Nothing is changed.
+pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
+    refuse(plan)?;
+    let root = openat::open_root(repo.workdir())?;
+    place::in_the_way(&root, plan)?;
+    place::free_space(repo, plan)
+}
+
+/// Refuses a plan that must not be carried out, whatever is there.
+fn refuse(plan: &RestorePlan) -> Result<()> {
+    for path in plan.paths() {
+        if let Some(reason) = names::unsafe_path(path) {
+            let path = crate::git::repo::nested::absolute(std::path::Path::new(""), path);
+            return Err(Error::UnsafePath { path, reason: reason.to_owned() });
+        }
+    }
+    if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: plan.conflicts.clone() }) }
+}
+
+/// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is only looked at when its
+/// turn comes.
+///
+/// On an error the work tree is in between: the caller reverts with `execute(plan.invert(), Expect::CutOff)`.
+///
+/// `stop` is asked before each path: once it says yes, nothing more is done and the error is [`Error::Stopped`].
+pub fn execute(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    plan: &RestorePlan,
+    expect: Expect,
+    stop: Stop<'_>,
+) -> Result<Restored> {
+    refuse(plan)?;
+    let database = repo.database()?;
+    let mut run = Execution::new(repo.workdir(), &database, (expect, stop), 0)?;
+    for delete in &plan.delete {
+        run.delete(&delete.path, &delete.from)?;
+    }
+    run.folders.forget();
+    for dir in plan.remove_dirs.iter().rev() {
+        run.remove_dir(&dir.path)?;
+    }
+    for dir in &plan.make_dirs {
+        run.make_dir(&dir.path)?;
+    }
+    run.folders.forget();
+    run.write(repo, &plan.write)?;
+    for set in &plan.set_mode {
+        run.set_mode(&set.path, set.mode)?;
+    }
+    // Folders get their modes last: a read-only one could not be written into.
+    for dir in plan.make_dirs.iter().rev() {
+        if run.changed.contains(&dir.path) {
+            run.chmod(&dir.path, dir.mode)?;
+        }
+    }
+    run.sync()?;
+    Ok(run.done)
+}
+
+/// One thread's work.
+struct Execution<'r> {
+    folders: Folders,
+    database: &'r Database<'r>,
+    expect: Expect,
+    stop: Stop<'r>,
+    /// Folders in which names changed, and folders that were made.
+    changed: BTreeSet<RepoPath>,
+    done: Restored,
+    /// The number of the last temp file.
+    temp: u64,
+}
+
+impl<'r> Execution<'r> {
+    /// Temp files are numbered from `temp` on.
+    fn new(root: &Path, database: &'r Database<'r>, (expect, stop): (Expect, Stop<'r>), temp: u64) -> Result<Self> {
+        let folders = Folders::new(openat::open_root(root)?);
+        Ok(Self { folders, database, expect, stop, changed: BTreeSet::new(), done: Restored::default(), temp })
+    }
+
+    fn go_on(&self) -> Result<()> {
+        if (self.stop)() { Err(Error::Stopped) } else { Ok(()) }
+    }
+
+    fn delete(&mut self, path: &RepoPath, from: &Entry) -> Result<()> {
+        self.go_on()?;
+        let (parent, name) = openat::split(path);
+        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        let folder = || matches!(openat::stat(&dir, name), Ok(Some(stat)) if stat.kind() == FileType::Directory);
+        if self.expect == Expect::CutOff && folder() {
+            // The restore was cut off before it put the file in the folder's place.
+            return Ok(());
+        }
+        if self.ready(&dir, path, name, &[Some(from), None])?.is_none() {
+            return Ok(());
+        }
+        match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
+            Ok(()) => {
+                self.changed.insert(parent);
+                self.done.deleted.push(path.clone());
+                Ok(())
+            }
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(file_io::io_error(path, error.into())),
+        }
+    }
+
+    fn remove_dir(&mut self, path: &RepoPath) -> Result<()> {
+        let (parent, name) = openat::split(path);
+        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        match rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR) {
+            Ok(()) => {
+                // It needs no sync any more, and something else may stand there later.
+                self.changed.remove(path);
+                self.changed.insert(parent);
+                self.done.deleted.push(path.clone());
+                Ok(())
+            }
+            Err(rustix::io::Errno::NOENT) => Ok(()),
+            // Something that was not captured lies in it, so it stays.
+            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {
+                self.keep(path, HOLDS_OTHERS);
+                Ok(())
+            }
+            Err(rustix::io::Errno::NOTDIR) if self.expect == Expect::CutOff => Ok(()),
+            Err(error) => Err(file_io::io_error(path, error.into())),
+        }
+    }
+
+    fn make_dir(&mut self, path: &RepoPath) -> Result<()> {
+        let (parent, name) = openat::split(path);
+        let dir = self.open(path, &parent)?;
+        // Writable until its files are in it; the mode comes last.
+        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => {
+                place::keep_owner(&dir, name, name).map_err(|error| file_io::io_error(path, error))?;
+                self.changed.insert(parent);
+                self.changed.insert(path.clone());
+                self.done.written.push(path.clone());
+                Ok(())
+            }
+            Err(rustix::io::Errno::EXIST) => match openat::stat(&dir, name) {
+                Ok(Some(stat)) if stat.kind() == FileType::Directory => {
+                    if self.expect == Expect::CutOff {
+                        // It may have been made without getting its mode.
+                        self.changed.insert(path.clone());
+                    }
+                    Ok(())
+                }
+                _ => Err(Error::conflict(path, "not a folder")),
+            },
+            Err(error) => Err(file_io::io_error(path, error.into())),
+        }
+    }
+
+    /// Writes files: many of them by several threads.
+    fn write(&mut self, repo: &Repo, writes: &[PlannedWrite]) -> Result<()> {
+        let threads = (writes.len() / A_THREAD).clamp(1, work_queue::size());
+        let limits = Limits::of(threads);
+        if threads == 1 {
+            return self.write_all(writes, limits);
+        }
+        let (root, database, how) = (repo.workdir(), self.database, (self.expect, self.stop));
+        let portions = writes.chunks(writes.len().div_ceil(threads)).zip(0_u64..).collect();
+        let done = work_queue::run(portions, threads, |(writes, number), _, done: &mut Vec<_>| {
+            let mut part = Execution::new(root, database, how, number << 32)?;
+            part.write_all(writes, limits)?;
+            done.push((part.done, part.changed));
+            Ok(())
+        })?;
+        for (restored, changed) in done.into_iter().flatten() {
+            self.done.written.extend(restored.written);
+            self.done.kept.extend(restored.kept);
+            self.changed.extend(changed);
+        }
+        Ok(())
+    }
+
+    /// Writes files in batches: all temp files of one, one sync for them, then the renames. Until its rename a place holds
+    /// what it held, and what is renamed is durable: no instant shows a half-written file.
+    fn write_all(&mut self, writes: &[PlannedWrite], limits: Limits) -> Result<()> {
+        let mut batch = Batch::default();
+        let result = writes.iter().try_for_each(|write| {
+            self.prepare(write, &mut batch)?;
+            if batch.is_full(limits) { self.place(&mut batch) } else { Ok(()) }
+        });
+        let result = result.and_then(|()| self.place(&mut batch));
+        for pending in batch.pending {
+            pending.discard();
+        }
+        result
+    }
+
+    /// Writes the temp file of one path, unless the path is to stay as it is.
+    fn prepare<'p>(&mut self, write: &'p PlannedWrite, batch: &mut Batch<'p>) -> Result<()> {
+        self.go_on()?;
+        let path = &write.path;
+        let (parent, name) = openat::split(path);
+        let dir = self.open(path, &parent)?;
+        let before = openat::stat(&dir, name).map_err(|error| file_io::io_error(path, error))?;
+        let accepted = [write.from.as_ref(), Some(&write.entry)];
+        let accepted = if self.expect == Expect::Captured { &accepted[..1] } else { &accepted[..] };
+        let Some(found) = self.ready(&dir, path, name, accepted)? else { return Ok(()) };
+        if self.expect == Expect::CutOff && found.is(Some(&write.entry)) && found.has_mode(Some(&write.entry)) {
+            // It was put there before the cut, or never replaced: nothing that could fail is needed.
+            self.done.written.push(path.clone());
+            self.changed.insert(parent);
+            return Ok(());
+        }
+        self.temp += 1;
+        let pending =
+            Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before, found };
+        match place::fill(self.database, &pending) {
+            Ok(file) => batch.add(pending, file),
+            Err(error) => {
+                pending.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// Syncs a batch and renames it into place. On an error the rest of it stays in the batch.
+    fn place(&mut self, batch: &mut Batch<'_>) -> Result<()> {
+        batch.sync()?;
+        while let Some(pending) = batch.pending.pop() {
+            if let Err(stopped) = self.go_on() {
+                batch.pending.push(pending);
+                return Err(stopped);
+            }
+            let path = &pending.write.path;
+            // The last look: what was compared before it was written must still be the same file.
+            let now = openat::stat(&pending.dir, pending.name).map_err(|error| file_io::io_error(path, error));
+            let placed = now.and_then(|now| {
+                if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
+                    return Err(Error::conflict(path, "changed while it was restored"));
+                }
+                place::rename(&pending.dir, pending.temp.as_bytes(), pending.name, now.is_none()).map_err(|error| {
+                    match error.kind() {
+                        io::ErrorKind::AlreadyExists => Error::conflict(path, "made while it was restored"),
+                        _ => file_io::io_error(path, error),
+                    }
+                })
+            });
+            if let Err(error) = placed {
+                batch.pending.push(pending);
+                return Err(error);
+            }
+            self.done.written.push(path.clone());
+            self.changed.insert(pending.parent);
+        }
+        Ok(())
+    }
+
+    fn set_mode(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
+        self.chmod(path, mode)?;
+        self.done.written.push(path.clone());
+        Ok(())
+    }
+
+    /// Sets permissions of a file or folder; never through a symlink.
+    fn chmod(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
+        let failed = |error: io::Error| file_io::io_error(path, error);
+        let (parent, name) = openat::split(path);
+        let dir = self.open(path, &parent)?;
+        let stat = openat::stat(&dir, name).map_err(failed)?;
+        match stat.map(|stat| stat.kind()) {
+            Some(FileType::RegularFile | FileType::Directory) => {}
+            None if self.expect == Expect::CutOff => return Ok(()),
+            _ => return Err(Error::conflict(path, "changed while it was restored")),
+        }
+        place::chmod(&dir, name, mode).map_err(failed)
+    }
+
+    /// What is there, if the path may be changed now: it is what one of `accepted` says (`None` is nothing).
+    fn ready(
+        &mut self,
+        dir: &OwnedFd,
+        path: &RepoPath,
+        name: &[u8],
+        accepted: &[Option<&Entry>],
+    ) -> Result<Option<place::Found>> {
+        let found = place::look(dir, name).map_err(|error| file_io::io_error(path, error))?;
+        let nothing_is_fine = self.expect == Expect::CutOff && found == place::Found::Nothing;
+        if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
+            return Ok(Some(found));
+        }
+        if self.expect == Expect::Captured {
+            return Err(Error::conflict(path, "changed since the safety checkpoint"));
+        }
+        self.keep(path, "changed while it was restored");
+        Ok(None)
+    }
+
+    fn keep(&mut self, path: &RepoPath, reason: &str) {
+        self.done.kept.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+    }
+
+    /// The folder of a path that is to go away; `None` when it is gone, or a file by now, in a restore that was cut off.
+    fn parent(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Option<Rc<OwnedFd>>> {
+        match self.folders.open(parent) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(error) if self.expect == Expect::CutOff && place::is_no_folder(&error) => Ok(None),
+            Err(error) => Err(place::open_error(path, error)),
+        }
+    }
+
+    fn open(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Rc<OwnedFd>> {
+        self.folders.open(parent).map_err(|error| place::open_error(path, error))
+    }
+
+    /// Makes the names durable.
+    fn sync(&mut self) -> Result<()> {
+        let changed = std::mem::take(&mut self.changed);
+        self.folders.forget();
+        let mut sync = Sync::new(changed.len());
+        for folder in &changed {
+            match self.folders.open(folder) {
+                Ok(dir) => sync.add(folder, &*dir)?,
+                // It was removed later on; its own folder is in the set.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // A folder whose own mode forbids reading it cannot be opened to be synced.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(place::open_error(folder, error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is the one that was compared although it has other times now, as it gets when another of its names is
+/// replaced: then it is read again.
+fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bool> {
+    let (Some(before), Some(now)) = (&pending.before, now) else { return Ok(false) };
+    if (FileStat { ctime: now.ctime, ..*before }) != *now {
+        return Ok(false);
+    }
+    let found =
+        place::look(&pending.dir, pending.name).map_err(|error| file_io::io_error(&pending.write.path, error))?;
+    Ok(found.is_as(&pending.found))
+}

@@ -1,0 +1,348 @@
+//! The places that a restore writes to: what is there, whether something is in the way, whether there is room.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use git2::{ObjectType, Oid};
+use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+use sha1::{Digest as _, Sha1};
+
+use super::holes::WithHoles;
+use super::write_batch::{A_THREAD, BATCH, BATCH_BYTES, Pending};
+use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::error::{Error, Result};
+use crate::git::base::openat::{self, FileStat};
+use crate::git::base::work_queue;
+use crate::git::odb::database::Database;
+use crate::git::odb::pack;
+use crate::git::odb::trees::parse_oid;
+use crate::git::repo::repository::Repo;
+use crate::git::worktree::file_io;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::{Entry, EntryKind};
+use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::git) enum Found {
+    Nothing,
+    /// A file or symlink with this content.
+    Entry(Oid, FileStat),
+    /// A folder, FIFO, socket or device.
+    Other,
+}
+
+impl Found {
+    /// Whether it is this kind and content; `None` stands for nothing.
+    pub fn is(&self, entry: Option<&Entry>) -> bool {
+        match (self, entry) {
+            (Self::Nothing, None) => true,
+            (Self::Entry(oid, stat), Some(entry)) => {
+                let kind = if stat.kind() == FileType::Symlink { EntryKind::Symlink } else { EntryKind::File };
+                kind == entry.kind && oid.to_string() == entry.oid.0
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is of the same kind and content as this.
+    pub fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Entry(oid, stat), Self::Entry(of, then)) => (oid, stat.kind()) == (of, then.kind()),
+            (one, other) => one == other,
+        }
+    }
+
+    /// Whether its permissions are those of the entry. Symlinks have none.
+    pub fn has_mode(&self, entry: Option<&Entry>) -> bool {
+        match (self, entry) {
+            (Self::Entry(_, stat), Some(entry)) if stat.kind() != FileType::Symlink => stat.permissions() == entry.mode,
+            _ => true,
+        }
+    }
+}
+
+/// Reads what is there.
+pub(in crate::git) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
+    match hash(dir, name)? {
+        Some((oid, stat)) => Ok(Found::Entry(oid, stat)),
+        None => Ok(if openat::stat(dir, name)?.is_some() { Found::Other } else { Found::Nothing }),
+    }
+}
+
+/// The id that a file's or symlink's content would have, without holding it in memory. `None` if it is neither, or is
+/// gone.
+///
+/// It only says whether content is that of a known id, so that it need not look for collisions: what was stored has none.
+pub(in crate::git) fn hash(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
+    let Some(stat) = openat::stat(dir, name)? else { return Ok(None) };
+    let mut hash = Sha1::new();
+    let stat = match stat.kind() {
+        FileType::Symlink => {
+            let target = openat::read_link(dir, name)?;
+            hash.update(pack::loose_head(ObjectType::Blob, target.len() as u64));
+            hash.update(&target);
+            stat
+        }
+        FileType::RegularFile => {
+            let mut file = openat::open_file(dir, name)?;
+            let stat = openat::stat_open(&file)?;
+            hash.update(pack::loose_head(ObjectType::Blob, stat.size));
+            let mut buffer = vec![0; usize::try_from(stat.size + 1).unwrap_or(usize::MAX).min(1 << 17)];
+            loop {
+                match io::Read::read(&mut file, &mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => hash.update(&buffer[..count]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            stat
+        }
+        _ => return Ok(None),
+    };
+    let oid = Oid::from_bytes(&hash.finalize()).map_err(io::Error::other)?;
+    Ok(Some((oid, stat)))
+}
+
+/// Refuses a plan when something that is not to be deleted stands where it writes.
+pub(in crate::git) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {
+    let gone: BTreeSet<&RepoPath> = plan.delete.iter().map(|delete| &delete.path).collect();
+    let gone_dirs: BTreeSet<&RepoPath> = plan.remove_dirs.iter().map(|dir| &dir.path).collect();
+    let mut conflicts = Vec::new();
+    let mut conflict = |path: &RepoPath, reason: &str| {
+        conflicts.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+    };
+    let mut folders = Folders::new(root.try_clone().map_err(|error| file_io::io_error(&RepoPath::default(), error))?);
+    for path in plan.make_dirs.iter().map(|dir| &dir.path) {
+        match kind_at(root, path)? {
+            None | Some(FileType::Directory) => {}
+            Some(_) if gone.contains(path) => {}
+            Some(_) => conflict(path, "a file that was not captured is where the checkpoint has a folder"),
+        }
+    }
+    for write in &plan.write {
+        match kind_in(&mut folders, root, &write.path)? {
+            Some(FileType::Directory) if !gone_dirs.contains(&write.path) => {
+                conflict(&write.path, "a folder that stays is where the checkpoint has a file");
+            }
+            Some(FileType::Directory) => {
+                if let Some(inside) = first_staying(root, &write.path, &gone, &gone_dirs)? {
+                    conflict(&inside, "was not captured and is where the checkpoint has a file");
+                }
+            }
+            Some(_) if write.from.is_none() && !gone.contains(&write.path) => {
+                conflict(&write.path, "was not captured and is where the checkpoint has a file");
+            }
+            _ => {}
+        }
+    }
+    let changed = plan.delete.iter().map(|delete| &delete.path).chain(plan.write.iter().map(|write| &write.path));
+    let parents: BTreeSet<RepoPath> = changed.map(|path| path.parent().unwrap_or_default()).collect();
+    for folder in parents {
+        // One that is not there yet is made by the plan.
+        let Ok(dir) = folders.open(&folder) else { continue };
+        if rustix::fs::accessat(&*dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_err() {
+            conflict(&folder, "the folder cannot be written to");
+        }
+    }
+    if conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: conflicts }) }
+}
+
+/// Like [`kind_at`], faster where the folder of the path is there.
+fn kind_in(folders: &mut Folders, root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
+    let (parent, name) = openat::split(path);
+    let Ok(dir) = folders.open(&parent) else { return kind_at(root, path) };
+    let stat = openat::stat(&dir, name).map_err(|error| file_io::io_error(path, error))?;
+    Ok(stat.map(|stat| stat.kind()))
+}
+
+/// What kind of thing is at a path. A symlink among its folders is an error; a file there means that nothing is.
+fn kind_at(root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
+    let mut dir = root.try_clone().map_err(|error| file_io::io_error(path, error))?;
+    let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
+    while let Some(name) = names.next() {
+        let stat = openat::stat(&dir, name).map_err(|error| file_io::io_error(path, error))?;
+        let kind = stat.map(|stat| stat.kind());
+        if names.peek().is_none() {
+            return Ok(kind);
+        }
+        match kind {
+            Some(FileType::Directory) => {
+                dir = openat::open_folder(&dir, name).map_err(|error| open_error(path, error))?;
+            }
+            // A file or link where a folder is wanted is looked at when that folder's own turn comes.
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// The first thing in a folder that the plan does not take away.
+fn first_staying(
+    root: &OwnedFd,
+    folder: &RepoPath,
+    gone: &BTreeSet<&RepoPath>,
+    gone_dirs: &BTreeSet<&RepoPath>,
+) -> Result<Option<RepoPath>> {
+    let mut open = vec![folder.clone()];
+    while let Some(folder) = open.pop() {
+        let dir = openat::open_path(root, &folder).map_err(|error| open_error(&folder, error))?;
+        for name in openat::names(&dir).map_err(|error| file_io::io_error(&folder, error))? {
+            let path = folder.join(&name);
+            if gone_dirs.contains(&path) {
+                open.push(path);
+            } else if !gone.contains(&path) {
+                return Ok(Some(path));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses a plan for which the file system has no room.
+///
+/// Counted in the order of the work: deletions free space before anything is written, and the files of
+/// a batch are there twice for a moment.
+pub(in crate::git) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
+    let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
+    let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
+    let database = repo.database()?;
+    let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
+    let threads = (plan.write.len() / A_THREAD).clamp(1, work_queue::size());
+    let portions = plan.write.chunks(A_THREAD).collect();
+    let written = work_queue::run(portions, threads, |portion: &[PlannedWrite], _, sum: &mut i128| {
+        for write in portion {
+            *sum += size(&write.entry)?;
+        }
+        Ok(())
+    })?;
+    if written.into_iter().sum::<i128>() <= free {
+        return Ok(());
+    }
+    let mut used = 0_i128;
+    for delete in &plan.delete {
+        // The blob may be missing where only the deletion counts; then nothing is taken as freed.
+        used -= size(&delete.from).unwrap_or(0);
+    }
+    let mut peak = 0_i128;
+    // Written, and the files that are replaced once the batch is complete.
+    let (mut files, mut bytes, mut replaced) = (0, 0, 0_i128);
+    for write in &plan.write {
+        let written = size(&write.entry)?;
+        used += written;
+        replaced += write.from.as_ref().map_or(0, |from| size(from).unwrap_or(0));
+        peak = peak.max(used);
+        (files, bytes) = (files + 1, bytes + written);
+        if files >= BATCH || bytes >= i128::from(BATCH_BYTES) {
+            used -= replaced;
+            (files, bytes, replaced) = (0, 0, 0);
+        }
+    }
+    if peak > free {
+        let needed = u64::try_from(peak).unwrap_or(u64::MAX);
+        return Err(Error::NoSpace { path: repo.workdir().to_owned(), needed: Some(needed) });
+    }
+    Ok(())
+}
+
+/// Writes the content of a planned path under its temp name, with mode and owner. It is not synced; a file is returned open.
+///
+/// That the object was whole is seen when the path is read again, by [`verify`](super::verify::verify).
+pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Option<File>> {
+    let (write, dir, temp) = (pending.write, &*pending.dir, pending.temp.as_bytes());
+    let path = &write.path;
+    let failed = |error: io::Error| file_io::io_error(path, error);
+    let oid = parse_oid(&write.entry.oid)?;
+    let about = |error: Error| match error {
+        Error::Corrupt { what } => Error::corrupt(format!("{path}: {what}")),
+        other => other,
+    };
+    if write.entry.kind == EntryKind::Symlink {
+        let content = database.blob(oid).map_err(about)?;
+        rustix::fs::symlinkat(content.as_slice(), dir, temp).map_err(|error| failed(error.into()))?;
+        keep_owner(dir, pending.name, temp).map_err(failed)?;
+        return Ok(None);
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
+    let file = File::from(opened.map_err(|error| failed(error.into()))?);
+    let mut content = WithHoles::new(&file);
+    let size = database.copy_blob(oid, &mut content).map_err(failed)?.map_err(about)?;
+    content.end().map_err(failed)?;
+    if openat::stat_open(&file).map_err(failed)?.size != size {
+        return Err(Error::conflict(path, "changed while it was written"));
+    }
+    // Another owner takes some permissions away, so that they come after it.
+    keep_owner(dir, pending.name, temp).map_err(failed)?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode)).map_err(|error| failed(error.into()))?;
+    Ok(Some(file))
+}
+
+/// Gives `made` the owner and group of what stands at `name`, in whose place it comes; what is new there, made by root,
+/// those of the folder. Where the system does not allow that, it stays as it was made.
+pub(in crate::git) fn keep_owner(dir: &OwnedFd, name: &[u8], made: &[u8]) -> io::Result<()> {
+    let at = |name: &[u8]| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let own = at(made)?;
+    let wanted = match if name == made { Err(Errno::NOENT) } else { at(name) } {
+        Err(Errno::NOENT) if rustix::process::geteuid().is_root() => rustix::fs::fstat(dir)?,
+        Err(Errno::NOENT) => return Ok(()),
+        found => found?,
+    };
+    if (own.st_uid, own.st_gid) == (wanted.st_uid, wanted.st_gid) {
+        return Ok(());
+    }
+    let (owner, group) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
+    let change = |owner| match rustix::fs::chownat(dir, made, owner, Some(group), AtFlags::SYMLINK_NOFOLLOW) {
+        // An owner that this user name space does not know, a file system without owners, no right to give files away.
+        Err(Errno::PERM | Errno::INVAL | Errno::NOTSUP) => Ok(false),
+        done => done.map(|()| true),
+    };
+    // Whoever may not give a file away may still give it to another group of their own.
+    if !change(Some(owner))? && own.st_gid != wanted.st_gid {
+        change(None)?;
+    }
+    Ok(())
+}
+
+/// Puts a temp file in its place. With `new` nothing may be there: it fails with `AlreadyExists`.
+pub(in crate::git) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    if new {
+        match rustix::fs::renameat_with(dir, temp, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
+            // Some file systems cannot do that; the look right before has to be enough there.
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            other => return Ok(other?),
+        }
+    }
+    Ok(rustix::fs::renameat(dir, temp, dir, name)?)
+}
+
+/// Sets the permissions of a file or folder that is no symlink.
+pub(in crate::git) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::chmodat(dir, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+}
+
+/// Whether opening a folder failed because there is nothing, or something else: a file or a symlink.
+pub(in crate::git) fn is_no_folder(error: &io::Error) -> bool {
+    let errnos = [Errno::NOENT, Errno::LOOP, Errno::NOTDIR];
+    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
+/// An error of opening the folder of a path; a symlink or file in its place is unsafe.
+pub(in crate::git) fn open_error(path: &RepoPath, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::conflict(path, "its folder is gone");
+    }
+    if is_no_folder(&error) {
+        let path = crate::git::repo::nested::absolute(std::path::Path::new(""), path);
+        return Error::UnsafePath {
+            path,
+            reason: "a symlink or file is in the place of one of its folders".to_owned(),
+        };
+    }
+    file_io::io_error(path, error)
+}

@@ -1,0 +1,93 @@
+//! Reads what a restore changed again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use git2::Oid;
+
+use super::execute::Restored;
+use super::place::{self, Found};
+use super::write_batch::A_THREAD;
+use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::error::Result;
+use crate::git::base::openat::{self, FileStat};
+use crate::git::base::work_queue;
+use crate::git::repo::repository::Repo;
+use crate::git::worktree::file_io;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::Entry;
+use crate::policy::restore_plan::RestorePlan;
+
+/// What reading a restored work tree again has shown.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Paths that are not as planned; empty means verified.
+    pub differing: Vec<PathReason>,
+    /// The content of the files and symlinks that are.
+    contents: BTreeMap<RepoPath, (Oid, FileStat)>,
+}
+
+impl Verified {
+    /// The content of a path, and what the file was when it was read.
+    pub(in crate::git) fn content(&self, path: &RepoPath) -> Option<(Oid, FileStat)> {
+        self.contents.get(path).copied()
+    }
+}
+
+/// Reads every path of a plan again and compares it with what was planned.
+pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Verified> {
+    let kept: BTreeSet<&RepoPath> = restored.kept.iter().map(|kept| &kept.path).collect();
+    let mut expected: BTreeMap<&RepoPath, Option<&Entry>> = BTreeMap::new();
+    expected.extend(plan.delete.iter().map(|delete| (&delete.path, None)));
+    expected.extend(plan.write.iter().map(|write| (&write.path, Some(&write.entry))));
+    expected.retain(|path, _| !kept.contains(path));
+    let made: BTreeSet<&RepoPath> = plan.make_dirs.iter().map(|dir| &dir.path).collect();
+
+    let expected: Vec<_> = expected.into_iter().collect();
+    let threads = (expected.len() / A_THREAD).clamp(1, work_queue::size());
+    let portions = expected.chunks(expected.len().div_ceil(threads).max(1)).collect();
+    let root = repo.workdir();
+    let mut verified = Verified::default();
+    for part in work_queue::run(portions, threads, |portion: &[_], _, part| contents(root, portion, &made, part))? {
+        verified.differing.extend(part.differing);
+        verified.contents.extend(part.contents);
+    }
+    verified.differing.sort();
+
+    let mut folders = Folders::new(openat::open_root(root)?);
+    for set in plan.set_mode.iter().filter(|set| !kept.contains(&set.path)) {
+        let (parent, name) = openat::split(&set.path);
+        let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name)).ok().flatten();
+        if stat.is_none_or(|stat| stat.permissions() != set.mode) {
+            let reason = "has another mode than the checkpoint".to_owned();
+            verified.differing.push(PathReason { path: set.path.clone(), reason, size: None });
+        }
+    }
+    Ok(verified)
+}
+
+/// Compares content, kind and mode of some paths; `made` are folders that may stand where a file was.
+fn contents(
+    root: &Path,
+    expected: &[(&RepoPath, Option<&Entry>)],
+    made: &BTreeSet<&RepoPath>,
+    verified: &mut Verified,
+) -> Result<()> {
+    let mut folders = Folders::new(openat::open_root(root)?);
+    for (path, entry) in expected {
+        let (parent, name) = openat::split(path);
+        let found = match folders.open(&parent) {
+            Ok(dir) => place::look(&dir, name).map_err(|error| file_io::io_error(path, error))?,
+            Err(error) if place::is_no_folder(&error) => Found::Nothing,
+            Err(error) => return Err(place::open_error(path, error)),
+        };
+        let folder_now = found == Found::Other && made.contains(path);
+        if !(found.is(*entry) && found.has_mode(*entry) || entry.is_none() && folder_now) {
+            let reason = "differs from the checkpoint".to_owned();
+            verified.differing.push(PathReason { path: (*path).clone(), reason, size: None });
+        } else if let Found::Entry(oid, stat) = found {
+            verified.contents.insert((*path).clone(), (oid, stat));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! The temp files of a restore: how many are written before they are synced together and renamed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::fs::AtFlags;
+
+use super::place::Found;
+use crate::git::base::error::Result;
+use crate::git::base::openat::{self, FileStat};
+use crate::git::worktree::file_io;
+use crate::model::path::RepoPath;
+use crate::policy::restore_plan::PlannedWrite;
+
+/// How many files at most are written between two syncs.
+pub(in crate::git) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 };
+/// And how many bytes.
+pub(in crate::git) const BATCH_BYTES: u64 = 64 << 20;
+/// So many files are worth a thread of their own.
+pub(in crate::git) const A_THREAD: usize = 128;
+
+/// From this many files on, one sync of the whole file system is cheaper than one a file.
+const MANY: usize = 16;
+
+/// A file that is written beside its place.
+pub(in crate::git) struct Pending<'p> {
+    pub(in crate::git) write: &'p PlannedWrite,
+    pub(in crate::git) dir: Rc<OwnedFd>,
+    pub(in crate::git) parent: RepoPath,
+    pub(in crate::git) name: &'p [u8],
+    pub(in crate::git) temp: String,
+    /// What was at its place when that was compared.
+    pub(in crate::git) before: Option<FileStat>,
+    /// What it was then.
+    pub(in crate::git) found: Found,
+}
+
+impl Pending<'_> {
+    pub fn discard(&self) {
+        // It is reaped later on if it cannot be removed now.
+        let _ = rustix::fs::unlinkat(&self.dir, self.temp.as_str(), AtFlags::empty());
+    }
+}
+
+/// How much is written between two syncs.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::git) struct Limits {
+    pub files: usize,
+    /// So much is on disk twice for a moment.
+    pub bytes: u64,
+    /// Descriptors of files and folders: half of what the process may open.
+    pub open: usize,
+}
+
+impl Limits {
+    /// For each of so many threads.
+    pub fn of(threads: usize) -> Self {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let open = limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX).clamp(8, 4096);
+        let of_one = |all: usize| (all / threads).max(4);
+        Self { files: of_one(BATCH), bytes: BATCH_BYTES / threads as u64, open: of_one(open) }
+    }
+}
+
+/// Temp files that are synced together and then renamed.
+#[derive(Default)]
+pub(in crate::git) struct Batch<'p> {
+    pub pending: Vec<Pending<'p>>,
+    /// Those that are open: all while they are few, then one of each file system. A symlink is only a name and has none.
+    open: Vec<(&'p RepoPath, File)>,
+    /// How many of them are files.
+    files: usize,
+    bytes: u64,
+    /// How many times the folder was another than that of the path before.
+    folders: usize,
+}
+
+impl<'p> Batch<'p> {
+    /// Adds a temp file; its descriptor is kept only as long as it is needed for the sync.
+    pub fn add(&mut self, pending: Pending<'p>, file: Option<File>) -> Result<()> {
+        let path = &pending.write.path;
+        let last = self.pending.last();
+        self.folders += usize::from(last.is_none_or(|last| !std::rc::Rc::ptr_eq(&last.dir, &pending.dir)));
+        self.pending.push(pending);
+        let Some(file) = file else { return Ok(()) };
+        self.files += 1;
+        self.bytes += openat::stat_open(&file).map_err(|error| file_io::io_error(path, error))?.size;
+        self.open.push((path, file));
+        if cfg!(target_os = "linux") && self.files >= MANY {
+            // A mount inside the work tree is another file system, with a sync of its own.
+            let mut devices = BTreeSet::new();
+            let device = |file: &File| rustix::fs::fstat(file).map(|stat| stat.st_dev).ok();
+            self.open.retain(|(_, file)| device(file).is_none_or(|device| devices.insert(device)));
+        }
+        Ok(())
+    }
+
+    /// Whether it is time to sync it.
+    pub fn is_full(&self, limits: Limits) -> bool {
+        self.pending.len() >= limits.files
+            || self.bytes >= limits.bytes
+            || self.folders + self.open.len() >= limits.open
+    }
+
+    /// Makes the content of all of them durable.
+    pub fn sync(&mut self) -> Result<()> {
+        let mut sync = Sync::new(self.files);
+        let result = self.open.iter().try_for_each(|(path, file)| sync.add(path, file));
+        self.open.clear();
+        (self.files, self.bytes, self.folders) = (0, 0, 0);
+        result
+    }
+}
+
+/// Makes files or folders durable: each by itself while they are few, else whole file systems.
+pub(in crate::git) struct Sync {
+    many: bool,
+    synced: BTreeSet<u64>,
+}
+
+impl Sync {
+    /// For so many files or folders.
+    pub fn new(count: usize) -> Self {
+        Self { many: cfg!(target_os = "linux") && count >= MANY, synced: BTreeSet::new() }
+    }
+
+    /// Syncs an open one. All of them must have been written before the first is given.
+    pub fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
+        let failed = |error: rustix::io::Errno| file_io::io_error(path, error.into());
+        #[cfg(target_os = "linux")]
+        if self.many {
+            if self.synced.insert(rustix::fs::fstat(&file).map_err(failed)?.st_dev) {
+                rustix::fs::syncfs(&file).map_err(failed)?;
+            }
+            return Ok(());
+        }
+        rustix::fs::fsync(&file).map_err(failed)
+    }
+}

@@ -1,0 +1,91 @@
+//! Single paths of stored trees: only the trees on the way to them are read, each once.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use git2::Oid;
+
+use super::diff::Opened;
+use crate::git::base::error::Result;
+use crate::git::base::work_queue;
+use crate::git::odb::database::Database;
+use crate::git::odb::trees::{TREE, Tree, parse_oid};
+use crate::git::repo::repository::Repo;
+use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
+
+/// So many trees are worth a thread of their own.
+const A_THREAD: usize = 64;
+
+/// Trees that were read. What an id stands for never changes, so that several lookups may share them.
+pub(in crate::git) type KnownTrees = Rc<RefCell<HashMap<Oid, Rc<Tree>>>>;
+
+/// Looks paths up in the trees of one object database.
+pub struct TreeLookup<'r> {
+    database: Database<'r>,
+    known: KnownTrees,
+}
+
+impl<'r> TreeLookup<'r> {
+    /// For the trees that a repository sees.
+    pub fn new(opened: &'r Opened<'_>) -> Result<Self> {
+        Ok(Self { database: Database::open(opened.repository())?, known: Rc::clone(&opened.trees) })
+    }
+
+    /// For stored trees.
+    pub fn stored(repo: &'r Repo) -> Result<Self> {
+        Ok(Self { database: repo.database()?, known: KnownTrees::default() })
+    }
+
+    /// The object database.
+    pub(in crate::git) fn database(&self) -> &Database<'r> {
+        &self.database
+    }
+
+    /// A tree.
+    pub(in crate::git) fn tree(&self, oid: Oid) -> Result<Rc<Tree>> {
+        if let Some(known) = self.known.borrow().get(&oid) {
+            return Ok(Rc::clone(known));
+        }
+        let tree = Rc::new(Tree::read(&self.database, oid)?);
+        self.known.borrow_mut().insert(oid, Rc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// Reads trees that will be asked for, by several threads where they are many.
+    pub(in crate::git) fn read_ahead(&self, trees: impl Iterator<Item = Oid>) -> Result<()> {
+        let missing: HashSet<Oid> = trees.filter(|oid| !self.known.borrow().contains_key(oid)).collect();
+        let database = &self.database;
+        let threads = (missing.len() / A_THREAD).clamp(1, work_queue::size());
+        let read = work_queue::run(missing.into_iter().collect(), threads, |oid, _, read: &mut Vec<_>| {
+            read.push((oid, Tree::read(database, oid)?));
+            Ok(())
+        })?;
+        self.known.borrow_mut().extend(read.into_iter().flatten().map(|(oid, tree)| (oid, Rc::new(tree))));
+        Ok(())
+    }
+
+    /// The git file mode and id of a path in a tree; `None` where it has none.
+    pub(in crate::git) fn find(&self, tree: &ObjectId, path: &RepoPath) -> Result<Option<(u32, Oid)>> {
+        let mut oid = parse_oid(tree)?;
+        let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
+        while let Some(name) = names.next() {
+            let tree = self.tree(oid)?;
+            let Some(entry) = tree.find(name) else { return Ok(None) };
+            if names.peek().is_none() {
+                return Ok(Some((entry.mode, entry.oid)));
+            }
+            if entry.mode != TREE {
+                return Ok(None);
+            }
+            oid = entry.oid;
+        }
+        Ok(None)
+    }
+
+    /// The content of a blob.
+    pub(in crate::git) fn blob(&self, oid: Oid) -> Result<Vec<u8>> {
+        self.database.blob(oid)
+    }
+}

@@ -1,0 +1,250 @@
+//! What a tree and a manifest say together: everything, one path, or what two of them do not have in common.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use git2::Oid;
+
+use super::diff::Objects;
+use super::lookup::TreeLookup;
+use crate::git::base::error::Result;
+use crate::git::capture::snapshot::{Capture, kind_of};
+use crate::git::checkpoint::stored::{EMPTY_BLOB, StoredCheckpoint};
+use crate::git::odb::trees::{self, TREE, TreeEntry, parse_oid};
+use crate::model::manifest::{Manifest, PathMode};
+use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
+
+/// A work tree as it is stored or was captured.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    tree: &'a ObjectId,
+    index_tree: Option<&'a ObjectId>,
+    manifest: &'a Manifest,
+}
+
+impl StoredCheckpoint {
+    /// What it holds.
+    pub fn side(&self) -> Side<'_> {
+        Side { tree: &self.tree, index_tree: self.index_tree.as_ref(), manifest: &self.manifest }
+    }
+}
+
+impl Capture {
+    /// What it holds.
+    pub fn side(&self) -> Side<'_> {
+        Side { tree: &self.tree, index_tree: self.index_tree.as_ref(), manifest: &self.manifest }
+    }
+
+    /// Every path it holds.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let opened = Objects::Captured(self).open()?;
+        self.side().snapshot(&TreeLookup::new(&opened)?)
+    }
+}
+
+impl<'a> Side<'a> {
+    /// Without an index.
+    pub(in crate::git) fn new(tree: &'a ObjectId, manifest: &'a Manifest) -> Self {
+        Self { tree, index_tree: None, manifest }
+    }
+
+    /// The git tree.
+    pub fn tree(&self) -> &'a ObjectId {
+        self.tree
+    }
+
+    /// The tree of the user's index; `None` where there was none.
+    pub(in crate::git) fn index_tree(&self) -> Option<&'a ObjectId> {
+        self.index_tree
+    }
+
+    /// What the trees cannot say.
+    pub(in crate::git) fn manifest(&self) -> &'a Manifest {
+        self.manifest
+    }
+
+    /// Every path.
+    pub fn snapshot(&self, lookup: &TreeLookup<'_>) -> Result<Snapshot> {
+        let mut collected = Collected::new(*self);
+        for (path, (mode, oid)) in trees::read(lookup.database(), parse_oid(self.tree)?)? {
+            collected.file(path, mode, oid)?;
+        }
+        collected.empty_folders();
+        Ok(collected.finish())
+    }
+
+    /// One path; `None` where it holds nothing. A folder that holds something is nothing by itself.
+    pub fn entry(&self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<Option<Entry>> {
+        if let Some(mode) = listed_mode(&self.manifest.empty_folders, path) {
+            return Ok(Some(empty_folder(mode)));
+        }
+        match lookup.find(self.tree, path)? {
+            Some((mode, oid)) if mode != TREE => self.entry_of(path, mode, oid).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a path is a folder that holds something.
+    pub fn is_folder(&self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<bool> {
+        Ok(matches!(lookup.find(self.tree, path)?, Some((TREE, _))))
+    }
+
+    /// What the tree has at a path, with the mode that the manifest knows.
+    fn entry_of(&self, path: &RepoPath, mode: u32, oid: Oid) -> Result<Entry> {
+        let kind = kind_of(mode)?;
+        let usual = self.manifest.modes.of_file(mode & 0o100 != 0);
+        let mode = match kind {
+            EntryKind::File => listed_mode(&self.manifest.file_modes, path).unwrap_or(usual),
+            _ => 0,
+        };
+        Ok(Entry { kind, oid: ObjectId(oid.to_string()), mode })
+    }
+}
+
+/// Two snapshots without what is the same in both: a path that only one of them has, or that differs, stands in them; one
+/// that is the same in both may be missing from both. The folders on the way to what stands in them are complete, and so is
+/// everything that is in `skipped`.
+pub fn differing(lookup: &TreeLookup<'_>, a: Side<'_>, b: Side<'_>) -> Result<(Snapshot, Snapshot)> {
+    if a.manifest.modes != b.manifest.modes {
+        // What is usual in one of them is listed in the other: path by path there is little in common.
+        return Ok((a.snapshot(lookup)?, b.snapshot(lookup)?));
+    }
+    let (mut one, mut other) = (Collected::new(a), Collected::new(b));
+    // Folders that differ, one level after the other.
+    let mut level = BTreeMap::from([(RepoPath::default(), (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)))]);
+    while !level.is_empty() {
+        level.retain(|_, (tree_a, tree_b)| tree_a != tree_b);
+        lookup.read_ahead(level.values().flat_map(|(tree_a, tree_b)| [*tree_a, *tree_b]).flatten())?;
+        let mut below: BTreeMap<RepoPath, (Option<Oid>, Option<Oid>)> = BTreeMap::new();
+        for (folder, (tree_a, tree_b)) in level {
+            let read = |tree: Option<Oid>| tree.map_or_else(|| Ok(Rc::default()), |tree| lookup.tree(tree));
+            for (in_a, in_b) in read(tree_a)?.unlike(&*read(tree_b)?) {
+                if let Some((path, tree)) = in_a.map_or(Ok(None), |entry| one.child(&folder, entry))? {
+                    below.entry(path).or_default().0 = Some(tree);
+                }
+                if let Some((path, tree)) = in_b.map_or(Ok(None), |entry| other.child(&folder, entry))? {
+                    below.entry(path).or_default().1 = Some(tree);
+                }
+            }
+        }
+        level = below;
+    }
+    for path in not_in_both(&a.manifest.file_modes, &b.manifest.file_modes) {
+        one.single(lookup, path)?;
+        other.single(lookup, path)?;
+    }
+    for path in not_in_both(&a.manifest.folder_modes, &b.manifest.folder_modes) {
+        one.folder(lookup, path)?;
+        other.folder(lookup, path)?;
+    }
+    one.empty_folders();
+    other.empty_folders();
+    // What only one side has lies in folders that both may have.
+    let folders: BTreeSet<RepoPath> = one.folders.symmetric_difference(&other.folders).cloned().collect();
+    for path in &folders {
+        one.folder(lookup, path)?;
+        other.folder(lookup, path)?;
+    }
+    Ok((one.finish(), other.finish()))
+}
+
+/// Paths that stand in one list and not, or with another mode, in the other.
+fn not_in_both<'a>(a: &'a [PathMode], b: &'a [PathMode]) -> BTreeSet<&'a RepoPath> {
+    let set = |list: &'a [PathMode]| list.iter().map(|listed| (&listed.path, listed.mode)).collect::<BTreeSet<_>>();
+    set(a).symmetric_difference(&set(b)).map(|(path, _)| *path).collect()
+}
+
+/// The mode that a manifest's list has for a path.
+fn listed_mode(list: &[PathMode], path: &RepoPath) -> Option<u32> {
+    list.binary_search_by(|listed| listed.path.cmp(path)).ok().map(|at| list[at].mode)
+}
+
+fn empty_folder(mode: u32) -> Entry {
+    Entry { kind: EntryKind::EmptyDir, oid: ObjectId(EMPTY_BLOB.to_owned()), mode }
+}
+
+/// A snapshot while it is put together.
+struct Collected<'a> {
+    side: Side<'a>,
+    entries: BTreeMap<RepoPath, Entry>,
+    folders: BTreeSet<RepoPath>,
+}
+
+impl<'a> Collected<'a> {
+    fn new(side: Side<'a>) -> Self {
+        Self { side, entries: BTreeMap::new(), folders: BTreeSet::new() }
+    }
+
+    fn file(&mut self, path: RepoPath, mode: u32, oid: Oid) -> Result<()> {
+        let entry = self.side.entry_of(&path, mode, oid)?;
+        self.folders_above(&path);
+        self.entries.insert(path, entry);
+        Ok(())
+    }
+
+    /// Takes an entry of a folder; one that is a folder is returned with its tree.
+    fn child(&mut self, folder: &RepoPath, entry: TreeEntry<'_>) -> Result<Option<(RepoPath, Oid)>> {
+        let path = trees::child(folder, entry.name);
+        if entry.mode != TREE {
+            return self.file(path, entry.mode, entry.oid).map(|()| None);
+        }
+        self.folder_itself(&path);
+        Ok(Some((path, entry.oid)))
+    }
+
+    fn folder_itself(&mut self, path: &RepoPath) {
+        if self.folders.insert(path.clone()) {
+            self.folders_above(path);
+        }
+    }
+
+    fn folders_above(&mut self, path: &RepoPath) {
+        let mut above = path.parent();
+        // Of a folder that is known those above it are known, too.
+        while let Some(folder) = above.filter(|folder| !folder.as_bytes().is_empty() && !self.folders.contains(folder))
+        {
+            above = folder.parent();
+            self.folders.insert(folder);
+        }
+    }
+
+    /// Takes one file, if there is one.
+    fn single(&mut self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<()> {
+        match lookup.find(self.side.tree, path)? {
+            Some((mode, oid)) if mode != TREE => self.file(path.clone(), mode, oid),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a folder without what is in it, if there is one.
+    fn folder(&mut self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<()> {
+        if self.side.is_folder(lookup, path)? {
+            self.folder_itself(path);
+        }
+        Ok(())
+    }
+
+    fn empty_folders(&mut self) {
+        for empty in &self.side.manifest.empty_folders {
+            self.folders_above(&empty.path);
+            self.entries.insert(empty.path.clone(), empty_folder(empty.mode));
+        }
+    }
+
+    fn finish(self) -> Snapshot {
+        let manifest = self.side.manifest;
+        let mode = |path: &RepoPath| listed_mode(&manifest.folder_modes, path).unwrap_or(manifest.modes.folder);
+        let dirs = self.folders.iter().map(|path| (path.clone(), mode(path))).collect();
+        // What lies in a nested repository is none of this one's paths, whether it was captured there or not.
+        let listed: BTreeSet<&RepoPath> = manifest.skipped.iter().map(|skipped| &skipped.path).collect();
+        let nested = manifest.nested.iter().filter(|nested| !listed.contains(&nested.path));
+        let nested = nested.map(|one| PathReason { path: one.path.clone(), reason: NESTED.to_owned(), size: None });
+        let mut skipped: Vec<_> = manifest.skipped.iter().cloned().chain(nested).collect();
+        skipped.sort();
+        Snapshot { entries: self.entries, dirs, skipped }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! The form of the cache's file: a header, the folders in the order of a walk, a checksum.
+
+use std::collections::HashMap;
+
+use git2::Oid;
+
+use super::Header;
+use crate::durable::{Root, Sync};
+use crate::git::base::error::{Error, Result};
+use crate::git::base::openat::FileStat;
+
+const MAGIC: &[u8; 8] = b"RCVCACH4";
+/// Bytes of an item beside its name.
+const ITEM: usize = 58;
+
+/// Bits of an item or folder.
+pub(in crate::git) mod flag {
+    /// The path is in the user's index.
+    pub const TRACKED: u8 = 1;
+    /// The metadata can be trusted.
+    pub const SETTLED: u8 = 2;
+    /// The rules took it, not a request for this one path.
+    pub const BY_RULES: u8 = 4;
+    /// The folder is ignored, and with it all that is not tracked or included.
+    pub const IGNORED: u8 = 8;
+    /// The folder counts by itself, not only for what is in it.
+    pub const WANTED: u8 = 16;
+    /// The cached tree of its folder has the file with this content and git file mode. Not stored.
+    pub const SAME: u8 = 32;
+    /// Something in the folder is no part of the capture: it is not empty, and cannot stand for itself. Not stored.
+    pub const HIDDEN: u8 = 64;
+    /// The folder is the root of a repository of its own. Not stored.
+    pub const NESTED: u8 = 128;
+    /// The folder is not all that the cache says of it. Not stored.
+    pub const CHANGED: u8 = 4;
+    /// The folder holds nothing else than its items, its folders and what the rules left out.
+    pub const COMPLETE: u8 = 1;
+}
+
+/// An entry of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::git) struct CachedItem<'a> {
+    pub name: &'a [u8],
+    pub stat: FileStat,
+    pub oid: Oid,
+    pub flags: u8,
+}
+
+/// A folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::git) struct CachedFolder<'a> {
+    pub path: &'a [u8],
+    /// The id of the ignore rules in force in it.
+    pub rules: Oid,
+    /// Its tree; `None` if it has none.
+    pub tree: Option<Oid>,
+    pub flags: u8,
+    /// How many folders in it have a tree.
+    pub subtrees: u32,
+    /// How many items it has.
+    pub count: u32,
+    items: &'a [u8],
+    names: &'a [u8],
+    others: &'a [u8],
+    dev: u64,
+    ino: u64,
+    mtime: i64,
+    ctime: i64,
+}
+
+/// What a name in a folder stands for that is no item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::git) enum Other {
+    /// The ignore rules left a file out.
+    IgnoredFile,
+    /// The ignore rules left a folder out.
+    IgnoredFolder,
+    /// A folder that the walk went into.
+    Folder,
+}
+
+impl<'a> CachedFolder<'a> {
+    /// Whether a folder with these flags stands in the cache with the same ones.
+    pub fn is_as(&self, flags: u8) -> bool {
+        self.flags & (flag::IGNORED | flag::WANTED) == flags & (flag::IGNORED | flag::WANTED)
+    }
+
+    /// Names that are no items, sorted.
+    pub fn others(&self) -> impl Iterator<Item = (&'a [u8], Other)> + use<'a> {
+        let mut rest = self.others;
+        std::iter::from_fn(move || {
+            let [length, what] = take(&mut rest)?;
+            let (name, after) = rest.split_at_checked(usize::from(length))?;
+            rest = after;
+            let all = [Other::IgnoredFile, Other::IgnoredFolder, Other::Folder];
+            Some((name, *all.get(usize::from(what))?))
+        })
+    }
+
+    /// Whether the folder holds what it held then: nothing was added, removed or renamed since.
+    ///
+    /// A file system that keeps the times of folders as POSIX asks is the caller's to make sure of.
+    pub fn holds_the_same(&self, stat: &FileStat) -> bool {
+        self.flags & (flag::COMPLETE | flag::SETTLED) == flag::COMPLETE | flag::SETTLED
+            && (stat.mtime, stat.ctime, stat.ino, stat.dev) == (self.mtime, self.ctime, self.ino, self.dev)
+    }
+
+    /// Whether it has an item or an ignored file of this name.
+    pub fn has_file(&self, name: &[u8]) -> bool {
+        let is = |known: &[u8]| known == name;
+        self.items().take_while(|item| item.name <= name).any(|item| is(item.name))
+            || self.others().any(|(other, what)| is(other) && what == Other::IgnoredFile)
+    }
+
+    /// Its items, sorted by name.
+    pub fn items(&self) -> impl Iterator<Item = CachedItem<'a>> + use<'a> {
+        let (mut names, dev) = (self.names, self.dev);
+        self.items.chunks_exact(ITEM).filter_map(move |item| {
+            let mut rest = item;
+            let stat = FileStat {
+                size: u64::from_le_bytes(take(&mut rest)?),
+                mtime: i64::from_le_bytes(take(&mut rest)?),
+                ctime: i64::from_le_bytes(take(&mut rest)?),
+                ino: u64::from_le_bytes(take(&mut rest)?),
+                dev,
+                mode: u32::from_le_bytes(take(&mut rest)?),
+            };
+            let [length, flags] = take(&mut rest)?;
+            let oid = Oid::from_bytes(rest).ok()?;
+            let (name, after) = names.split_at_checked(usize::from(length))?;
+            names = after;
+            Some(CachedItem { name, stat, oid, flags })
+        })
+    }
+}
+
+/// A cache while it is put together.
+pub(in crate::git) struct Builder {
+    bytes: Vec<u8>,
+}
+
+/// What a new cache says of a folder.
+pub(in crate::git) struct NewFolder<'a> {
+    pub path: &'a [u8],
+    pub rules: Oid,
+    pub tree: Option<Oid>,
+    pub flags: u8,
+    pub subtrees: u32,
+    pub stat: FileStat,
+    /// See [`CachedFolder::others`].
+    pub others: &'a [(&'a [u8], Other)],
+}
+
+impl Builder {
+    /// Begins with the header. Folders follow in the order of a walk.
+    pub fn new(header: &Header) -> Result<Self> {
+        let header = serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
+        let mut bytes = MAGIC.to_vec();
+        put_length(&mut bytes, header.len());
+        bytes.extend_from_slice(&header);
+        Ok(Self { bytes })
+    }
+
+    /// Adds a folder and its items, sorted by name.
+    pub fn folder<'i>(&mut self, folder: &NewFolder<'_>, items: impl Iterator<Item = CachedItem<'i>> + Clone) {
+        let bytes = &mut self.bytes;
+        put_length(bytes, folder.path.len());
+        bytes.extend_from_slice(folder.path);
+        bytes.extend_from_slice(folder.rules.as_bytes());
+        bytes.extend_from_slice(folder.tree.unwrap_or_else(Oid::zero).as_bytes());
+        bytes.push(folder.flags);
+        bytes.extend_from_slice(&folder.subtrees.to_le_bytes());
+        for number in [folder.stat.dev, folder.stat.ino] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for time in [folder.stat.mtime, folder.stat.ctime] {
+            bytes.extend_from_slice(&time.to_le_bytes());
+        }
+        put_length(bytes, items.clone().count());
+        put_length(bytes, items.clone().map(|item| item.name.len()).sum());
+        for item in items.clone() {
+            bytes.extend_from_slice(&item.stat.size.to_le_bytes());
+            bytes.extend_from_slice(&item.stat.mtime.to_le_bytes());
+            bytes.extend_from_slice(&item.stat.ctime.to_le_bytes());
+            bytes.extend_from_slice(&item.stat.ino.to_le_bytes());
+            bytes.extend_from_slice(&item.stat.mode.to_le_bytes());
+            // A file's name has at most 255 bytes.
+            bytes.push(u8::try_from(item.name.len()).unwrap_or(u8::MAX));
+            bytes.push(item.flags);
+            bytes.extend_from_slice(item.oid.as_bytes());
+        }
+        for item in items {
+            bytes.extend_from_slice(item.name);
+        }
+        put_length(bytes, folder.others.iter().map(|(name, _)| name.len() + 2).sum());
+        for (name, what) in folder.others {
+            bytes.extend_from_slice(&[u8::try_from(name.len()).unwrap_or(u8::MAX), *what as u8]);
+            bytes.extend_from_slice(name);
+        }
+    }
+
+    /// Replaces the worktree's cache.
+    pub fn store(mut self, root: &Root, file: &std::path::Path) -> Result<()> {
+        let checksum = crc32fast::hash(&self.bytes);
+        self.bytes.extend_from_slice(&checksum.to_le_bytes());
+        root.write(file, &self.bytes, Sync::Nothing).map_err(Error::at(file))
+    }
+}
+
+fn put_length(bytes: &mut Vec<u8>, length: usize) {
+    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+}
+
+pub(super) type Parsed = (Header, Vec<u32>, HashMap<Box<[u8]>, u32>);
+
+pub(super) fn parse(bytes: &[u8]) -> Option<Parsed> {
+    let (body, checksum) = bytes.split_last_chunk::<4>()?;
+    if crc32fast::hash(body) != u32::from_le_bytes(*checksum) {
+        return None;
+    }
+    let mut rest = body.strip_prefix(MAGIC.as_slice())?;
+    let header = serde_json::from_slice(take_slice(&mut rest)?).ok()?;
+    let (mut folders, mut by_path) = (Vec::new(), HashMap::new());
+    while !rest.is_empty() {
+        let record = u32::try_from(body.len() - rest.len()).ok()?;
+        by_path.insert(parse_folder(&mut rest)?.path.into(), record);
+        folders.push(record);
+    }
+    Some((header, folders, by_path))
+}
+
+/// Reads a folder's record and goes past it.
+pub(super) fn parse_folder<'a>(rest: &mut &'a [u8]) -> Option<CachedFolder<'a>> {
+    let path = take_slice(rest)?;
+    let rules = Oid::from_bytes(&take::<20>(rest)?).ok()?;
+    let tree = Oid::from_bytes(&take::<20>(rest)?).ok()?;
+    let [flags] = take(rest)?;
+    let subtrees = u32::from_le_bytes(take(rest)?);
+    let (dev, ino) = (u64::from_le_bytes(take(rest)?), u64::from_le_bytes(take(rest)?));
+    let (mtime, ctime) = (i64::from_le_bytes(take(rest)?), i64::from_le_bytes(take(rest)?));
+    let count = u32::from_le_bytes(take(rest)?);
+    let names = u32::from_le_bytes(take(rest)?);
+    let (items, after) = rest.split_at_checked(count as usize * ITEM)?;
+    let (names, after) = after.split_at_checked(names as usize)?;
+    *rest = after;
+    let others = take_slice(rest)?;
+    let tree = (!tree.is_zero()).then_some(tree);
+    Some(CachedFolder { path, rules, tree, flags, subtrees, count, items, names, others, dev, ino, mtime, ctime })
+}
+
+fn take_slice<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u32::from_le_bytes(take(rest)?) as usize;
+    let (slice, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(slice)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (chunk, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*chunk)
+}

@@ -1,0 +1,194 @@
+//! Which paths git ignores: `.gitignore` of each folder, `info/exclude`, and the user's own excludes file.
+
+mod patterns;
+mod wildmatch;
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use git2::{ObjectType, Oid};
+
+use crate::git::base::error::{Error, Result};
+use crate::git::base::globs::Globs;
+use crate::git::base::openat;
+use crate::git::odb::trees::TREE;
+use crate::git::repo::repository::Repo;
+use crate::git::tree::lookup::TreeLookup;
+use crate::git::tree::view::Side;
+use crate::model::path::RepoPath;
+
+use patterns::Patterns;
+
+/// The name of the file with a folder's rules.
+pub(in crate::git) const FILE: &[u8] = b".gitignore";
+/// An ignore file over this size holds no rules, as in git.
+const MAX_BYTES: u64 = 100 << 20;
+
+/// The rules in force in a folder: a chain from its own file up to those for the whole tree. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(in crate::git) struct Rules(Arc<Link>);
+
+#[derive(Debug)]
+struct Link {
+    above: Option<Rules>,
+    content: Vec<u8>,
+    /// Read when a path is first asked about: most folders never need it.
+    patterns: OnceLock<Patterns>,
+    ignore_case: bool,
+    /// The length of the folder's path with its slash.
+    start: usize,
+    id: Oid,
+}
+
+impl Rules {
+    /// The rules for the whole tree; a private repository has none of a user's. What `salt` holds goes into their id.
+    pub fn of_tree(repo: &Repo, salt: &[u8]) -> Result<Self> {
+        let mut ignore_case = false;
+        let mut files = Vec::new();
+        if !repo.is_private() {
+            let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
+            ignore_case = config.get_bool("core.ignorecase").unwrap_or(false);
+            let own = config.get_path("core.excludesfile").ok().or_else(default_excludes);
+            // git asks from the top of the work tree.
+            files.extend(own.map(|own| repo.workdir().join(own)));
+            files.push(repo.common_dir().join("info/exclude"));
+        }
+        let salt = [salt, &[u8::from(ignore_case)]].concat();
+        let id = hash(&salt)?;
+        let none = Link { above: None, content: Vec::new(), patterns: OnceLock::new(), ignore_case, start: 0, id };
+        let mut rules = Self(Arc::new(none));
+        for path in files {
+            // A missing or unreadable file holds no rules, as in git.
+            let readable = fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
+            if let Some(content) = readable.then(|| fs::read(&path).ok()).flatten() {
+                rules = rules.with(&RepoPath::default(), content)?;
+            }
+        }
+        Ok(rules)
+    }
+
+    /// These rules and, before them, the content of an ignore file in `folder`.
+    pub fn with(&self, folder: &RepoPath, content: Vec<u8>) -> Result<Self> {
+        let length = folder.as_bytes().len();
+        let link = Link {
+            id: hash(&[self.0.id.as_bytes(), folder.as_bytes(), b"\0", &content].concat())?,
+            above: Some(self.clone()),
+            content,
+            patterns: OnceLock::new(),
+            ignore_case: self.0.ignore_case,
+            start: if length == 0 { 0 } else { length + 1 },
+        };
+        Ok(Self(Arc::new(link)))
+    }
+
+    /// These rules and those of the `.gitignore` in an open folder.
+    pub fn with_file(&self, dir: &OwnedFd, folder: &RepoPath) -> Result<Self> {
+        let Ok(mut file) = openat::open_file(dir, FILE) else { return Ok(self.clone()) };
+        let size = file.metadata().map_or(0, |file| file.len().min(MAX_BYTES));
+        // One byte more: the end is found without another read.
+        let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+        match file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut content) {
+            Ok(length) if length as u64 <= MAX_BYTES => self.with(folder, content),
+            _ => Ok(self.clone()),
+        }
+    }
+
+    /// Equal for equal rules: what one of them said of a path, the other says too.
+    pub fn id(&self) -> Oid {
+        self.0.id
+    }
+
+    /// Whether the path itself matches; its folders are the caller's to ask about first.
+    pub fn matches(&self, path: &[u8], is_folder: bool) -> bool {
+        let mut next = Some(self);
+        while let Some(Self(link)) = next {
+            if !link.content.is_empty() {
+                let patterns = link.patterns.get_or_init(|| Patterns::read(&link.content));
+                let said = patterns.verdict(&link.content, &path[link.start..], is_folder, link.ignore_case);
+                if let Some(ignored) = said {
+                    return ignored;
+                }
+            }
+            next = link.above.as_ref();
+        }
+        false
+    }
+}
+
+fn hash(bytes: &[u8]) -> Result<Oid> {
+    Oid::hash_object(ObjectType::Blob, bytes).map_err(Error::git("hash the ignore rules"))
+}
+
+/// What a capture leaves out as ignored: what the `.gitignore` files in its tree ignore and is neither tracked in its index
+/// nor included by its rules. `info/exclude` and the user's excludes are those of now. Files are read when a path needs
+/// them.
+pub struct Ignored<'a> {
+    lookup: &'a TreeLookup<'a>,
+    side: Side<'a>,
+    /// What is tracked and in no tree of an index: conflicts, and what is only to be added.
+    extras: BTreeSet<&'a RepoPath>,
+    include: Globs,
+    top: Rules,
+    folders: RefCell<HashMap<RepoPath, Rules>>,
+}
+
+impl<'a> Ignored<'a> {
+    /// Of a capture or a checkpoint.
+    pub fn new(repo: &Repo, lookup: &'a TreeLookup<'a>, side: Side<'a>) -> Result<Self> {
+        let extras = side.manifest().index_extras.iter().filter(|extra| extra.stage > 0 || extra.intent_to_add);
+        Ok(Self {
+            lookup,
+            side,
+            extras: extras.map(|extra| &extra.path).collect(),
+            include: Globs::new(&side.manifest().rules.include)?,
+            top: Rules::of_tree(repo, b"")?,
+            folders: RefCell::default(),
+        })
+    }
+
+    /// Whether it left out `path`, a file or a folder, or would have: what it has not says nothing then.
+    pub fn has(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
+        Ok(self.by_rules(path, is_folder)? && !self.include.matches(path) && !self.is_tracked(path)?)
+    }
+
+    fn is_tracked(&self, path: &RepoPath) -> Result<bool> {
+        let found = self.side.index_tree().map_or(Ok(None), |tree| self.lookup.find(tree, path))?;
+        Ok(found.is_some_and(|(mode, _)| mode != TREE) || self.extras.contains(path))
+    }
+
+    /// Whether git would ignore it if it was not tracked: itself or one of its folders.
+    pub fn by_rules(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
+        for folder in path.ancestors() {
+            if self.of(&folder.parent().unwrap_or_default())?.matches(folder.as_bytes(), true) {
+                return Ok(true);
+            }
+        }
+        Ok(self.of(&path.parent().unwrap_or_default())?.matches(path.as_bytes(), is_folder))
+    }
+
+    fn of(&self, folder: &RepoPath) -> Result<Rules> {
+        if let Some(known) = self.folders.borrow().get(folder) {
+            return Ok(known.clone());
+        }
+        let is_top = folder.as_bytes().is_empty();
+        let above = if is_top { self.top.clone() } else { self.of(&folder.parent().unwrap_or_default())? };
+        let rules = match self.lookup.find(self.side.tree(), &folder.join(FILE))? {
+            Some((mode, oid)) if mode & 0o170_000 == 0o100_000 => above.with(folder, self.lookup.blob(oid)?)?,
+            _ => above,
+        };
+        self.folders.borrow_mut().insert(folder.clone(), rules.clone());
+        Ok(rules)
+    }
+}
+
+/// Where git looks for the user's excludes when `core.excludesFile` is not set.
+fn default_excludes() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("git/ignore"))
+}

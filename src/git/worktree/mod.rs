@@ -1,0 +1,16 @@
+//! The work tree on disk: walks it, applies ignore rules and limits, reads contents, and knows from its cache what has not
+//! changed. What becomes of the files that were found, trees and a manifest, belongs in [`capture`](super::capture).
+
+pub(super) mod cache;
+pub(super) mod file_io;
+pub mod ignore_rules;
+pub(super) mod index_trust;
+pub mod outputs;
+pub(super) mod reading;
+pub(super) mod scan;
+pub(super) mod untracked_limit;
+pub(super) mod walk;
+
+pub use cache::saw_files_of;
+pub use outputs::Outputs;
+pub use scan::left_out;
