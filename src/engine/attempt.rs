@@ -6,18 +6,14 @@ mod signs;
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use crate::engine::base::runs::run_of;
-use crate::model::checkpoint::{Checkpoint, trigger};
-use crate::model::decision::{Action, Decision};
+use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started, head_of, session_of};
+use crate::engine::record::request::{Prepared, Request};
+use crate::model::checkpoint::trigger;
+use crate::model::decision::Action;
 use crate::model::event::Payload;
-use crate::model::failure::{Condition, Failure};
-use crate::model::feedback::FeedbackResults;
-use crate::model::run::{Leftover, ProcessId, Run, RunKey};
-use crate::model::snapshot::ObjectId;
+use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
@@ -27,113 +23,6 @@ use super::{checkpoint, report, select, settle};
 
 pub use end::end;
 use end::end_locked;
-
-/// An attempt that was begun.
-#[derive(Clone, Debug)]
-pub struct Started {
-    /// The run, as of the beginning.
-    pub run: Run,
-    /// The attempt's iteration.
-    pub iteration: u32,
-    /// Its number.
-    pub attempt: u32,
-    /// What it is booked on.
-    pub subtask: String,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// What is told of an attempt when it begins.
-#[derive(Clone, Debug, Default)]
-pub struct Begin {
-    /// What it tries.
-    pub approach: Option<String>,
-    /// Its iteration, where it is not the current one.
-    pub iteration: Option<u32>,
-    /// What it is booked on.
-    pub subtask: Option<String>,
-    /// The supervising process; `None` for a loop that runs its own commands.
-    pub supervisor: Option<ProcessId>,
-}
-
-/// How an attempt ended, before anything is decided.
-#[derive(Clone, Debug, Default)]
-pub struct Ending {
-    /// Why it failed; `None` when it passed.
-    pub failure: Option<Failure>,
-    /// Whether a feedback loop failed rather than the command.
-    pub in_feedback_loop: bool,
-    /// What the feedback loops said.
-    pub feedback_results: FeedbackResults,
-    /// Milliseconds it took.
-    pub duration_ms: u64,
-    /// Exit status of the command.
-    pub exit_code: Option<i32>,
-    /// Name of the signal that ended it.
-    pub signal: Option<String>,
-    /// Whether the deadline ended it.
-    pub timed_out: bool,
-    /// Its log.
-    pub log_path: Option<String>,
-    /// The end of what it said, where no log is kept of it.
-    pub log_end: String,
-    /// What it tried.
-    pub approach: Option<String>,
-    /// The agent's own session.
-    pub agent_session: Option<String>,
-    /// The headline of its checkpoint.
-    pub headline: Option<String>,
-    /// The loop's plan number, for its events (L5).
-    pub plan: Option<u64>,
-    /// Leave the working memory as it is.
-    pub keep_state: bool,
-    /// Why its checkpoint is taken.
-    pub trigger: Option<&'static str>,
-    /// The feedback loop that failed.
-    pub failed_loop: Option<String>,
-    /// What it cost by the agent's records, in millionths of a US dollar.
-    pub cost_micros: Option<u64>,
-    /// Processes that it left behind.
-    pub leftovers: Vec<Leftover>,
-}
-
-/// What the loop contract calls the result (L2).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RecoveryResult {
-    /// Whether recovery can go on.
-    pub success: bool,
-    /// Whether another attempt is allowed, now or at `retry_after`.
-    pub can_retry: bool,
-    /// When, where it is not now.
-    pub retry_after: Option<Timestamp>,
-    /// `rolled_back`, `cooldown_set`, `max_retries_exceeded` or `no_checkpoint`.
-    pub action: &'static str,
-    /// What went wrong with the reaction itself.
-    pub error: Option<String>,
-}
-
-/// An attempt's end as it was recorded.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// The run afterwards.
-    pub run: Run,
-    /// Why it failed.
-    pub failure: Option<Failure>,
-    /// What was decided.
-    pub decision: Option<Decision>,
-    /// What is true of it beside its outcome.
-    pub conditions: Vec<Condition>,
-    /// What that is about.
-    pub notes: Vec<String>,
-    /// What the reaction was.
-    pub result: Option<RecoveryResult>,
-    /// The checkpoint at its end; `None` where none could be taken.
-    pub checkpoint: Option<Checkpoint>,
-    /// Why none could be taken.
-    pub checkpoint_error: Option<String>,
-    /// The report that was written because a person is needed.
-    pub report: Option<std::path::PathBuf>,
-}
 
 /// Claims the next attempt of a run under the ledger's lock.
 pub fn begin(context: &Context, ledger: &mut Exclusive, key: &RunKey, begin: &Begin) -> Result<Started> {
@@ -171,17 +60,6 @@ fn falls_back(run: &Run, iteration: u32) -> bool {
     decided && run.granted == 0 && about == Some(iteration) && !run.spec.fallback.is_empty()
 }
 
-/// The session that an attempt of `run` is charged to: the one the caller names, else the run's own.
-pub fn session_of(context: &Context, run: &Run) -> String {
-    context.naming().session.clone().unwrap_or_else(|| run.session.clone())
-}
-
-/// HEAD, where there is one: commits are the attempt's own if they came after it.
-pub(super) fn head_of(context: &Context) -> Option<ObjectId> {
-    let repo = context.repo().ok().filter(|_| context.has_git())?;
-    repo.head().ok().and_then(|head| head.commit)
-}
-
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
 /// no checkpoint yet, what it begins with.
 pub fn start(context: &Context, request: &Begin) -> Result<Started> {
@@ -211,13 +89,8 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
 }
 
 /// What the run begins with, so that all of it can be taken back.
-fn take_initial(
-    context: &Context,
-    ledger: &mut Exclusive,
-    key: &RunKey,
-    prepared: &checkpoint::Prepared,
-) -> Result<()> {
-    let request = checkpoint::Request { trigger: trigger::INITIAL.to_owned(), ..checkpoint::Request::default() };
+fn take_initial(context: &Context, ledger: &mut Exclusive, key: &RunKey, prepared: &Prepared) -> Result<()> {
+    let request = Request { trigger: trigger::INITIAL.to_owned(), ..Request::default() };
     let initial = checkpoint::record(context, ledger, key, prepared, request)?;
     ledger.append(initial.created_at, vec![checkpoint::event(&initial)])?;
     Ok(())
@@ -250,7 +123,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
 }
 
 /// What is true of the attempt that is about to end, in the run that the command works on.
-fn signs_of(context: &Context, ending: &Ending, prepared: Option<&checkpoint::Prepared>) -> Result<signs::Signs> {
+fn signs_of(context: &Context, ending: &Ending, prepared: Option<&Prepared>) -> Result<signs::Signs> {
     let state = context.load()?.state;
     // Whatever is wrong with the selection is said when the attempt is recorded.
     let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(signs::Signs::default()) };

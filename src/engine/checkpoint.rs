@@ -2,20 +2,21 @@
 
 mod changes;
 mod due;
-mod message;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use crate::engine::record::message::message;
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::record::step_liveness;
 use crate::git::WorktreeLock;
 use crate::git::capture::{Capture, capture};
-use crate::git::checkpoint::{CheckpointParts, MemoryFile, name_checkpoint, write_linked};
+use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
 use crate::git::journal::read_journal;
 use crate::git::refs::{ref_exists, ref_name, resolve_ref};
 use crate::git::stored::load_checkpoint;
-use crate::model::checkpoint::{CapturedTotals, Checkpoint, CheckpointType, LaneFields, StorageType, Verdict, trigger};
+use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
-use crate::model::feedback::FeedbackResults;
 use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey};
 use crate::model::selector::Selector;
@@ -28,55 +29,10 @@ use crate::store::{Exclusive, NewEvent};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
-use super::restore::is_there;
-use super::{lane, memory, seed_json, select, settle, step, storage};
+use super::{lane, memory, seed_json, select, settle, storage};
 
 use changes::changes_since;
 pub use due::{due, is_due_by_operations, not_due, record_operation};
-use message::message;
-pub use message::record_of;
-pub(super) use message::{RECORD, record_in};
-
-/// What a checkpoint says beside what it captures.
-#[derive(Clone, Debug, Default)]
-pub struct Request {
-    /// The headline; made from the rest where it is empty.
-    pub description: String,
-    /// Why it is taken.
-    pub trigger: String,
-    /// What kind of moment it marks.
-    pub kind: CheckpointType,
-    /// The iteration it is taken after; the run's last finished one where it is not named.
-    pub after_iteration: Option<u32>,
-    /// The attempt it is taken after.
-    pub attempt: Option<u32>,
-    /// What the feedback loops said.
-    pub verdict: Verdict,
-    /// One by one.
-    pub feedback_results: FeedbackResults,
-    /// The lane contract's fields.
-    pub lane_fields: LaneFields,
-    /// Whether retention must leave it alone.
-    pub pinned: bool,
-    /// How it is kept, where that was asked for; else as configured.
-    pub storage: Option<StorageType>,
-    /// Whether it may become a commit on the branch although it is not good: progress that goes on later (A8).
-    pub saves_progress: bool,
-}
-
-/// A capture that is not recorded yet, and the lock it was made under.
-#[derive(Debug)]
-pub struct Prepared {
-    /// The work tree.
-    pub capture: Capture,
-    /// The repositories inside it.
-    pub nested: Vec<NestedCapture>,
-    /// The working memory.
-    pub memory: Vec<MemoryFile>,
-    /// Nobody else writes in the work tree while this lives.
-    pub lock: WorktreeLock,
-    begun: Instant,
-}
 
 /// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor
 /// planned from: who writes has settled it before, who only reads is told (exit 16).
@@ -84,7 +40,7 @@ pub fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
     let lock = context.lock_worktree(repo)?;
     match read_journal(repo)? {
-        None => step::refuse_cut_off(context).map(|()| lock),
+        None => step_liveness::refuse_cut_off(context).map(|()| lock),
         Some(journal) => {
             let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
             Err(Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"])))
@@ -213,7 +169,7 @@ pub fn record_with(
 
 /// Whether a run works in another work tree, which is there. A lane's stages tell where it works.
 fn is_elsewhere(context: &Context, run: &Run) -> bool {
-    run.worktree != context.worktree_id() && is_there(context, &run.worktree)
+    run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree)
 }
 
 /// The next sequence number and its id. Another state directory of the same repository, or a kill before the event, may

@@ -50,3 +50,8 @@ impl Clock {
         }
     }
 }
+
+/// Milliseconds of a duration, for documents and events.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
+use crate::engine::record::liveness;
 use crate::git::marked_lock::{left_over, remove_left_over};
 use crate::git::refs::{list_refs, ref_name, set_ref};
 use crate::git::stored::load_checkpoint;
@@ -109,7 +110,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     if repair && context.has_git() {
         stale_locks(context.repo()?, &mut report)?;
     }
-    if let Some(unfinished) = settle::unfinished_operation(context)? {
+    if let Some(unfinished) = liveness::unfinished_operation(context)? {
         report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
     }
     checkpoints(context, repair, &mut report)?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::engine::record::run_settings::settings_of;
 use crate::model::decision::Standing;
 use crate::model::run::Run;
 use crate::model::state::State;
@@ -11,7 +12,7 @@ use crate::store::Origin;
 
 use super::context::Context;
 use super::import;
-use super::retry::{Retry, settings_of, status_of};
+use super::retry::{Retry, status_of};
 
 /// What a file of another system's says of a run here, as an import would record it.
 struct Held {

@@ -3,6 +3,8 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use crate::engine::record::attempt_record::{Ending, Started};
+use crate::engine::record::run_settings::{self, loops_of};
 use crate::git::head::commits_between;
 use crate::git::refs::resolve_ref;
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
@@ -18,10 +20,7 @@ use crate::policy::redact::redact;
 use crate::policy::visible::escape;
 use crate::store::views::{resume_hint, rollback_hint};
 
-use super::attempt::{Ending, Started};
 use super::context::Context;
-use super::retry;
-use super::run::loops_of;
 
 /// What a record says of a stage that went well.
 const COMPLETE: &str = "complete";
@@ -151,7 +150,7 @@ fn tests_of(context: &Context, run: &Run, ending: &Ending) -> Option<(FeedbackLo
 
 fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure, fields: &mut LaneFields) {
     let EndedAttempt { run, started, ending, decision, .. } = *about;
-    let settings = retry::settings_of(context, run);
+    let settings = run_settings::settings_of(context, run);
     let max = settings.retry.limit_for(failure.cause, failure.detail).map(|attempts| attempts.saturating_sub(1));
     let before = run.charged_to(&started.subtask).count();
     let number = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
@@ -203,7 +202,7 @@ fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, f
     all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.log_path.as_ref().map(PathBuf::from);
     let log = match (&ending.failed_loop, log) {
-        (Some(name), Some(log)) => Some(log.with_file_name(super::run::log_name(name, ""))),
+        (Some(name), Some(log)) => Some(log.with_file_name(run_settings::log_name(name, ""))),
         (_, log) => log,
     };
     let kept = || ending.log_end.lines().map(str::to_owned).collect();

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::model::event::{AttemptEnd, EVENT_SCHEMA, Event, Payload};
+use crate::engine::record::events::assume;
+use crate::engine::record::{liveness, run_settings};
+use crate::model::event::{AttemptEnd, Payload};
 use crate::model::run::AttemptOutcome;
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
 use crate::policy::classify::known;
 use crate::policy::decide::{Circumstances, decide, fallback_of};
 use crate::store::NewEvent;
 
 use super::context::Context;
-use super::{retry, settle};
 
 /// Applies to the state in memory what [`settle::settle`] would record.
 pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
-    let lost: Vec<_> = state.runs.iter().filter(|run| settle::is_lost(run)).cloned().collect();
+    let lost: Vec<_> = state.runs.iter().filter(|run| liveness::is_lost(run)).cloned().collect();
     for run in lost {
         let Some(live) = &run.live else { continue };
         let attempts = run.iterations.get(live.iteration).map(|iteration| &iteration.attempts);
@@ -26,7 +26,7 @@ pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
         failure.iteration = Some(live.iteration);
         failure.attempt = Some(live.attempt);
         failure.at = Some(now);
-        let settings = retry::settings_of(context, &run);
+        let settings = run_settings::settings_of(context, &run);
         let account =
             Account { state, run: &run, subtask: &attempt.subtask, session: &attempt.session, witnessed: &[] };
         let around = Circumstances {
@@ -51,11 +51,4 @@ pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
         };
         assume(state, now, NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(end))));
     }
-}
-
-/// Applies an event to the state in memory, as if it had been recorded.
-pub fn assume(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {
-    let NewEvent { run, source, payload } = event;
-    let seq = state.last_seq + 1;
-    Arc::make_mut(state).apply(&Event { seq, at, schema: EVENT_SCHEMA, run, source, payload });
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::engine::base::runs::run_of;
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::record::run_settings::log_name;
 use crate::git::diff::{Objects, Seen, changes_with};
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Verdict, trigger};
@@ -20,11 +22,10 @@ use crate::policy::selection::Selection;
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::run::{DriveOptions, Driven, Driving, drive, log_name};
-use super::{select, settle};
+use super::run::{DriveOptions, Driven, Driving, drive};
+use super::{checkpoint, select, settle};
 
 pub use verify::{Judged, verify};
 

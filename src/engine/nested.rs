@@ -10,6 +10,8 @@ mod stored;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::engine::record::damage::doubt;
+use crate::engine::record::message::RECORD;
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
 use crate::git::journal::read_journal;
@@ -25,10 +27,8 @@ use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 
-use super::checkpoint::RECORD;
 use super::context::Context;
 use super::error::{Error, Result};
-use super::verify::doubt;
 
 pub use graft::{Grafts, InnerRules, LayerPart, NestedAction, NestedOutcome, NestedRequest, grafts};
 pub use stored::{Now, adopt, changed, forget, verify};

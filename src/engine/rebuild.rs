@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::engine::record::message::record_of;
 use crate::git::refs::list_refs;
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{Checkpoint, StorageType};
@@ -17,10 +18,8 @@ use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
 use crate::store::views::rewrite_views;
 use crate::store::{StoreError, salvage};
 
-use super::checkpoint::record_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::restore::is_there;
 use super::{seed_json, storage};
 
 /// What a rebuilt ledger holds, or would hold.
@@ -212,7 +211,7 @@ fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) 
         }
         let old = worktree.path();
         // What another repository has at the old place is not ours.
-        let there = if context.has_git() { is_there(context, worktree) } else { is_here && old.is_dir() };
+        let there = if context.has_git() { context.is_worktree_of_repo(worktree) } else { is_here && old.is_dir() };
         if there {
             continue;
         }
@@ -257,7 +256,7 @@ fn adapt(context: &Context, places: &Places, event: &mut Event) {
 /// else of the one here.
 pub(super) fn take_home(context: &Context, checkpoint: &mut Checkpoint) {
     let mut places = Places::default();
-    if !is_there(context, &checkpoint.worktree) {
+    if !context.is_worktree_of_repo(&checkpoint.worktree) {
         places.worktrees.insert(checkpoint.worktree.clone(), context.worktree_id());
     }
     adapt_checkpoint(context, &places, checkpoint);

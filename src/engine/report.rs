@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::durable::{Sync, reap, write_atomic};
 use crate::engine::base::runs;
+use crate::engine::record::attempt_record::Ended;
+use crate::engine::record::liveness;
+use crate::engine::record::run_settings::loops_of;
 use crate::git::diff::{Objects, changes};
 use crate::git::stored::load_checkpoint;
 use crate::model::decision::Action;
@@ -15,10 +18,8 @@ use crate::policy::report::{AttemptChanges, MARK, Report, Source, Span, Stuck, m
 use crate::policy::selection::Selection;
 use crate::store::views::attempt_history_of;
 
-use super::attempt::Ended;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::run::loops_of;
 use super::{retry, select, settle};
 
 /// The name of the report beside a run's logs.
@@ -62,7 +63,7 @@ fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> R
         retry: &retry::status_of(context, state, run),
         loops: &loops_of(context, run),
         stuck: &stuck.collect::<Vec<_>>(),
-        unfinished: settle::unfinished_operation(context)?.as_deref(),
+        unfinished: liveness::unfinished_operation(context)?.as_deref(),
         changes: &changed(context, state, &spans(state, &events)),
         subtask,
         command: &|words| context.hint_command(Some(&run.key), words),

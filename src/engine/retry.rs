@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::durable::Sync;
 use crate::engine::base::runs;
+use crate::engine::record::attempt_record;
+use crate::engine::record::run_settings::settings_of;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
@@ -12,23 +14,14 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
 use crate::policy::retry_status::{RetryStatus, is_from_the_future, retry_status};
-use crate::policy::settings::{RetrySettings, Settings};
+use crate::policy::settings::RetrySettings;
 use crate::store::views::write_views;
 use crate::store::{NewEvent, Origin};
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::live::{Progress, Woken};
-use super::{attempt, held, select, settle};
-
-/// The settings with the run's own overrides.
-pub fn settings_of(context: &Context, run: &Run) -> Settings {
-    let mut settings = context.settings().clone();
-    if let Some(attempts) = run.spec.attempts {
-        settings.retry.override_attempts = Some(attempts);
-    }
-    settings
-}
+use super::{held, select, settle};
 
 /// Where a run stands with its budgets now.
 pub fn status_of(context: &Context, state: &State, run: &Run) -> RetryStatus {
@@ -166,7 +159,7 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
 /// (exit 7): of two that want the last one, one gets it.
 pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &RetryStatus) -> Result<()> {
     let subtask = run.default_subtask(run.current_iteration);
-    let session = attempt::session_of(context, run);
+    let session = attempt_record::session_of(context, run);
     let account = Account { state, run, subtask: &subtask, session: &session, witnessed: &[] };
     let claimed = account.under_way_elsewhere(|live| live.supervisor.as_ref().is_some_and(crate::process::is_alive));
     for budget in &status.budgets {

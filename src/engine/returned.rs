@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::engine::record::adopt;
+use crate::engine::record::message::record_in;
 use crate::git::refs::ref_name;
 use crate::git::unbundle::{Unbundled, unbundle};
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::Payload;
 use crate::model::state::State;
 
-use super::checkpoint::{lock, record_in};
+use super::checkpoint::lock;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::rebuild::{take_home, write_patch_if_gone};
-use super::settle;
 
 /// Said of one that would be removed again at once without.
 const PIN_NOTE: &str = "came back from a bundle";
@@ -99,7 +100,7 @@ pub(super) fn take_in(context: &Context, bundle: &Bundle) -> Result<()> {
         }
         let mut ledger = context.store().lock()?;
         let returned = |checkpoint| Payload::CheckpointReturned { checkpoint };
-        settle::add(&mut ledger, context.clock.now(), found.clone(), returned)?;
+        adopt::add(&mut ledger, context.clock.now(), found.clone(), returned)?;
         drop(ledger);
         if found.storage_type == StorageType::Patch {
             write_patch_if_gone(context, &found);

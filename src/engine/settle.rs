@@ -4,26 +4,28 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use crate::engine::clock;
+use crate::engine::record::adopt::adopt_one;
+use crate::engine::record::attempt_record::{Ending, Started};
+use crate::engine::record::liveness::{is_lost, lost_baseline};
+use crate::engine::record::message::record_of;
+use crate::engine::record::step_liveness;
 use crate::git::WorktreeLock;
-use crate::git::journal::read_journal;
 use crate::git::refs::{delete_refs, ref_names, resolve_ref};
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
-use crate::model::run::{ProcessId, Run, RunSpec, RunStatus};
+use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::policy::classify::known;
-use crate::process::{end_children_of, end_group, is_alive};
+use crate::process::{end_children_of, end_group};
 use crate::store::views::write_views;
-use crate::store::{Exclusive, NewEvent, salvage};
+use crate::store::{NewEvent, salvage};
 
-use super::attempt::{self, Ending, Started};
-use super::checkpoint::record_of;
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::hook::session;
-use super::{lost, rebuild, restore, run, step};
+use super::{attempt, lost, rebuild, restore, step};
 
 /// How long processes of a lost attempt may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -47,17 +49,6 @@ fn tell_if_moved(context: &Context, state: &State) {
             let (place, way) = (place.display(), context.hint_command(None, &["doctor", "--rebuild"]));
             tracing::warn!("this project was recorded at {place}: `{way}` takes its runs over");
         });
-    }
-}
-
-/// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished.
-pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
-    if !context.has_git() && !context.store().exists() {
-        return Ok(None);
-    }
-    match read_journal(context.repo()?)? {
-        Some(journal) => Ok(Some(format!("{} {}", journal.kind, journal.operation_id))),
-        None => step::unfinished(context),
     }
 }
 
@@ -98,7 +89,7 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
 /// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
 fn is_any_lost(context: &Context, state: &State) -> bool {
     let lost = |run: &Run| is_lost(run) || lost_baseline(run).is_some();
-    step::is_any_lost(context, state) || state.runs_of(&context.worktree_id()).any(lost)
+    step_liveness::is_any_lost(context, state) || state.runs_of(&context.worktree_id()).any(lost)
 }
 
 fn settle_lost(context: &Context) -> Result<Vec<String>> {
@@ -208,47 +199,6 @@ fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
     checkpoint.state_dir == context.state_dir_id()
 }
 
-pub(super) fn adopt_one(context: &Context, found: Checkpoint) -> Result<Option<String>> {
-    let mut ledger = context.store().lock()?;
-    let id = found.id.clone();
-    let adopted = |checkpoint| Payload::CheckpointCreated { checkpoint, adopted: true, own_commits: Vec::new() };
-    let added = add(&mut ledger, context.clock.now(), found, adopted)?;
-    Ok(added.then(|| format!("took in checkpoint {id}, whose event was never written")))
-}
-
-/// Adds a checkpoint that the ledger does not know, and its run where that is not known either. Returns whether it was new.
-pub(super) fn add(
-    ledger: &mut Exclusive,
-    now: Timestamp,
-    mut found: Checkpoint,
-    payload: impl FnOnce(Box<Checkpoint>) -> Payload,
-) -> Result<bool> {
-    if ledger.state().checkpoint(&found.id).is_some() {
-        return Ok(false);
-    }
-    if ledger.state().checkpoints.contains(found.seq) {
-        // Another one has its number.
-        found.seq = ledger.state().last_checkpoint_seq + 1;
-    }
-    let mut events = Vec::new();
-    if ledger.state().run(&found.run).is_none() {
-        events.push(NewEvent::about(
-            &found.run,
-            Payload::RunCreated {
-                task_id: found.task_id.clone(),
-                session: found.run.run_id.clone(),
-                worktree: found.worktree.clone(),
-                spec: Box::new(RunSpec::default()),
-            },
-        ));
-    }
-    let key = found.run.clone();
-    events.push(NewEvent::about(&key, payload(Box::new(found))));
-    ledger.append(now, events)?;
-    write_views(ledger, Some(&key))?;
-    Ok(true)
-}
-
 /// Attempts of this work tree whose supervisor was killed: what is left of their processes is ended, what they left in
 /// the work tree is kept in a checkpoint, and they count as crashed.
 fn record_lost(context: &Context) -> Result<Vec<String>> {
@@ -279,7 +229,7 @@ fn record_lost(context: &Context) -> Result<Vec<String>> {
         let log_path = recorded.log_path.clone();
         let ending = Ending {
             failure: Some(known::supervisor_lost()),
-            duration_ms: run::millis(context.clock.now().since(recorded.started_at)),
+            duration_ms: clock::millis(context.clock.now().since(recorded.started_at)),
             log_path,
             trigger: Some(trigger::CRASH),
             headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
@@ -312,14 +262,4 @@ fn end_lost_baselines(context: &Context) -> Result<Vec<String>> {
         done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
     }
     Ok(done)
-}
-
-/// The `recover` that ran the loops before the first attempt, if it is gone.
-fn lost_baseline(run: &Run) -> Option<&ProcessId> {
-    run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor))
-}
-
-/// Whether a run's attempt was supervised by a `recover` that is gone.
-pub fn is_lost(run: &Run) -> bool {
-    run.live.as_ref().and_then(|live| live.supervisor.as_ref()).is_some_and(|supervisor| !is_alive(supervisor))
 }

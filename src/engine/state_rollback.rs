@@ -1,5 +1,6 @@
 //! The automatic reaction to an error: the working memory goes back, source code never (L3, L6).
 
+use crate::engine::record::request::Prepared;
 use crate::git::journal::remove_journal;
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::Checkpoint;
@@ -9,7 +10,6 @@ use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::store::{Exclusive, NewEvent};
 
-use super::checkpoint::Prepared;
 use super::context::Context;
 use super::error::Result;
 use super::memory;

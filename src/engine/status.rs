@@ -1,6 +1,7 @@
 //! Where a run stands and how to go on (B1, B5, B7).
 
 use crate::engine::base::runs;
+use crate::engine::record::liveness;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::Run;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
@@ -58,7 +59,7 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
         options: resume_options(&run, good.is_some()),
         manual_steps: unrecoverable.map(manual_steps).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
-        unfinished_operation: settle::unfinished_operation(context)?,
+        unfinished_operation: liveness::unfinished_operation(context)?,
         checkpoint_count: state.checkpoints_of(&run.key).count(),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,

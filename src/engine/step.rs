@@ -13,14 +13,16 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use crate::engine::base::runs::run_of;
-use crate::git::head::commits_between;
+use crate::engine::clock::millis;
+use crate::engine::record::attempt_record::{commits_since, head_of};
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::record::run_settings::identity;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
 use crate::model::lane::AFTER_TESTS;
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
 use crate::policy::selection::Selection;
@@ -28,18 +30,15 @@ use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::attempt::head_of;
-use super::checkpoint::{self, Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::run::{identity, millis};
-use super::{lane, select, settle};
+use super::{checkpoint, lane, select, settle};
 
 use lost::put_back;
 use turn::Turn;
 
 pub use compensate::{Compensated, CrossedStep, Crossing, compensate};
-pub use lost::{assume_cut_off, is_any_lost, refuse_cut_off, settle_lost, unfinished};
+pub use lost::{assume_cut_off, settle_lost};
 pub use turn::is_above;
 
 /// What to run once.
@@ -341,16 +340,6 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> 
     ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
     write_views(&ledger, Some(key))?;
     Ok(taken)
-}
-
-/// Commits that came since HEAD was `head`: the step's own.
-fn commits_since(context: &Context, head: Option<&ObjectId>) -> Vec<ObjectId> {
-    let Some(now) = head_of(context).filter(|now| Some(now) != head) else { return Vec::new() };
-    let between = context.repo().and_then(|repo| commits_between(repo, head, &now).map_err(Error::from));
-    between.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the step's commits are not known; a rollback will ask about them");
-        Vec::new()
-    })
 }
 
 /// The stage's checkpoint that came after the step.

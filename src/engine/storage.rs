@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use crate::durable::Sync;
+use crate::engine::record::request::{Prepared, Request};
 use crate::git::branch_commit::{Committed, commit_on_branch};
 use crate::git::diff::Objects;
 use crate::git::patch::write_patch;
@@ -15,7 +16,6 @@ use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::policy::settings::SafeMode;
 
-use super::checkpoint::{Prepared, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::git::doubt::raise;
+use crate::engine::record::damage::doubt;
 use crate::git::stored::load_checkpoint;
-use crate::git::{self, Repo};
+use crate::git::{self};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 
@@ -28,13 +28,6 @@ pub struct VerifyProblem {
     pub checkpoint_id: String,
     /// What is wrong with it.
     pub message: String,
-}
-
-/// Lets the next captures write again what is damaged and still lies in the work tree.
-pub(super) fn doubt(repo: &Repo) {
-    if let Err(error) = raise(repo) {
-        tracing::warn!(%error, "the next capture does not know of the damage");
-    }
 }
 
 /// Reads every object of the named checkpoints; of all without any name.

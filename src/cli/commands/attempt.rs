@@ -6,8 +6,9 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::agent;
-use crate::engine::attempt::{Begin, Ending, finish, start};
-use crate::engine::{Context, Error, ErrorKind, Result, settle};
+use crate::engine::attempt::{finish, start};
+use crate::engine::record::attempt_record::{Begin, Ending};
+use crate::engine::{Context, Error, ErrorKind, Result, clock, settle};
 use crate::model::agent_record::AgentRecord;
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, FailureEvidence, LoopKind};
@@ -79,7 +80,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     let ending = Ending {
         in_feedback_loop: evidence.stage.is_some_and(|stage| stage != LoopKind::Agent),
         failure: Some(failure),
-        duration_ms: evidence.duration.map_or(0, crate::engine::run::millis),
+        duration_ms: evidence.duration.map_or(0, clock::millis),
         exit_code: evidence.exit_code,
         log_end: log_end(&evidence),
         signal: evidence.signal.clone(),

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::engine::archive::age;
-use crate::engine::checkpoint::{Request, Unless, create as take, not_due, pin as set_pin, preview};
+use crate::engine::checkpoint::{Unless, create as take, not_due, pin as set_pin, preview};
 use crate::engine::export::{Format, session_file, to_file, to_stream};
 use crate::engine::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
 use crate::engine::nested::{self, NestedRequest};
 use crate::engine::prune::prune as remove;
 use crate::engine::record::foreign::foreign;
+use crate::engine::record::request::Request;
 use crate::engine::restore::{Commits, Restore, RestoreRequest, restore_with as put_back};
 use crate::engine::verify::verify as check;
 use crate::engine::{Context, Error, ErrorKind, Result, select, settle};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::engine::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
 use crate::engine::run::{DriveOptions, Driven, Outcome, run as start_run};
 use crate::engine::status::status_of;
-use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result, clock};
 use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::run::{RunSpec, RunStatus};
@@ -94,7 +94,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         prompt: prompt(args)?,
         until: args.until.clone(),
         feedback,
-        timeout_ms: args.timeout.or(settings.runner.timeout).map(crate::engine::run::millis),
+        timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
         attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
         agent: args.agent.clone().or_else(|| settings.runner.agent.name().map(str::to_owned)),
         on_failure: args.on_failure.map_or(settings.run.on_failure, Into::into),

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::record::run_settings;
 use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::decision::{Action, Decision};
@@ -16,12 +19,10 @@ use crate::policy::decide::{Circumstances, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::super::checkpoint::{self, Prepared, Request};
 use super::super::context::Context;
 use super::super::error::{Error, Result};
-use super::super::{lane, report, retry, state_rollback};
+use super::super::{checkpoint, lane, report, state_rollback};
 use super::signs::{self, Signs};
-use super::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
 
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
 /// On a branch that had none yet, that is all of them.
@@ -228,7 +229,7 @@ pub(super) fn decide_for(
     started: &Started,
     ending: &Ending,
 ) -> Decision {
-    let settings = retry::settings_of(context, run);
+    let settings = run_settings::settings_of(context, run);
     let session = session_of(context, run);
     let witnessed = context.witnessed_at(&started.subtask);
     let has_good_checkpoint = state.last_good(&run.key).is_some();

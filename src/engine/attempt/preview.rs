@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
+use crate::engine::record::events;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::settings::SafeMode;
@@ -11,9 +13,9 @@ use crate::store::NewEvent;
 
 use super::super::context::Context;
 use super::super::error::Result;
-use super::super::{checkpoint, lost, select, settle, state_rollback};
+use super::super::{checkpoint, select, settle, state_rollback};
 use super::end::{decide_for, recovery_result};
-use super::{Begin, Ended, Ending, Started, beginning, open, refuse_supervised, signs};
+use super::{beginning, open, refuse_supervised, signs};
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
 pub(super) fn assumed_run(
@@ -23,7 +25,7 @@ pub(super) fn assumed_run(
     let mut state = settle::load_settled(context)?;
     let (key, events) = find(&state)?;
     for event in events {
-        lost::assume(&mut state, context.clock.now(), event);
+        events::assume(&mut state, context.clock.now(), event);
     }
     refuse_supervised(context, &state, &key)?;
     let run = run_of(&state, &key)?;

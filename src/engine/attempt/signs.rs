@@ -1,5 +1,8 @@
 //! What is true of an attempt beside its outcome: found in what it left, before anything is decided.
 
+use crate::engine::record::attempt_record::Ending;
+use crate::engine::record::request::Prepared;
+use crate::engine::record::run_settings::loops_of;
 use crate::git::changed::changed_files;
 use crate::git::diff::Objects;
 use crate::git::stored::load_checkpoint;
@@ -11,11 +14,8 @@ use crate::policy::changed::ChangedFile;
 use crate::policy::circular::{NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures};
 use crate::policy::tamper::{Loop, is_test_path, tampering};
 
-use super::super::checkpoint::Prepared;
 use super::super::context::Context;
 use super::super::error::Result;
-use super::super::run::loops_of;
-use super::Ending;
 
 /// What was found.
 #[derive(Clone, Debug, Default)]

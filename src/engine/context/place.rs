@@ -6,12 +6,13 @@ use crate::config::{Config, Origin};
 use crate::durable::Root;
 use crate::engine::base::runs;
 use crate::git::owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
+use crate::git::repository::is_same_folder;
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
 use crate::store::Store;
 
 use super::super::error::{Error, ErrorKind, Result};
-use super::Setup;
+use super::{Context, Setup};
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
 pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktree: &Path) -> Option<String> {
@@ -101,5 +102,16 @@ pub(in super::super) fn plain_path(path: &Path) -> PathBuf {
         (Some(parent), Some(Component::Normal(name))) => plain_path(parent).join(name),
         (Some(parent), Some(Component::ParentDir)) => plain_path(parent).parent().unwrap_or(parent).to_owned(),
         _ => path.to_owned(),
+    }
+}
+
+impl Context {
+    /// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well
+    /// be of this one.
+    pub fn is_worktree_of_repo(&self, place: &FolderId) -> bool {
+        let place = place.path();
+        let its = Repo::discover(&place, self.home()).ok();
+        let its = its.filter(|its| its.workdir() == place);
+        its.is_some_and(|its| self.repo().is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir())))
     }
 }

@@ -10,6 +10,8 @@ pub mod session;
 use std::path::Path;
 
 use crate::engine::base::runs::Naming;
+use crate::engine::record::attempt_record::Ending;
+use crate::engine::record::request::Request;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::decision::Decision;
@@ -23,11 +25,10 @@ use crate::policy::redact::redact;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::attempt::{self, Ending};
-use super::checkpoint::{Request, Unless, create, due, record_operation};
+use super::checkpoint::{Unless, create, due, record_operation};
 use super::context::Context;
 use super::error::{ErrorKind, Result};
-use super::{prune, select};
+use super::{attempt, prune, select};
 
 /// How long a description of a command may be.
 const LONGEST: usize = 80;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::Sync;
+use crate::engine::record::events::assume;
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -20,7 +21,6 @@ use crate::store::views::write_views;
 
 use super::super::context::Context;
 use super::super::error::Result;
-use super::super::lost::assume;
 
 /// A session of which nobody knows whose process it is counts as over so long after its latest checkpoint.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,5 +1,6 @@
 //! What the feedback loops say of the work tree as it is.
 
+use crate::engine::record::run_settings::{identity, loops_of};
 use crate::model::event::Payload;
 use crate::model::failure::Failure;
 use crate::model::run::RunKey;
@@ -9,7 +10,7 @@ use crate::process::Show;
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::run::{LoopSetting, identity, loops_of, no_loops, run_loops};
+use super::super::run::{LoopSetting, no_loops, run_loops};
 use super::super::{select, settle};
 use super::{Fix, active, append, changes_since, log_dir, prepare, settle_unless_dry, status};
 

@@ -11,6 +11,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use crate::engine::record::request::Prepared;
+use crate::engine::record::run_settings::loops_of;
 use crate::git::diff::{Objects, Seen};
 use crate::git::tree_lookup::TreeLookup;
 use crate::model::manual_fix::ManualFixSession;
@@ -19,13 +21,12 @@ use crate::model::snapshot::{Change, ObjectId};
 use crate::process::Show;
 use crate::watch::Watcher;
 
-use super::super::checkpoint::Prepared;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::run::loops_of;
 use super::super::{follow, select, settle};
 use super::verify::judge;
 use super::{Fix, Judged, active, changes_with_seen, prepare, status_of};
+
 use asker::Wake;
 use pace::Pace;
 

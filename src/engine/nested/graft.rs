@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::record::request::Prepared;
 use crate::git::Repo;
 use crate::git::diff::Objects;
 use crate::git::git_file;
@@ -26,7 +27,6 @@ use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
 use crate::policy::restore_plan::Baseline;
 use crate::policy::selection::Selection;
 
-use super::super::checkpoint::Prepared;
 use super::super::context::Context;
 use super::super::error::Result;
 use super::NestedCapture;

@@ -1,5 +1,8 @@
 //! Nested checkpoints that are stored: verified, compared, named, taken in, forgotten.
 
+use crate::engine::record::adopt::adopt_one;
+use crate::engine::record::damage::doubt;
+use crate::engine::record::message::record_of;
 use crate::git::nested_refs::refs_of;
 use crate::git::refs::delete_refs;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
@@ -12,11 +15,8 @@ use crate::model::selector::Selector;
 use crate::model::snapshot::{Change, ChangeType, ObjectId};
 use crate::policy::selection::Selection;
 
-use super::super::checkpoint::record_of;
 use super::super::context::Context;
 use super::super::error::Result;
-use super::super::settle::adopt_one;
-use super::super::verify::doubt;
 use super::NestedCapture;
 
 /// What is missing or damaged of the nested checkpoints that one links, as sentences. A repository that is gone takes

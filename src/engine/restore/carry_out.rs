@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::record::request::Request;
 use crate::git::git_file;
 use crate::git::head::{commit_on_top, move_branch};
 use crate::git::journal::{
@@ -23,10 +24,9 @@ use crate::model::step::StepRef;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::super::checkpoint::{self, Request};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::{memory, seed_json, select};
+use super::super::{checkpoint, memory, seed_json, select};
 use super::head::HeadPlan;
 use super::interruption::Interruption;
 use super::plan::Planned;

@@ -3,9 +3,7 @@
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::refs::resolve_ref;
-use crate::git::repository::is_same_folder;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::folder::FolderId;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
 use crate::model::operation::OperationKind;
@@ -74,7 +72,7 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
     let here = context.worktree_id();
     let Some(run) = run.filter(|run| goes_back && run.worktree != here) else { return Ok(()) };
     // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.
-    if !is_there(context, &run.worktree) {
+    if !context.is_worktree_of_repo(&run.worktree) {
         return Ok(());
     }
     let message = format!("run {} works in {}, not in {here}", run.key, run.worktree);
@@ -103,7 +101,7 @@ pub fn is_beginning_elsewhere(context: &Context, target: &Checkpoint) -> Result<
     if !begins || !context.has_git() || target.worktree == context.worktree_id() {
         return Ok(false);
     }
-    Ok(was_in_project(context, target)? || is_there(context, &target.worktree))
+    Ok(was_in_project(context, target)? || context.is_worktree_of_repo(&target.worktree))
 }
 
 fn is_run_here(context: &Context, run: Option<&Run>) -> bool {
@@ -116,15 +114,6 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
     let worktree = target.worktree.path();
     let in_project = target.state_dir.path().starts_with(&worktree) || worktree == main;
     Ok(in_project && worktree != here && here != main)
-}
-
-/// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well be
-/// of this one.
-pub fn is_there(context: &Context, place: &FolderId) -> bool {
-    let place = place.path();
-    let its = Repo::discover(&place, context.home()).ok();
-    let its = its.filter(|its| its.workdir() == place);
-    its.is_some_and(|its| context.repo().is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir())))
 }
 
 /// Decides what happens to HEAD.

@@ -13,6 +13,7 @@ mod take_back;
 use serde::Serialize;
 
 use crate::engine::base::runs;
+use crate::engine::record::damage::doubt;
 use crate::git::WorktreeLock;
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict};
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
@@ -26,14 +27,12 @@ use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{NestedOutcome, NestedRequest};
 use super::step::{Compensated, CrossedStep, Crossing, compensate, is_above};
-use super::verify::doubt;
 use super::{checkpoint, settle};
 
 use interruption::listen;
 
 pub use carry_out::{CarryOut, finish_cut_off, restore_state_only};
 pub use head::Commits;
-pub(super) use head::is_there;
 
 const WAIT_OR_STOP: &str = "wait for it, or stop it first with kill -INT";
 

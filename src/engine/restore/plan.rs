@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
+use crate::engine::record::request::Prepared;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::checkpoint::as_checked_out;
@@ -25,7 +26,7 @@ use crate::model::state::State;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 use crate::policy::selection::Selection;
 
-use super::super::checkpoint::{Prepared, prepare_under};
+use super::super::checkpoint::prepare_under;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::memory::{self, MemoryPlan};

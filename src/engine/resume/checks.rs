@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::engine::record::run_settings::loops_of;
 use crate::git::stored::load_checkpoint;
 use crate::model::run::Run;
 use crate::model::state::State;
@@ -11,7 +12,6 @@ use crate::model::step::StepStatus;
 
 use super::super::context::Context;
 use super::super::lane::branch_commit;
-use super::super::run::loops_of;
 use super::ResumeRequest;
 
 /// One thing that was looked at before going on (S15).

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::engine::base::runs::run_of;
+use crate::engine::record::run_settings::{identity, loops_of};
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
@@ -15,7 +16,7 @@ use super::super::context::Context;
 use super::super::error::{Error, Result};
 use super::super::live::Progress;
 use super::DriveOptions;
-use super::feedback::{LoopReport, LoopSetting, identity, loops_of, run_loops};
+use super::feedback::{LoopReport, LoopSetting, run_loops};
 
 /// Runs them, once a run, and records what they said of the initial checkpoint. Returns the exit code of the signal that
 /// interrupted them; then nothing is recorded, and whoever takes the run up runs them again.

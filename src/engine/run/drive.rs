@@ -1,6 +1,8 @@
 //! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
 
 use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::{Ended, Ending, Started};
+use crate::engine::record::run_settings;
 use crate::model::decision::{Action, Decision, Standing};
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition, Failure};
@@ -16,12 +18,11 @@ use crate::process::{Program, Show, Supervised};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::super::attempt::{self, Ended, Started};
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::live::{Progress, Woken};
 use super::super::resume::{put_back, way_back};
-use super::super::{manual_fix, prune, report, retry};
+use super::super::{attempt, manual_fix, prune, report, retry};
 use super::execute::{begin_of, execute};
 use super::{DriveOptions, Driven, Driving, Outcome, baseline};
 
@@ -132,7 +133,7 @@ impl Driver<'_> {
     /// Waits for the earliest time, or says that the run stops here.
     fn wait(&mut self, run: &Run) -> Result<Option<Outcome>> {
         let state = self.context.load()?.state;
-        let settings = retry::settings_of(self.context, run);
+        let settings = run_settings::settings_of(self.context, run);
         match self.status(&state, run, &settings).standing {
             Standing::Allowed => Ok(None),
             Standing::Exhausted => Ok(Some(Outcome::Failed)),
@@ -168,7 +169,7 @@ impl Driver<'_> {
     fn claim(&self) -> Result<Option<(Run, Started)>> {
         let mut ledger = self.context.store().lock()?;
         let before = run_of(ledger.state(), self.key)?;
-        let settings = retry::settings_of(self.context, &before);
+        let settings = run_settings::settings_of(self.context, &before);
         let status = self.status(ledger.state(), &before, &settings);
         match status.standing {
             Standing::Allowed => {}
@@ -196,7 +197,7 @@ impl Driver<'_> {
     /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
     fn abandon(&self, started: &Started, error: Error) -> Error {
         let failure = Failure { message: error.to_string(), ..known::cancelled() };
-        let ending = attempt::Ending { failure: Some(failure), ..attempt::Ending::default() };
+        let ending = Ending { failure: Some(failure), ..Ending::default() };
         if let Err(second) = attempt::end(self.context, self.key, started, ending) {
             tracing::error!(%second, "the attempt's end was not recorded");
         }
@@ -314,7 +315,7 @@ impl Driver<'_> {
         let report = if badly { report::keep(self.context, self.key) } else { None };
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
-        let settings = retry::settings_of(self.context, &run);
+        let settings = run_settings::settings_of(self.context, &run);
         let stands = self.status(&state, &run, &settings);
         Ok(Driven {
             outcome,

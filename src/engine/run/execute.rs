@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::agent;
 use crate::durable::Sync;
+use crate::engine::clock::millis;
+use crate::engine::record::attempt_record::{Begin, Ending, Started};
+use crate::engine::record::run_settings::{identity, loops_of};
 use crate::model::event::Payload;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage, known};
@@ -14,15 +17,13 @@ use crate::policy::settings::Leftovers;
 use crate::process::{self, MARK, Mark, Program, Stray, Supervised, own_id, own_program};
 use crate::store::NewEvent;
 
-use super::super::attempt::{Begin, Ending, Started};
 use super::super::context::Context;
 use super::super::error::{Error, Result};
-use super::super::inside;
-use super::super::lane;
 use super::super::step::settle_lost;
+use super::super::{inside, lane};
+use super::DriveOptions;
 use super::between::with_checkpoints;
-use super::feedback::{LoopSetting, evidence_of, identity, log_file, loops_of, run_loops};
-use super::{DriveOptions, millis};
+use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
 
 /// So many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::record::run_settings::log_name;
 use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
-use crate::model::run::Run;
 use crate::policy::summary::summarize;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
@@ -32,29 +32,6 @@ impl LoopReport {
     pub fn passed(&self) -> bool {
         self.results.values().all(|result| result.passed) && self.interrupted.is_none()
     }
-}
-
-/// The loops of a run: the configured ones and those it was given, the latter winning where names meet.
-pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
-    let mut loops: Vec<FeedbackLoop> = context.settings().feedback.clone();
-    for own in &run.spec.feedback {
-        match loops.iter_mut().find(|known| known.name == own.name) {
-            Some(known) => *known = own.clone(),
-            None => loops.push(own.clone()),
-        }
-    }
-    loops
-}
-
-/// What every command of a run gets to know: whose it is, and where the run stands.
-pub fn identity(run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsString, OsString)> {
-    let mut variables: Vec<(OsString, OsString)> = vec![
-        ("RECOVER_RUN_ID".into(), run.key.run_id.clone().into()),
-        ("RECOVER_ITERATION".into(), iteration.to_string().into()),
-        ("RECOVER_SESSION".into(), run.session.clone().into()),
-    ];
-    variables.extend(attempt.map(|number| ("RECOVER_ATTEMPT".into(), number.to_string().into())));
-    variables
 }
 
 /// Around which loops run.
@@ -133,12 +110,6 @@ fn may_be_flaky(context: &Context, exit: &Exit) -> bool {
 
 fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
     feedback.timeout_ms.map(Duration::from_millis)
-}
-
-/// The file of a loop's log; `which` tells its executions apart.
-pub fn log_name(name: &str, which: &str) -> String {
-    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    format!("{name}{which}.log")
 }
 
 /// An empty log in the place of the one that may be there.

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::durable::{FileLock, LockError};
 use crate::engine::base::runs;
+use crate::engine::record::request::Request;
 use crate::model::checkpoint::trigger;
 use crate::model::decision::{Decision, Standing};
 use crate::model::run::{Run, RunKey, RunSpec};
@@ -22,14 +23,13 @@ use crate::process::Show;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::checkpoint::{self, Request};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{lane, select, settle};
+use super::{checkpoint, lane, select, settle};
 
 pub use drive::drive;
 pub use execute::{micros, prompt_of};
-pub use feedback::{LoopReport, LoopSetting, identity, log_name, loops_of, no_loops, run_loops};
+pub use feedback::{LoopReport, LoopSetting, no_loops, run_loops};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -109,11 +109,6 @@ impl Driving {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Milliseconds of a duration, for documents and events.
-pub fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Makes the run, takes the initial checkpoint and drives it.

@@ -5,67 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::durable::FileLock;
+use crate::engine::clock::millis;
+use crate::engine::record::attempt_record;
+use crate::engine::record::events::assume;
+use crate::engine::record::step_liveness::{is_any_lost, is_lost, lost_here};
 use crate::git::WorktreeLock;
 use crate::model::event::Payload;
 use crate::model::operation::{OperationKind, Scope};
-use crate::model::run::{Run, RunKey};
+use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::step::{Step, StepEnd, StepStart, StepStatus};
 use crate::policy::restore_plan::Edits;
-use crate::process::{end_children_of, end_group, is_alive};
+use crate::process::{end_children_of, end_group};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::lost::assume;
 use super::super::nested::NestedRequest;
 use super::super::restore::{Commits, RestoreRequest, put_back_unasked};
-use super::super::run::millis;
 
 /// How long processes of a lost step may take to end.
 const GRACE: Duration = Duration::from_secs(5);
-
-fn is_lost(step: &Step) -> bool {
-    step.status == StepStatus::Running && !is_alive(&step.start.supervisor)
-}
-
-/// Whether the `recover` that was taking the step's effect back is gone.
-fn is_lost_compensation(step: &Step) -> bool {
-    step.compensating.as_ref().is_some_and(|supervisor| !is_alive(supervisor))
-}
-
-/// Steps of this work tree that were cut off one way or the other.
-fn lost_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
-    let worktree = context.worktree_id();
-    let of_run = |run: &Run| -> Vec<(RunKey, Step)> {
-        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
-        let lost = here.filter(|step| is_lost(step) || is_lost_compensation(step));
-        lost.map(|step| (run.key.clone(), step.clone())).collect()
-    };
-    state.runs.iter().flat_map(of_run).collect()
-}
-
-/// Whether there is any.
-pub fn is_any_lost(context: &Context, state: &State) -> bool {
-    !lost_here(context, state).is_empty()
-}
-
-/// An atomic step of this work tree that was cut off and whose files still wait to be put back.
-pub fn unfinished(context: &Context) -> Result<Option<String>> {
-    let lost = lost_here(context, &context.load()?.state);
-    let atomic = lost.into_iter().find(|(_, step)| is_lost(step) && step.start.atomic.is_some());
-    Ok(atomic.map(|(_, step)| format!("step '{}' (atomic)", step.start.name)))
-}
-
-/// Refuses to look at a work tree that an atomic step left in between (exit 16).
-pub fn refuse_cut_off(context: &Context) -> Result<()> {
-    match unfinished(context)? {
-        None => Ok(()),
-        Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
-            .hint(context.hint_command(None, &["doctor", "--repair"]))),
-    }
-}
 
 /// Applies to the state in memory that steps were cut off, for commands that write nothing.
 pub fn assume_cut_off(context: &Context, state: &mut Arc<State>) {
@@ -84,7 +45,7 @@ fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
         exit_code: None,
         duration_ms: millis(context.clock.now().since(step.started_at)),
         rolled_back,
-        commits: super::commits_since(context, step.start.head.as_ref()),
+        commits: attempt_record::commits_since(context, step.start.head.as_ref()),
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::engine::manual_fix::watch::{Step, Watch};
 use crate::engine::manual_fix::{Fix, status};
-use crate::engine::run::loops_of;
+use crate::engine::record::run_settings::loops_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::manual_fix::ManualFixStatus;
 

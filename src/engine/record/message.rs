@@ -1,16 +1,15 @@
 //! The message of a checkpoint's commit: for people, and with the whole record for who rebuilds the ledger.
 
+use crate::engine::error::{Error, Result};
 use crate::git::stored::StoredCheckpoint;
 use crate::git::trailers;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::snapshot::ObjectId;
 
-use super::super::error::{Error, Result};
-
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
-pub(in super::super) const RECORD: &str = "Record";
+pub(in crate::engine) const RECORD: &str = "Record";
 
-pub(super) fn message(checkpoint: &Checkpoint) -> Result<String> {
+pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
     let record = serde_json::to_string(checkpoint)
         .map_err(|error| Error::failed("cannot encode the checkpoint's record", error))?;
     let (seq, iteration) = (checkpoint.seq.to_string(), checkpoint.after_iteration.to_string());
@@ -36,7 +35,7 @@ pub fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
 }
 
 /// The same from the message of the commit.
-pub(in super::super) fn record_in(message: &str, commit: &ObjectId) -> Option<Checkpoint> {
+pub(in crate::engine) fn record_in(message: &str, commit: &ObjectId) -> Option<Checkpoint> {
     let all = trailers::parse(message);
     let record = &all.iter().rfind(|(key, _)| key == RECORD)?.1;
     let mut checkpoint: Checkpoint = serde_json::from_str(record).ok()?;

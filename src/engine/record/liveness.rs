@@ -1,0 +1,29 @@
+//! Attempts and feedback loops whose `recover` was killed, and operations that were cut off with it.
+
+use crate::engine::context::Context;
+use crate::engine::error::Result;
+use crate::engine::record::step_liveness;
+use crate::git::journal::read_journal;
+use crate::model::run::{ProcessId, Run};
+use crate::process::is_alive;
+
+/// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished.
+pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
+    if !context.has_git() && !context.store().exists() {
+        return Ok(None);
+    }
+    match read_journal(context.repo()?)? {
+        Some(journal) => Ok(Some(format!("{} {}", journal.kind, journal.operation_id))),
+        None => step_liveness::unfinished(context),
+    }
+}
+
+/// The `recover` that ran the loops before the first attempt, if it is gone.
+pub(in crate::engine) fn lost_baseline(run: &Run) -> Option<&ProcessId> {
+    run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor))
+}
+
+/// Whether a run's attempt was supervised by a `recover` that is gone.
+pub fn is_lost(run: &Run) -> bool {
+    run.live.as_ref().and_then(|live| live.supervisor.as_ref()).is_some_and(|supervisor| !is_alive(supervisor))
+}

@@ -1,0 +1,50 @@
+//! What a checkpoint is made from: what is asked of it, and the capture that it records.
+
+use crate::engine::nested::NestedCapture;
+use crate::git::WorktreeLock;
+use crate::git::capture::Capture;
+use crate::git::checkpoint::MemoryFile;
+use crate::model::checkpoint::{CheckpointType, LaneFields, StorageType, Verdict};
+use crate::model::feedback::FeedbackResults;
+use std::time::Instant;
+
+/// What a checkpoint says beside what it captures.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The headline; made from the rest where it is empty.
+    pub description: String,
+    /// Why it is taken.
+    pub trigger: String,
+    /// What kind of moment it marks.
+    pub kind: CheckpointType,
+    /// The iteration it is taken after; the run's last finished one where it is not named.
+    pub after_iteration: Option<u32>,
+    /// The attempt it is taken after.
+    pub attempt: Option<u32>,
+    /// What the feedback loops said.
+    pub verdict: Verdict,
+    /// One by one.
+    pub feedback_results: FeedbackResults,
+    /// The lane contract's fields.
+    pub lane_fields: LaneFields,
+    /// Whether retention must leave it alone.
+    pub pinned: bool,
+    /// How it is kept, where that was asked for; else as configured.
+    pub storage: Option<StorageType>,
+    /// Whether it may become a commit on the branch although it is not good: progress that goes on later (A8).
+    pub saves_progress: bool,
+}
+
+/// A capture that is not recorded yet, and the lock it was made under.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The work tree.
+    pub capture: Capture,
+    /// The repositories inside it.
+    pub nested: Vec<NestedCapture>,
+    /// The working memory.
+    pub memory: Vec<MemoryFile>,
+    /// Nobody else writes in the work tree while this lives.
+    pub lock: WorktreeLock,
+    pub(in crate::engine) begun: Instant,
+}

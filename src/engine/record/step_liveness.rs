@@ -1,0 +1,49 @@
+//! Steps whose `recover` was killed.
+
+use crate::engine::context::Context;
+use crate::engine::error::{Error, ErrorKind, Result};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::model::step::{Step, StepStatus};
+use crate::process::is_alive;
+
+pub(in crate::engine) fn is_lost(step: &Step) -> bool {
+    step.status == StepStatus::Running && !is_alive(&step.start.supervisor)
+}
+
+/// Whether the `recover` that was taking the step's effect back is gone.
+fn is_lost_compensation(step: &Step) -> bool {
+    step.compensating.as_ref().is_some_and(|supervisor| !is_alive(supervisor))
+}
+
+/// Steps of this work tree that were cut off one way or the other.
+pub(in crate::engine) fn lost_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
+    let worktree = context.worktree_id();
+    let of_run = |run: &Run| -> Vec<(RunKey, Step)> {
+        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
+        let lost = here.filter(|step| is_lost(step) || is_lost_compensation(step));
+        lost.map(|step| (run.key.clone(), step.clone())).collect()
+    };
+    state.runs.iter().flat_map(of_run).collect()
+}
+
+/// Whether there is any.
+pub fn is_any_lost(context: &Context, state: &State) -> bool {
+    !lost_here(context, state).is_empty()
+}
+
+/// An atomic step of this work tree that was cut off and whose files still wait to be put back.
+pub fn unfinished(context: &Context) -> Result<Option<String>> {
+    let lost = lost_here(context, &context.load()?.state);
+    let atomic = lost.into_iter().find(|(_, step)| is_lost(step) && step.start.atomic.is_some());
+    Ok(atomic.map(|(_, step)| format!("step '{}' (atomic)", step.start.name)))
+}
+
+/// Refuses to look at a work tree that an atomic step left in between (exit 16).
+pub fn refuse_cut_off(context: &Context) -> Result<()> {
+    match unfinished(context)? {
+        None => Ok(()),
+        Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
+            .hint(context.hint_command(None, &["doctor", "--repair"]))),
+    }
+}
