@@ -221,5 +221,6 @@ fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup 
         asked: asked(),
         ignore_config: matches!(command, Some(Command::Init(_))),
         env,
+        note: if global.quiet { |_| {} } else { |text| Ui::say(&format!("note: {text}")) },
     }
 }

@@ -152,9 +152,14 @@ impl Ui {
     /// Says something beside the answer, on stderr.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            // With stderr closed there is nobody left to tell.
-            let _ = Stderr.write_all(format!("{}\n", escape(text)).as_bytes());
+            Self::say(text);
         }
+    }
+
+    /// The same where nobody asked for quiet.
+    pub fn say(text: &str) {
+        // With stderr closed there is nobody left to tell.
+        let _ = Stderr.write_all(format!("{}\n", escape(text)).as_bytes());
     }
 
     /// Says something beside the answer that must not be overlooked, on stderr, also where notes are not wanted.

@@ -63,6 +63,8 @@ pub struct Setup {
     pub settings_only: bool,
     /// The environment.
     pub env: fn(&str) -> Option<String>,
+    /// Says a line beside the answer, for people.
+    pub note: fn(&str),
 }
 
 /// Where a command works and with what.
@@ -335,6 +337,12 @@ impl Context {
             tracing::warn!("{text}");
             self.warnings.borrow_mut().push(text);
         }
+    }
+
+    /// Says what was done that nobody asked for, and in the answer's document.
+    pub fn note(&self, text: String) {
+        (self.setup.note)(&text);
+        self.warnings.borrow_mut().push(text);
     }
 
     /// What was warned of so far.

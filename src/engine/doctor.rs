@@ -67,7 +67,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
                 "rebuilt the ledger: {} runs, {} attempts, {} checkpoints",
                 made.runs, made.attempts, made.checkpoints
             ));
-            report.repaired.extend(settle::settle(context)?);
+            settle::settle_into(context, &mut report.repaired)?;
         }
         report.rebuilt = Some(made);
     }
@@ -95,7 +95,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         report.error("moved_project", context.worktree().display().to_string(), message, false);
     }
     if repair {
-        report.repaired.extend(settle::settle(context)?);
+        settle::settle_into(context, &mut report.repaired)?;
         if context.store().exists() {
             let guard = context.store().lock()?;
             seed_json::refresh_active(context, guard.state())?;

@@ -56,7 +56,7 @@ pub fn start(context: &Context) -> Result<Fix> {
 }
 
 fn settle_unless_dry(context: &Context) -> Result<()> {
-    if context.dry_run() { Ok(()) } else { settle::settle(context).map(drop) }
+    if context.dry_run() { Ok(()) } else { settle::settle(context) }
 }
 
 fn new_session(run: &Run, id: &str, checkpoint_id: &str, context: &Context) -> ManualFixSession {

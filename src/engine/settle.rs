@@ -53,9 +53,16 @@ fn tell_if_moved(context: &Context, state: &State) {
 }
 
 /// For commands that write. Finishes a restore and takes back an atomic step that was cut off, takes in checkpoints whose event was never written,
-/// and records attempts whose supervisor was killed. Returns what was done, for people.
-pub fn settle(context: &Context) -> Result<Vec<String>> {
+/// and records attempts whose supervisor was killed. Nobody asked for that: a note says each thing that was done.
+pub fn settle(context: &Context) -> Result<()> {
     let mut done = Vec::new();
+    let settled = settle_into(context, &mut done);
+    done.into_iter().for_each(|what| context.note(what));
+    settled
+}
+
+/// [`settle`] for who answers with what was done, which is added to `done` also where an error comes after it.
+pub fn settle_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
     refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
         context.store().load_for_writing()?;
@@ -66,14 +73,11 @@ pub fn settle(context: &Context) -> Result<Vec<String>> {
         done.extend(adopt(context, &state)?);
         // What is taken in is no work under way: that there is none is known without another look.
         if is_any_lost(context, &state) {
-            done.extend(settle_lost(context)?);
+            settle_lost(context, done)?;
         }
         done.extend(session::end_lost(context)?);
     }
-    for what in &done {
-        tracing::info!("{what}");
-    }
-    Ok(done)
+    Ok(())
 }
 
 /// Lane records are written anew as a whole (C1): a file of another kind in their place would be gone.
@@ -92,16 +96,16 @@ fn is_any_lost(context: &Context, state: &State) -> bool {
     step_liveness::is_any_lost(context, state) || state.runs_of(&context.worktree_id()).any(lost)
 }
 
-fn settle_lost(context: &Context) -> Result<Vec<String>> {
-    let mut done = step::settle_lost(context)?;
+fn settle_lost(context: &Context, done: &mut Vec<String>) -> Result<()> {
+    done.extend(step::settle_lost(context)?);
     let attempts = record_lost(context)?;
     if !attempts.is_empty() {
+        done.extend(attempts);
         // Their processes may have been running steps.
         done.extend(step::settle_lost(context)?);
     }
-    done.extend(attempts);
     done.extend(end_lost_baselines(context)?);
-    Ok(done)
+    Ok(())
 }
 
 /// Checkpoints with a reference and without an event: the kill came between the two. A reference of a checkpoint that

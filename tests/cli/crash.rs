@@ -57,7 +57,9 @@ fn a_killed_run_is_recognised_and_goes_on() {
 fn any_writing_command_records_the_crash() {
     let env = quick();
     let pid = killed_in_the_second(&env);
-    env.json(0, &["checkpoint", "create"]);
+    let ran = env.recover(&["checkpoint", "create"]).expect(0);
+    let said: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("had lost its supervisor")).collect();
+    assert!(said.len() == 1 && said[0].starts_with("note: attempt 1 of iteration 2 of run "), "{ran:?}");
     until("the orphan is gone", || !lives(&pid));
     assert_eq!(env.json(0, &["status"])["failure"]["type"], "crash");
     assert_eq!(env.read("work"), "half\n", "the work tree is left as it was");

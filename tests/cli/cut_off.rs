@@ -1,6 +1,7 @@
 //! A restore that was cut off: the next command that writes finishes it, one that only reads says so.
 
 use crate::env::TestEnv;
+use crate::hook::edit;
 use crate::seen::{assert_clean, checkpoint, seen, text};
 
 /// A rollback to `@1` that was killed after some of its files; `None` where `strace` is missing.
@@ -74,6 +75,35 @@ fn a_checkpoint_is_taken_of_the_finished_tree() {
     checkpoint(&env);
     assert!((0..6).all(|number| env.read(&format!("f{number}")) == "old\n"));
     assert_clean(&env);
+}
+
+// What was finished without being asked for is said once, beside the answer.
+#[test]
+fn what_was_finished_is_said_on_stderr() {
+    let finished = |line: &str| line.starts_with("rollback op_") && line.ends_with(" had been cut off: finished");
+    let Some(env) = cut_off() else { return };
+    let ran = env.recover(&["checkpoint", "create"]).expect(0);
+    let said: Vec<&str> = ran.stderr.lines().filter_map(|line| line.strip_prefix("note: ")).collect();
+    assert!(said.len() == 1 && finished(said[0]) && !ran.stdout.contains("cut off"), "{ran:?}");
+    assert_eq!(env.recover(&["checkpoint", "create"]).expect(0).stderr, "", "once");
+
+    let Some(env) = cut_off() else { return };
+    let ran = env.recover(&["--json", "checkpoint", "create"]).expect(0);
+    assert!(finished(&text(&ran.json()["warnings"][0])) && ran.stderr.starts_with("note: rollback"), "{ran:?}");
+
+    let Some(env) = cut_off() else { return };
+    assert_eq!(env.recover(&["--quiet", "checkpoint", "create"]).expect(0).stderr, "");
+
+    // The answer of a repair has it already.
+    let Some(env) = cut_off() else { return };
+    let ran = env.recover(&["doctor", "--repair"]).expect(0);
+    assert!(ran.stdout.contains("had been cut off: finished") && ran.stderr.is_empty(), "{ran:?}");
+
+    // An agent's hook stays silent.
+    let Some(env) = cut_off() else { return };
+    let ran = env.recover_fed(edit(&env, "s", "f0").to_string(), &["hook", "run", "claude"]).expect(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert!((0..6).all(|number| env.read(&format!("f{number}")) == "old\n"));
 }
 
 // faults.md: an edit made after the cut is not lost.

@@ -110,6 +110,7 @@ impl Driver {
             begins_run: false,
             settings_only: false,
             env: |_| None,
+            note: |_| {},
         };
         Context::new(setup, Interrupts::disconnected()).unwrap()
     }

@@ -207,6 +207,8 @@ fn answer(
     setup.lock_timeout = setup.lock_timeout.min(PATIENCE);
     // Whoever installed the hook has said yes to its checkpoints.
     setup.yes = true;
+    // An agent would read it as something about the tool that it called.
+    setup.note = |text| tracing::info!("{text}");
     let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);
     let context = Context::new(setup, Interrupts::disconnected())?;
     if context.dry_run() {

@@ -299,7 +299,7 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
             settle_journal(context, &lock, &journal)?;
             interruption.tell_finished(context, &journal.kind);
             interruption.go_on()?;
-            Ok(Some(format!("finished {} {}", journal.kind, journal.operation_id)))
+            Ok(Some(format!("{} {} had been cut off: finished", journal.kind, journal.operation_id)))
         }
         Err(error) => {
             tracing::warn!(%error, "a restore that was cut off cannot be finished; it is taken back");
@@ -310,7 +310,7 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
                     Error::new(ErrorKind::Partial, "a cut-off restore could be taken back in part only").paths(left)
                 );
             }
-            Ok(Some(format!("took back {} {}", journal.kind, journal.operation_id)))
+            Ok(Some(format!("{} {} had been cut off: taken back", journal.kind, journal.operation_id)))
         }
     }
 }

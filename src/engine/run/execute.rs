@@ -82,8 +82,9 @@ pub fn execute(
         .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
-    if let Err(error) = settle_lost(context) {
-        tracing::warn!(%error, "a step of the attempt was cut off and is not settled");
+    match settle_lost(context) {
+        Ok(done) => done.into_iter().for_each(|what| context.note(what)),
+        Err(error) => tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),
     }
     if exit.leaked {
         tracing::warn!("processes of the attempt outlived it and were ended");

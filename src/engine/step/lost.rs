@@ -98,8 +98,7 @@ fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
         tracing::debug!(?ended, "processes of a lost compensation");
     }
     let name = step.start.name.clone();
-    let text = format!("the compensation of step '{name}' of run {key} was cut off");
-    tracing::warn!("{text}: how far it got is not known");
+    let text = format!("the compensation of step '{name}' of run {key} was cut off: how far it got is not known");
     record(context, key, Payload::StepCompensated { name, succeeded: false, exit_code: None })?;
     Ok(text)
 }
