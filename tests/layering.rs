@@ -1,10 +1,14 @@
-//! Holds the rule of `src/lib.rs`: which part may know which, read from the sources.
+//! Holds the rule of `src/lib.rs`: which part may know which, read from the sources; and that no two files know each other.
 //!
-//! Code below a real `#[cfg(test)]` (an item, or the files of a `mod` declared so) is exempt, nothing else is.
+//! Code below a real `#[cfg(test)]` (an item, or the files of a `mod` declared so) is exempt, nothing else is. What a file
+//! re-exports (`pub use`) is not its own dependency: who names it depends on the file that it comes from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
 /// A top-level module with those it may name.
 const LAYERS: [(&str, &[&str]); 11] = [
@@ -73,288 +77,233 @@ const BY_PATH: [(&str, &str); 40] = [
     ("process/signals.rs", "the kernel's word of this process"),
 ];
 
+/// Layers in which files still know each other in circles.
+const CIRCULAR: [&str; 7] = ["engine", "git", "cli", "config", "model", "policy", "store"];
+
 /// What opens files by their path, beside what `std::fs` has.
 const OPENERS: [&str; 4] = ["File::open", "File::create", "File::create_new", "File::options"];
 
-/// Words before which a path may begin with `::`.
-const KEYWORDS: [&str; 10] = ["use", "as", "return", "in", "mut", "dyn", "impl", "extern", "break", "match"];
-
-#[derive(Clone, Debug, PartialEq)]
-enum Kind {
-    Word,
-    Text,
-    Mark,
-}
-
-#[derive(Clone, Debug)]
-struct Token {
-    kind: Kind,
-    text: String,
-    line: usize,
-}
-
-impl Token {
-    fn is(&self, text: &str) -> bool {
-        self.kind != Kind::Text && self.text == text
-    }
-}
-
-/// Splits Rust source into words, string contents and marks; comments, numbers' details and lifetimes do not matter.
-fn tokens(source: &str) -> Vec<Token> {
-    let chars: Vec<char> = source.chars().collect();
-    let mut out = Vec::new();
-    let (mut at, mut line) = (0, 1);
-    let ahead = |at: usize| chars.get(at).copied().unwrap_or('\0');
-    while at < chars.len() {
-        let begun = at;
-        let first = line;
-        let c = chars[at];
-        if c == '/' && ahead(at + 1) == '/' {
-            while at < chars.len() && chars[at] != '\n' {
-                at += 1;
-            }
-        } else if c == '/' && ahead(at + 1) == '*' {
-            let mut depth = 0;
-            loop {
-                match (ahead(at), ahead(at + 1)) {
-                    ('/', '*') => (depth, at) = (depth + 1, at + 2),
-                    ('*', '/') => (depth, at) = (depth - 1, at + 2),
-                    _ => at += 1,
-                }
-                if depth == 0 || at >= chars.len() {
-                    break;
-                }
-            }
-        } else if let Some((from, to, end)) = string(&chars, at) {
-            out.push(Token { kind: Kind::Text, text: chars[from..to].iter().collect(), line });
-            at = end;
-        } else if c == '\'' {
-            // A character ('x', '\n', '\u{1f}') or a lifetime ('a).
-            if ahead(at + 1) == '\\' {
-                at += 3;
-                while at < chars.len() && chars[at] != '\'' {
-                    at += 1;
-                }
-                at += 1;
-            } else if ahead(at + 2) == '\'' {
-                at += 3;
-            } else {
-                at += 1;
-                while ahead(at).is_alphanumeric() || ahead(at) == '_' {
-                    at += 1;
-                }
-            }
-        } else if c.is_alphanumeric() || c == '_' {
-            while ahead(at).is_alphanumeric() || ahead(at) == '_' {
-                at += 1;
-            }
-            out.push(Token { kind: Kind::Word, text: chars[at.min(begun)..at].iter().collect(), line });
-        } else if c == ':' && ahead(at + 1) == ':' {
-            out.push(Token { kind: Kind::Mark, text: "::".to_owned(), line });
-            at += 2;
-        } else {
-            if !c.is_whitespace() {
-                out.push(Token { kind: Kind::Mark, text: c.to_string(), line });
-            }
-            at += 1;
-        }
-        line = first + chars[begun..at.min(chars.len())].iter().filter(|c| **c == '\n').count();
-    }
-    out
-}
-
-/// A string literal that begins at `at`: where its content begins and ends, and where the code goes on.
-fn string(chars: &[char], at: usize) -> Option<(usize, usize, usize)> {
-    let ahead = |at: usize| chars.get(at).copied().unwrap_or('\0');
-    let mut from = at;
-    while from < at + 2 && matches!(ahead(from), 'b' | 'c' | 'r') {
-        from += 1;
-    }
-    let raw = from > at && ahead(from - 1) == 'r';
-    let mut hashes = 0;
-    while raw && ahead(from) == '#' {
-        (hashes, from) = (hashes + 1, from + 1);
-    }
-    if ahead(from) != '"' {
-        return None;
-    }
-    from += 1;
-    let mut to = from;
-    while to < chars.len() {
-        if !raw && chars[to] == '\\' {
-            to += 2;
-            continue;
-        }
-        if chars[to] == '"' && (0..hashes).all(|number| ahead(to + 1 + number) == '#') {
-            break;
-        }
-        to += 1;
-    }
-    Some((from, to.min(chars.len()), (to + 1 + hashes).min(chars.len())))
-}
+/// The rooms of a layer in their order: a room may name those before it. A module that is in none is the layer's own and
+/// may name all of them; nobody in a room may name it.
+const ROOMS: [(&str, &[&str]); 2] = [("engine", &[]), ("git", &[])];
 
 /// What a file holds besides tests.
 #[derive(Debug, Default)]
 struct Code {
-    tokens: Vec<Token>,
+    paths: Vec<Named>,
+    /// What `use` brings in by which name: names that other files may reach through this one.
+    imports: BTreeMap<String, Vec<String>>,
     /// Modules in files of their own that are declared below `#[cfg(test)]`: the name, and the `#[path]`.
     test_modules: Vec<(String, Option<String>)>,
 }
 
-/// Takes out what stands below `#[cfg(test)]`.
-fn without_tests(all: &[Token]) -> Code {
-    let mut code = Code::default();
-    let mut at = 0;
-    let mut path = None;
-    while at < all.len() {
-        let inner = all[at].is("#") && all.get(at + 1).is_some_and(|token| token.is("!"));
-        let open = at + 1 + usize::from(inner);
-        if !all[at].is("#") || !all.get(open).is_some_and(|token| token.is("[")) {
-            code.tokens.push(all[at].clone());
-            (at, path) = (at + 1, None);
-            continue;
-        }
-        let end = closing(all, open);
-        let attribute = &all[open + 1..end.saturating_sub(1).max(open + 1)];
-        if attribute.first().is_some_and(|token| token.is("path")) {
-            path = attribute.last().map(|token| token.text.clone());
-        }
-        if !is_test(attribute) {
-            code.tokens.extend_from_slice(&all[at..end]);
-            at = end;
-            continue;
-        }
-        if inner {
-            // The whole file is a test.
-            return Code::default();
-        }
-        let mut item = end;
-        while item < all.len() && all[item].is("#") {
-            let end = closing(all, item + 1);
-            if all[item + 2].is("path") {
-                path = Some(all[end - 2].text.clone());
-            }
-            item = end;
-        }
-        at = item_end(all, item);
-        if let [.., word, name, last] = &all[item..at]
-            && word.is("mod")
-            && last.is(";")
-        {
-            code.test_modules.push((name.text.clone(), path.take()));
-        }
-    }
-    code
-}
-
-/// `cfg(test)`, or `cfg(all(…))` with `test` among what it demands.
-fn is_test(attribute: &[Token]) -> bool {
-    let words: Vec<&str> = attribute.iter().map(|token| token.text.as_str()).collect();
-    match words.as_slice() {
-        ["cfg", "(", "test", ")"] => true,
-        ["cfg", "(", "all", "(", rest @ .., ")", ")"] => {
-            let mut depth = 0;
-            rest.iter().any(|word| {
-                match *word {
-                    "(" => depth += 1,
-                    ")" => depth -= 1,
-                    _ => {}
-                }
-                depth == 0 && *word == "test"
-            })
-        }
-        _ => false,
-    }
-}
-
-/// Behind the bracket that closes the one at `open`.
-fn closing(all: &[Token], open: usize) -> usize {
-    let mut depth = 0;
-    for (at, token) in all.iter().enumerate().skip(open) {
-        if token.is("(") || token.is("[") || token.is("{") {
-            depth += 1;
-        } else if token.is(")") || token.is("]") || token.is("}") {
-            depth -= 1;
-        }
-        if depth == 0 {
-            return at + 1;
-        }
-    }
-    all.len()
-}
-
-/// Behind the item that begins at `from`; rather too early than too late.
-fn item_end(all: &[Token], from: usize) -> usize {
-    let mut at = from;
-    while at < all.len() {
-        if all[at].is(";") || all[at].is(",") {
-            return at + 1;
-        }
-        if all[at].is("{") {
-            return closing(all, at);
-        }
-        if all[at].is("}") {
-            return at;
-        }
-        at = if all[at].is("(") || all[at].is("[") { closing(all, at) } else { at + 1 };
-    }
-    at
-}
-
-/// A path as written, with where it was.
+/// A path as written, made absolute where it is relative (`self`, `super`): those of this crate begin with `crate`.
 #[derive(Debug)]
 struct Named {
     segments: Vec<String>,
     renamed: bool,
+    /// Part of a `pub use`.
+    exported: bool,
     line: usize,
 }
 
-/// Every path, those of braces multiplied out: `use a::{b, c::d}` is `a::b` and `a::c::d`. Relative ones (`self`,
-/// `super`) are resolved against `module`, those of this crate begin with `crate`.
-fn paths(code: &[Token], module: &[String]) -> Vec<Named> {
-    let mut found = Vec::new();
-    // Modules written inline, with the depth at which each ends.
-    let mut inline: Vec<(String, usize)> = Vec::new();
-    let mut depth = 0;
-    let mut at = 0;
-    while at < code.len() {
-        let token = &code[at];
-        if token.is("mod") && code.get(at + 2).is_some_and(|token| token.is("{")) {
-            inline.push((code[at + 1].text.clone(), depth));
-            (depth, at) = (depth + 1, at + 3);
-            continue;
+impl Code {
+    /// Reads a source file of `module`.
+    fn read(source: &str, module: &[String]) -> Self {
+        let mut code = Self::default();
+        let trees: Vec<TokenTree> = TokenStream::from_str(source).expect("Rust source").into_iter().collect();
+        let is_test = |at: usize| matches!(attribute(&trees, at), Some((true, content, _)) if is_test(&content));
+        // Below `#![cfg(test)]` the whole file is a test.
+        if !(0..trees.len()).any(is_test) {
+            code.walk(&trees, module);
         }
-        if token.is("{") {
-            depth += 1;
-        } else if token.is("}") {
-            depth -= 1;
-            inline.retain(|(_, outside)| *outside < depth);
-        }
-        let here: Vec<String> = module.iter().cloned().chain(inline.iter().map(|(name, _)| name.clone())).collect();
-        // `Vec<T>::new`: what follows is no path of its own. `::std` is.
-        let follows = at > 1 && code[at - 1].is("::") && code[at - 2].is(">");
-        let keyword = KEYWORDS.iter().any(|keyword| token.is(keyword));
-        if token.kind == Kind::Word && !follows && !keyword {
-            let first = found.len();
-            at = tree(code, at, &[], &mut found);
-            for named in &mut found[first..] {
-                named.segments = absolute(&named.segments, &here);
+        code
+    }
+
+    fn walk(&mut self, trees: &[TokenTree], module: &[String]) {
+        let mut at = 0;
+        while at < trees.len() {
+            if let Some((_, content, end)) = attribute(trees, at) {
+                if is_test(&content) {
+                    at = self.skip(trees, at);
+                } else {
+                    self.walk(&content, module);
+                    at = end;
+                }
+            } else if word(trees, at).is_some_and(|word| word == "mod")
+                && let (Some(name), Some(content)) = (word(trees, at + 1), group(trees, at + 2, Delimiter::Brace))
+            {
+                let inner: Vec<String> = module.iter().cloned().chain([name.to_string()]).collect();
+                self.walk(&content, &inner);
+                at += 3;
+            } else if word(trees, at).is_some_and(|word| word == "use") {
+                let exported =
+                    at > 0 && (word(trees, at - 1).is_some_and(|word| word == "pub") || is_group(&trees[at - 1]));
+                let first = self.paths.len();
+                at = self.path(trees, at + 1, &[], module, Some(exported));
+                for named in &self.paths[first..] {
+                    if let Some(name) = named.segments.last().filter(|_| !named.renamed) {
+                        self.imports.insert(name.clone(), named.segments.clone());
+                    }
+                }
+            } else if begins_path(trees, at) {
+                at = self.path(trees, at, &[], module, None);
+            } else {
+                match &trees[at] {
+                    TokenTree::Group(group) => self.walk(&group.stream().into_iter().collect::<Vec<_>>(), module),
+                    TokenTree::Literal(literal) => self.text(&literal.to_string(), module),
+                    _ => {}
+                }
+                at += 1;
             }
-        } else if token.kind != Kind::Text || !looks_like_a_path(&token.text) {
-            at += 1;
-        } else {
-            // `#[serde(with = "crate::…")]`
-            let inside: Vec<Token> = tokens(&token.text).into_iter().map(|t| Token { line: token.line, ..t }).collect();
-            found.extend(paths(&inside, &here));
-            at += 1;
         }
     }
-    found
+
+    /// A path in a string: `#[serde(with = "crate::…")]`.
+    fn text(&mut self, literal: &str, module: &[String]) {
+        let text = literal.trim_matches('"');
+        let is_path = text.contains("::") && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
+        if let Some(Ok(trees)) = is_path.then(|| TokenStream::from_str(text)) {
+            self.walk(&trees.into_iter().collect::<Vec<_>>(), module);
+        }
+    }
+
+    /// Reads the path at `at` below `above`, those of braces multiplied out: `a::{b, c::d}` is `a::b` and `a::c::d`.
+    /// `exported` is known in a `use`. Returns where the code goes on.
+    fn path(
+        &mut self,
+        trees: &[TokenTree],
+        at: usize,
+        above: &[String],
+        module: &[String],
+        exported: Option<bool>,
+    ) -> usize {
+        let mut segments = above.to_vec();
+        let mut at = at;
+        let line = trees.get(at).map_or(0, |tree| tree.span().start().line);
+        if is_colons(trees, at) {
+            at += 2;
+        }
+        loop {
+            if let Some(content) = group(trees, at, Delimiter::Brace).filter(|_| exported.is_some()) {
+                let mut inner = 0;
+                while inner < content.len() {
+                    inner = self.path(&content, inner, &segments, module, exported) + 1;
+                }
+                return at + 1;
+            }
+            match trees.get(at) {
+                // `a::{self}` is `a`.
+                Some(TokenTree::Ident(word)) if segments.is_empty() || word != "self" => {
+                    segments.push(word.to_string());
+                }
+                Some(TokenTree::Punct(mark)) if mark.as_char() == '*' && exported.is_some() => {
+                    segments.push("*".to_owned());
+                }
+                Some(TokenTree::Ident(_)) => {}
+                _ => break,
+            }
+            at += 1;
+            if !is_colons(trees, at) {
+                break;
+            }
+            at += 2;
+        }
+        let segments = absolute(&segments, module);
+        let alias =
+            word(trees, at).filter(|word| exported.is_some() && *word == "as").and_then(|_| word(trees, at + 1));
+        if let Some(alias) = alias {
+            self.imports.insert(alias.to_string(), segments.clone());
+        }
+        // `use<'a>` in a type has no path.
+        if segments.is_empty() {
+            return at;
+        }
+        self.paths.push(Named { segments, renamed: alias.is_some(), exported: exported == Some(true), line });
+        if alias.is_some() { at + 2 } else { at }
+    }
+
+    /// Leaves out the item or field below the attributes at `at`; rather too little than too much.
+    fn skip(&mut self, trees: &[TokenTree], mut at: usize) -> usize {
+        let mut path = None;
+        while let Some((_, content, end)) = attribute(trees, at) {
+            if word(&content, 0).is_some_and(|word| word == "path") {
+                path = content.last().map(|text| text.to_string().trim_matches('"').to_owned());
+            }
+            at = end;
+        }
+        let begun = at;
+        while at < trees.len() && group(trees, at, Delimiter::Brace).is_none() {
+            if is_mark(trees, at, ';') || is_mark(trees, at, ',') {
+                break;
+            }
+            at += 1;
+        }
+        let declared =
+            trees[begun..at.min(trees.len())].split(|tree| matches!(tree, TokenTree::Ident(word) if word == "mod"));
+        if let (Some([TokenTree::Ident(name)]), true) = (declared.skip(1).last(), is_mark(trees, at, ';')) {
+            self.test_modules.push((name.to_string(), path));
+        }
+        at + 1
+    }
 }
 
-fn looks_like_a_path(text: &str) -> bool {
-    let path = text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
-    path && text.contains("::")
+fn word(trees: &[TokenTree], at: usize) -> Option<&Ident> {
+    match trees.get(at) {
+        Some(TokenTree::Ident(word)) => Some(word),
+        _ => None,
+    }
+}
+
+fn is_mark(trees: &[TokenTree], at: usize, mark: char) -> bool {
+    matches!(trees.get(at), Some(TokenTree::Punct(found)) if found.as_char() == mark)
+}
+
+fn is_colons(trees: &[TokenTree], at: usize) -> bool {
+    is_mark(trees, at, ':') && is_mark(trees, at + 1, ':')
+}
+
+fn is_group(tree: &TokenTree) -> bool {
+    matches!(tree, TokenTree::Group(_))
+}
+
+fn group(trees: &[TokenTree], at: usize, delimiter: Delimiter) -> Option<Vec<TokenTree>> {
+    match trees.get(at) {
+        Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group.stream().into_iter().collect()),
+        _ => None,
+    }
+}
+
+/// An attribute at `at`: whether it is an inner one (`#![…]`), what it says, and where the code goes on.
+fn attribute(trees: &[TokenTree], at: usize) -> Option<(bool, Vec<TokenTree>, usize)> {
+    let inner = usize::from(is_mark(trees, at + 1, '!'));
+    let content = group(trees, at + 1 + inner, Delimiter::Bracket).filter(|_| is_mark(trees, at, '#'))?;
+    Some((inner == 1, content, at + 2 + inner))
+}
+
+/// `cfg(test)`, or `cfg(all(…))` with `test` among what it demands.
+fn is_test(attribute: &[TokenTree]) -> bool {
+    fn demands(content: &[TokenTree]) -> bool {
+        let mut parts = content.split(|tree| matches!(tree, TokenTree::Punct(mark) if mark.as_char() == ','));
+        parts.any(|part| match part {
+            [TokenTree::Ident(word)] => word == "test",
+            [TokenTree::Ident(word), TokenTree::Group(group)] if word == "all" => {
+                demands(&group.stream().into_iter().collect::<Vec<_>>())
+            }
+            _ => false,
+        })
+    }
+    let content = group(attribute, 1, Delimiter::Parenthesis);
+    attribute.len() == 2 && word(attribute, 0).is_some_and(|word| word == "cfg") && content.is_some_and(|c| demands(&c))
+}
+
+/// Whether a path begins at `at`. That of `Vec<T>::new` does not, that of `::std::fs` does.
+fn begins_path(trees: &[TokenTree], at: usize) -> bool {
+    let after_colons = at >= 2 && is_colons(trees, at - 2);
+    if is_colons(trees, at) {
+        return word(trees, at + 2).is_some() && !(at > 0 && (is_mark(trees, at - 1, '>') || is_group(&trees[at - 1])));
+    }
+    word(trees, at).is_some() && !after_colons && !(at > 0 && is_mark(trees, at - 1, '.'))
 }
 
 fn absolute(segments: &[String], module: &[String]) -> Vec<String> {
@@ -374,42 +323,8 @@ fn absolute(segments: &[String], module: &[String]) -> Vec<String> {
     root.chain(base).chain(rest.iter().cloned()).collect()
 }
 
-/// Reads the path or tree at `at` below `above`; returns where the code goes on.
-fn tree(code: &[Token], at: usize, above: &[String], found: &mut Vec<Named>) -> usize {
-    let line = code[at].line;
-    let mut segments = above.to_vec();
-    let mut at = at;
-    loop {
-        let token = code.get(at);
-        match token {
-            Some(token) if token.is("{") && !segments.is_empty() => {
-                at += 1;
-                while at < code.len() && !code[at].is("}") {
-                    at = if code[at].is(",") { at + 1 } else { tree(code, at, &segments, found).max(at + 1) };
-                }
-                return at + 1;
-            }
-            Some(token) if token.kind == Kind::Word || (token.is("*") && !segments.is_empty()) => {
-                // `a::{self}` is `a`.
-                if !token.is("self") || segments.is_empty() {
-                    segments.push(token.text.clone());
-                }
-                at += 1;
-            }
-            _ => break,
-        }
-        if !code.get(at).is_some_and(|token| token.is("::")) {
-            break;
-        }
-        at += 1;
-    }
-    let renamed = code.get(at).is_some_and(|token| token.is("as"));
-    found.push(Named { segments, renamed, line });
-    if renamed && !above.is_empty() { at + 2 } else { at }
-}
-
-/// What is wrong with a file, given its place below `src` and its code without tests.
-fn violations(file: &str, code: &[Token]) -> Vec<String> {
+/// What is wrong with a file, given its place below `src`.
+fn violations(file: &str, code: &Code) -> Vec<String> {
     let module = module_of(file);
     let mut wrong = Vec::new();
     let own = match module.first() {
@@ -421,7 +336,8 @@ fn violations(file: &str, code: &[Token]) -> Vec<String> {
         return vec![format!("{file}: the module {own} has no layer; give it one in tests/layering.rs")];
     };
     let pure = own == "model" || own == "policy";
-    for Named { segments, renamed, line } in paths(code, &module) {
+    for Named { segments, renamed, line, .. } in &code.paths {
+        let renamed = *renamed;
         let path = segments.join("::");
         let mut complain = |what: String| wrong.push(format!("{file}:{line}: {what} ({path})"));
         let first = segments[0].as_str();
@@ -501,8 +417,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn dependencies_point_one_way() {
+/// The sources below `src` besides tests: their place there, and what they hold.
+fn crate_sources() -> Vec<(String, Code)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&src, &mut files);
@@ -510,36 +426,188 @@ fn dependencies_point_one_way() {
     let mut exempt = BTreeSet::new();
     let mut read = Vec::new();
     for file in files {
-        let code = without_tests(&tokens(&fs::read_to_string(&file).expect("a source file")));
+        let name = file.strip_prefix(&src).expect("below src").to_string_lossy().replace('\\', "/");
+        let code = Code::read(&fs::read_to_string(&file).expect("a source file"), &module_of(&name));
         for (name, path) in &code.test_modules {
             exempt.extend(test_files(&file, name, path.as_deref()));
         }
-        read.push((file, code));
+        read.push((file, name, code));
     }
-    read.retain(|(file, _)| !file.ancestors().any(|path| exempt.contains(path)));
-    let mut wrong = Vec::new();
-    let mut seen = BTreeSet::new();
-    for (file, code) in &read {
-        let name = file.strip_prefix(&src).expect("below src").to_string_lossy().replace('\\', "/");
-        seen.extend(module_of(&name).first().cloned());
-        wrong.extend(violations(&name, &code.tokens));
-    }
-    let by_path = |file: &str| {
-        let (_, code) = read.iter().find(|(path, _)| path.ends_with(Path::new("src").join(file)))?;
-        Some(code.tokens.iter().any(|token| token.is("fs")))
+    read.retain(|(file, ..)| !file.ancestors().any(|path| exempt.contains(path)));
+    read.into_iter().map(|(_, name, code)| (name, code)).collect()
+}
+
+/// Which files of the crate each file depends on, by their places in the list.
+fn dependencies(files: &[(String, Code)]) -> Vec<BTreeSet<usize>> {
+    let modules: BTreeMap<Vec<String>, usize> =
+        (0..files.len()).filter(|at| files[*at].0 != "main.rs").map(|at| (module_of(&files[at].0), at)).collect();
+    let of = |file: usize| {
+        let module = module_of(&files[file].0);
+        let code = &files[file].1;
+        let mut found = BTreeSet::new();
+        for named in code.paths.iter().filter(|named| !named.exported) {
+            // `mod x;` is no use of it.
+            let is_alone = named.segments.len() == 1;
+            let path = rooted(&modules, &module, &named.segments).filter(|_| !is_alone).or_else(|| {
+                let (first, rest) = named.segments.split_first()?;
+                rooted(&modules, &module, &[code.imports.get(first)?, rest].concat())
+            });
+            found.extend(path.and_then(|path| defined_in(files, &modules, &path, 8)));
+        }
+        found.remove(&file);
+        found
     };
-    for (file, _) in BY_PATH {
-        assert_eq!(by_path(file), Some(true), "{file} opens nothing by its path any more");
+    (0..files.len()).map(of).collect()
+}
+
+/// A path from the crate's root, where it is one of this crate: also one into a module below `module`.
+fn rooted(modules: &BTreeMap<Vec<String>, usize>, module: &[String], path: &[String]) -> Option<Vec<String>> {
+    let below = [module, &path[..1]].concat();
+    if path.first().is_some_and(|first| first == "crate") {
+        return Some(path.to_vec());
     }
-    assert!(wrong.is_empty(), "the rule of src/lib.rs is broken:\n{}", wrong.join("\n"));
+    modules.contains_key(&below).then(|| [&["crate".to_owned()], module, path].concat())
+}
+
+/// The file that defines what an absolute path names, through re-exports.
+fn defined_in(
+    files: &[(String, Code)],
+    modules: &BTreeMap<Vec<String>, usize>,
+    path: &[String],
+    steps: u32,
+) -> Option<usize> {
+    let (first, rest) = path.split_first()?;
+    if first != "crate" {
+        return None;
+    }
+    let mut module = Vec::new();
+    let mut file = *modules.get(&module)?;
+    for (at, segment) in rest.iter().enumerate() {
+        module.push(segment.clone());
+        if let Some(below) = modules.get(&module) {
+            file = *below;
+            continue;
+        }
+        return match files[file].1.imports.get(segment) {
+            Some(import) if steps > 0 && import != path => {
+                let onward = rooted(modules, &module[..at], &[import, &rest[at + 1..]].concat());
+                onward.and_then(|onward| defined_in(files, modules, &onward, steps - 1)).or(Some(file))
+            }
+            _ => Some(file),
+        };
+    }
+    Some(file)
+}
+
+/// Files that depend on each other, directly or through others: each circle with its files.
+fn circles(dependencies: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
+    let reach = |from: usize| {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            open.extend(dependencies[at].iter().copied().filter(|next| seen.insert(*next)));
+        }
+        seen
+    };
+    let reached: Vec<BTreeSet<usize>> = (0..dependencies.len()).map(reach).collect();
+    let circle = |at: usize| -> Vec<usize> {
+        (0..dependencies.len()).filter(|to| reached[at].contains(to) && reached[*to].contains(&at)).collect()
+    };
+    let all: BTreeSet<Vec<usize>> = (0..dependencies.len()).map(circle).collect();
+    all.into_iter().filter(|circle: &Vec<usize>| circle.len() > 1).collect()
+}
+
+/// Whether the files are a module and modules directly in it.
+fn is_family(modules: &[Vec<String>]) -> bool {
+    modules.iter().any(|top| {
+        modules.iter().all(|other| other == top || other.split_last().is_some_and(|(_, above)| above == top))
+    })
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let files = crate_sources();
+    let mut wrong: Vec<String> = files.iter().flat_map(|(name, code)| violations(name, code)).collect();
+    let top = |name: &str| module_of(name).first().cloned();
+    let seen: BTreeSet<String> = files.iter().filter_map(|(name, _)| top(name)).collect();
     for (layer, _) in LAYERS {
         assert!(seen.contains(layer), "no source of {layer} was read");
     }
+    for (file, _) in BY_PATH {
+        let code = files.iter().find(|(name, _)| name == file).map(|(_, code)| code);
+        let uses_fs = |code: &Code| code.paths.iter().any(|path| path.segments.iter().any(|segment| segment == "fs"));
+        assert!(code.is_some_and(uses_fs), "{file} opens nothing by its path any more");
+    }
+    let rooms = |name: &str| {
+        let module = module_of(name);
+        let (_, rooms) = ROOMS.iter().find(|(layer, _)| Some(*layer) == module.first().map(String::as_str))?;
+        Some((module[0].clone(), rooms.iter().position(|room| Some(*room) == module.get(1).map(String::as_str))))
+    };
+    for (from, to) in
+        dependencies(&files).iter().enumerate().flat_map(|(from, to)| to.iter().map(move |to| (from, *to)))
+    {
+        let (from, to) = (files[from].0.as_str(), files[to].0.as_str());
+        if let (Some((layer, from_room)), Some((other, to_room))) = (rooms(from), rooms(to))
+            && layer == other
+            && from_room < to_room
+        {
+            wrong.push(format!("{from}: names {to}, which is in a later room"));
+        }
+    }
+    assert!(wrong.is_empty(), "the rule of src/lib.rs is broken:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_two_files_know_each_other() {
+    let files = crate_sources();
+    let dependencies = dependencies(&files);
+    let circles = circles(&dependencies);
+    let mut wrong = Vec::new();
+    for circle in &circles {
+        let modules: Vec<Vec<String>> = circle.iter().map(|at| module_of(&files[*at].0)).collect();
+        let is_known =
+            modules.iter().all(|module| CIRCULAR.iter().any(|layer| module.first().is_some_and(|top| top == layer)));
+        if !is_family(&modules) && !is_known {
+            let line = |at: &usize| {
+                let within = dependencies[*at].iter().filter(|to| circle.contains(to)).map(|to| files[*to].0.as_str());
+                format!("  {} -> {}", files[*at].0, within.collect::<Vec<_>>().join(", "))
+            };
+            wrong.push(format!("{} files:\n{}", circle.len(), circle.iter().map(line).collect::<Vec<_>>().join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} circles:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// What the checker says of `source`, standing in `file`.
 fn found(file: &str, source: &str) -> Vec<String> {
-    violations(file, &without_tests(&tokens(source)).tokens)
+    violations(file, &Code::read(source, &module_of(file)))
+}
+
+#[test]
+fn planted_circles_are_found() {
+    let files = |sources: &[(&str, &str)]| -> Vec<(String, Code)> {
+        sources.iter().map(|(name, source)| ((*name).to_owned(), Code::read(source, &module_of(name)))).collect()
+    };
+    let found = |sources: &[(&str, &str)]| {
+        let files = files(sources);
+        let circles = circles(&dependencies(&files));
+        let names = |circle: &Vec<usize>| circle.iter().map(|at| module_of(&files[*at].0)).collect::<Vec<_>>();
+        circles.iter().filter(|circle| !is_family(&names(circle))).count()
+    };
+    let root = ("lib.rs", "pub mod a; pub mod b;");
+    assert_eq!(found(&[root, ("a.rs", "use crate::b::B; pub struct A;"), ("b.rs", "pub struct B;")]), 0);
+    assert_eq!(found(&[root, ("a.rs", "use crate::b::B;"), ("b.rs", "fn f() { super::a::f() }")]), 1);
+    assert_eq!(found(&[root, ("a.rs", "fn f() { g!(crate::b::B) }"), ("b.rs", "use crate::a;")]), 1);
+    // Through a re-export, and one that nobody uses.
+    let facade = ("a/mod.rs", "mod x; mod y; pub use x::X; pub use y::Y;");
+    assert_eq!(found(&[root, facade, ("a/x.rs", "use super::Y;"), ("a/y.rs", "use crate::a::X;")]), 1);
+    assert_eq!(found(&[root, facade, ("a/x.rs", "use super::Y;"), ("a/y.rs", "")]), 0);
+    // A module and what is in it; but not two that are in it.
+    assert_eq!(found(&[root, ("a/mod.rs", "mod x; fn f() { x::f() } pub struct A;"), ("a/x.rs", "use super::A;")]), 0);
+    assert_eq!(
+        found(&[root, ("a/mod.rs", "mod x; mod y;"), ("a/x.rs", "use super::y;"), ("a/y.rs", "use super::x;")]),
+        1
+    );
 }
 
 #[test]
@@ -616,8 +684,10 @@ fn lawful_code_is_left_alone() {
 
 #[test]
 fn the_files_of_test_modules_are_known() {
-    let code =
-        without_tests(&tokens("#[cfg(test)] mod tests; #[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod other; mod real;"));
+    let code = Code::read(
+        "#[cfg(test)] mod tests; #[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod other; mod real;",
+        &["git".to_owned()],
+    );
     assert_eq!(code.test_modules, [("tests".to_owned(), None), ("other".to_owned(), Some("x_tests.rs".to_owned()))]);
     let files = |file: &str, path| test_files(Path::new(file), "tests", path);
     assert_eq!(files("src/git/place.rs", None)[0], Path::new("src/git/place/tests.rs"));
