@@ -1,7 +1,6 @@
 //! Taking a checkpoint: capture under the work tree's lock, then commit, reference and event under the ledger's.
 
 mod changes;
-mod due;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -10,29 +9,26 @@ use crate::engine::record::message::message;
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::step_liveness;
 use crate::git::WorktreeLock;
-use crate::git::capture::{Capture, capture};
+use crate::git::capture::capture;
 use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
 use crate::git::journal::read_journal;
 use crate::git::refs::{ref_exists, ref_name, resolve_ref};
 use crate::git::stored::load_checkpoint;
-use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
+use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey};
-use crate::model::selector::Selector;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::nested::{self, NestedCapture};
-use super::{lane, memory, seed_json, select, settle, storage};
+use super::{memory, seed_json, storage};
 
 use changes::changes_since;
-pub use due::{due, is_due_by_operations, not_due, record_operation};
 
 /// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor
 /// planned from: who writes has settled it before, who only reads is told (exit 16).
@@ -129,7 +125,7 @@ pub fn record_with(
         description: request.description,
         pinned: request.pinned,
         pin_note: None,
-        captured: totals(capture),
+        captured: capture.totals(),
         changes,
         changed_paths,
         skipped: capture.manifest.skipped.clone(),
@@ -198,7 +194,7 @@ pub fn event(checkpoint: &Checkpoint) -> NewEvent {
 }
 
 /// The same where the caller named commits as the run's own.
-fn event_with(checkpoint: &Checkpoint, own_commits: Vec<ObjectId>) -> NewEvent {
+pub(in crate::engine) fn event_with(checkpoint: &Checkpoint, own_commits: Vec<ObjectId>) -> NewEvent {
     let checkpoint = Box::new(checkpoint.clone());
     let key = checkpoint.run.clone();
     NewEvent::about(&key, Payload::CheckpointCreated { checkpoint, adopted: false, own_commits })
@@ -225,96 +221,4 @@ fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
         }
     }
     Ok(text)
-}
-
-/// When a checkpoint on request is not taken: the run's latest one is the answer then.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unless {
-    /// Nothing has changed since the latest one.
-    pub unchanged: bool,
-    /// None is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
-    pub recent: bool,
-}
-
-/// A checkpoint on request, and whether it is a new one.
-pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bool, Checkpoint)> {
-    settle::settle(context)?;
-    if unless.recent
-        && let Some(latest) = not_due(context, &request.trigger)?
-    {
-        if request.trigger == trigger::OPERATION {
-            record_operation(context, &latest.run, trigger::OPERATION)?;
-        }
-        return Ok((false, latest));
-    }
-    let prepared = prepare(context, &BTreeSet::new())?;
-    let mut ledger = context.store().lock()?;
-    let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
-    // A stage that was reached is recorded, whatever changed.
-    if unless.unchanged
-        && request.lane_fields.stage.is_none()
-        && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
-    {
-        prepared.capture.mend()?;
-        prepared.capture.remember_unchanged();
-        return Ok((false, same));
-    }
-    let now = context.clock.now();
-    // The run first: the checkpoint's own events then begin with it.
-    ledger.append(now, std::mem::take(&mut events))?;
-    let own_commits = request.lane_fields.commit_shas.iter().cloned().map(ObjectId).collect();
-    let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
-    let request = Request { lane_fields, ..request };
-    let checkpoint = record(context, &ledger, &key, &prepared, request)?;
-    ledger.append(now, vec![event_with(&checkpoint, own_commits)])?;
-    write_views(&ledger, Some(&key))?;
-    Ok((true, checkpoint))
-}
-
-/// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
-pub fn on_the_way(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
-    let request = Request { trigger: why.to_owned(), kind: trigger::kind_of(why), ..Request::default() };
-    let (changed, checkpoint) = create(context, request, Unless { unchanged: true, recent: false })?;
-    Ok(changed.then_some(checkpoint))
-}
-
-/// What `create` would take: the plan of a dry run.
-pub fn preview(context: &Context) -> Result<CapturedTotals> {
-    let prepared = prepare(context, &BTreeSet::new())?;
-    Ok(totals(&prepared.capture))
-}
-
-/// How much a capture holds.
-pub(super) fn totals(capture: &Capture) -> CapturedTotals {
-    CapturedTotals { files: capture.stats.files, bytes: capture.stats.bytes }
-}
-
-fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Prepared) -> Result<Option<Checkpoint>> {
-    let Some(latest) = state.latest(key) else { return Ok(None) };
-    let stored = match load_checkpoint(context.repo()?, &latest.commit) {
-        Ok(stored) => stored,
-        // A damaged checkpoint is no reason not to take the next one.
-        Err(error) => {
-            tracing::warn!(%error, "{} cannot be read: a new checkpoint is taken", latest.id);
-            return Ok(None);
-        }
-    };
-    let same = prepared.capture.same_as(&stored, &prepared.memory)?
-        && nested::unchanged(&prepared.nested, &stored.manifest.nested);
-    Ok(same.then(|| latest.clone()))
-}
-
-/// Pins or unpins.
-pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Checkpoint> {
-    if context.dry_run() {
-        let state = settle::load_settled(context)?;
-        return select::checkpoint(context, &state, selector).cloned();
-    }
-    settle::settle(context)?;
-    let mut ledger = context.store().lock()?;
-    let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
-    let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };
-    ledger.append(context.clock.now(), vec![NewEvent::about(&run, payload)])?;
-    write_views(&ledger, Some(&run))?;
-    select::checkpoint(context, ledger.state(), &Selector::Id(id)).cloned()
 }

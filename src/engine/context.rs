@@ -1,6 +1,7 @@
 //! Where a command works and with what.
 
 mod hint;
+mod origin;
 mod place;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -25,7 +26,6 @@ use crate::store::{Loaded, Origin, Store};
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
 use super::live::Live;
-use super::trust;
 
 use place::{check_owners, discover, lane_root, project_root, task_of_run};
 
@@ -149,8 +149,8 @@ impl Context {
         };
         let store = store.with_copy(found.as_ref().map(Repo::common_dir));
         store.check()?;
-        let store = store.with_registry(trust::registry(found.as_ref(), &setup));
-        let origin = trust::origin(&store, found.as_ref(), &worktree, &setup);
+        let store = store.with_registry(origin::registry(found.as_ref(), &setup));
+        let origin = origin::origin(&store, found.as_ref(), &worktree, &setup);
         let store = store.of_origin(origin);
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
             config = Config::load(&files, &file, &setup.env, Some(&task))?;
@@ -326,7 +326,7 @@ impl Context {
             self.warn(format!("{} belongs to another user (uid {owner}): it is not looked at", path.display()));
         }
         if !self.setup.settings_only {
-            trust::warn_if_foreign(self);
+            origin::warn_if_foreign(self);
         }
     }
 

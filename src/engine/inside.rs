@@ -4,8 +4,7 @@
 //! the ledger knows as the supervisor of an attempt; a variable that it unsets changes neither. An attempt in another
 //! project is not concerned.
 
-use std::path::Path;
-
+use crate::engine::base::attempt_mark::numbers;
 use crate::process::{self, ProcessId};
 
 use super::context::Context;
@@ -85,22 +84,7 @@ fn attempts(context: &Context) -> Vec<Attempt> {
     found
 }
 
-/// Whether this process is part of an attempt that is about this state directory or this work tree, by its marks alone.
-pub(super) fn is_part_of_attempt(state_dir: &Path, worktree: &Path) -> bool {
-    let [state, tree] = numbers(state_dir, worktree);
-    let is_here = |marked: &process::Marked| marked.mark.places[0] == state || marked.mark.places[1] == tree;
-    process::marks().iter().any(is_here)
-}
-
 /// State directory and work tree, as numbers for the mark of an attempt.
 pub(super) fn places(context: &Context) -> [u32; 2] {
     numbers(context.store().dir(), context.worktree())
-}
-
-fn numbers(state_dir: &Path, worktree: &Path) -> [u32; 2] {
-    use std::os::unix::ffi::OsStrExt;
-    [state_dir, worktree].map(|place| {
-        let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-        crc32fast::hash(place.as_os_str().as_bytes())
-    })
 }

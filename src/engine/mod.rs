@@ -23,6 +23,7 @@ pub mod context;
 pub mod doctor;
 pub mod error;
 pub mod export;
+pub mod flow;
 pub mod follow;
 mod held;
 pub mod hook;

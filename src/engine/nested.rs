@@ -4,7 +4,6 @@
 //! A nested checkpoint and its reference are complete before the outer commit that names it is written. A kill in between
 //! leaves a reference without an outer checkpoint; the next checkpoint removes it.
 
-mod graft;
 mod stored;
 
 use std::collections::BTreeSet;
@@ -30,7 +29,6 @@ use crate::model::state::State;
 use super::context::Context;
 use super::error::{Error, Result};
 
-pub use graft::{Grafts, InnerRules, LayerPart, NestedAction, NestedOutcome, NestedRequest, grafts};
 pub use stored::{Now, adopt, changed, forget, verify};
 
 /// More repositories one inside the other than this are not followed.
@@ -46,11 +44,11 @@ pub struct NestedCapture {
     /// Its folder in the repository around it.
     path: RepoPath,
     /// Its folder in the outermost one.
-    whole: RepoPath,
-    capture: Capture,
-    inner: Vec<NestedCapture>,
+    pub(in crate::engine) whole: RepoPath,
+    pub(in crate::engine) capture: Capture,
+    pub(in crate::engine) inner: Vec<NestedCapture>,
     lock: WorktreeLock,
-    repo: Repo,
+    pub(in crate::engine) repo: Repo,
 }
 
 /// Why a nested repository was not captured.
@@ -300,7 +298,7 @@ impl NestedCapture {
     }
 
     /// The same but for HEAD and index, here and in those inside.
-    fn has_files_of(&self, commit: &ObjectId) -> bool {
+    pub(in crate::engine) fn has_files_of(&self, commit: &ObjectId) -> bool {
         let Ok(stored) = load_checkpoint(&self.repo, commit) else { return false };
         let then = &stored.manifest.nested;
         let same = |one: &Self| {
@@ -348,7 +346,7 @@ impl NestedCapture {
             base_commit: capture.head.commit.clone(),
             head_ref: capture.head.branch.clone(),
             previous: None,
-            captured: super::checkpoint::totals(capture),
+            captured: capture.totals(),
             changes: crate::model::checkpoint::ChangeTotals::default(),
             changed_paths: Vec::new(),
             skipped: capture.manifest.skipped.clone(),

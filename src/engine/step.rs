@@ -14,6 +14,7 @@ use std::ffi::OsString;
 
 use crate::engine::base::runs::run_of;
 use crate::engine::clock::millis;
+use crate::engine::flow::checkpoint::{is_due_by_operations, on_the_way};
 use crate::engine::record::attempt_record::{commits_since, head_of};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::identity;
@@ -202,8 +203,8 @@ fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
     }
     let state = context.load()?.state;
     // However old the latest one is meanwhile.
-    if checkpoint::is_due_by_operations(context, &state, key, 0) {
-        checkpoint::on_the_way(&context.for_run(key)?, trigger::OPERATION)?;
+    if is_due_by_operations(context, &state, key, 0) {
+        on_the_way(&context.for_run(key)?, trigger::OPERATION)?;
     }
     Ok(())
 }

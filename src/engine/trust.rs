@@ -1,29 +1,15 @@
-//! Whose the state of a project is, and taking over what came from elsewhere.
-//!
-//! State that a clone, an archive or a cache brought may hold back what it says (its cooldowns, its counts), but nothing
-//! that is recorded in it is run, and nothing is added to it, until somebody takes it over: `recover trust --state`, or
-//! `RECOVER_TRUST=1` for one call. The decision is made once, where a [`Context`] is made, and lies in its
-//! [`Store`]: one of foreign origin gives out no lock.
+//! `recover trust --state`: what a state directory holds, and taking over what came from elsewhere.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::git::tracked::tracks_any;
-use crate::git::{Repo, saw_files_of};
 use crate::model::run::{Run, RunKey};
-use crate::store::{Foreign, Origin, Registry, Store, StoreError};
+use crate::store::{Origin, StoreError};
 
-use super::context::{Context, Setup};
+use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::{inside, settle};
-
-/// The variable that takes state over for one call.
-const TRUST: &str = "RECOVER_TRUST";
-
-/// What of a state directory is `recover`'s own and decides whose it is. Its views are shared with other systems.
-const OWN: [&str; 2] = ["events.jsonl", "recover"];
+use super::settle;
 
 /// A state directory, as `recover trust --state` shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -65,56 +51,6 @@ pub struct Trusted {
     pub changed: bool,
     /// The state.
     pub state: StateReport,
-}
-
-/// Where the ids of our state directories are kept: in the folder that the work trees of a repository share, without one in
-/// the user's own. What was made before there was a repository stays known.
-pub(super) fn registry(repo: Option<&Repo>, setup: &Setup) -> Registry {
-    let of_repo = repo.map(|repo| repo.common_dir().join("recover"));
-    let folders = of_repo.into_iter().chain(user_folder(setup)).map(|folder| folder.join("states"));
-    Registry::new(folders.collect())
-}
-
-/// `$XDG_STATE_HOME/recover`, by default in `~/.local/state`.
-fn user_folder(setup: &Setup) -> Option<PathBuf> {
-    let named = (setup.env)("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let home = || setup.home.clone().or_else(std::env::home_dir);
-    let folder = named.or_else(|| Some(home()?.join(".local").join("state")))?;
-    folder.is_absolute().then(|| folder.join("recover"))
-}
-
-/// Finds out whose the state is.
-///
-/// Ours is what has an id that is known here, unless git brought the ledger since; what the ledger's second copy in the
-/// repository shows to be recorded here, also before there were ids; and without git what has captured the files of this
-/// very place.
-pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Origin {
-    // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
-    let is_trusted =
-        || (setup.env)(TRUST).is_some_and(|value| value == "1") && !inside::is_part_of_attempt(store.dir(), worktree);
-    if !store.has_content() || is_trusted() {
-        return Origin::Ours;
-    }
-    let is_tracked = || repo.is_some_and(|repo| tracks_any(repo, store.dir(), &OWN));
-    let is_ours = store.has_known_id() && !(store.ledger_path().exists() && is_tracked())
-        || store.is_vouched_for()
-        || repo.is_none() && saw_files_of(store.root(), store.dir(), worktree);
-    match is_ours {
-        true => Origin::Ours,
-        false if is_tracked() => Origin::Foreign(Foreign::Tracked),
-        false => Origin::Foreign(Foreign::UnknownId),
-    }
-}
-
-/// Says that the state is only read, where it is somebody else's.
-pub(super) fn warn_if_foreign(context: &Context) {
-    if let Origin::Foreign(why) = context.store().origin() {
-        let (dir, way) = (context.store().dir().display(), context.hint_command(None, &["trust", "--state"]));
-        context.warn(format!(
-            "the state in {dir} came from elsewhere ({why}): it holds back what it says, and nothing else of it counts; \
-             `{way}` takes it over"
-        ));
-    }
 }
 
 /// What the state directory holds.

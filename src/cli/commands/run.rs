@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::engine::flow::checkpoint;
 use crate::engine::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
 use crate::engine::run::{DriveOptions, Driven, Outcome, run as start_run};
 use crate::engine::status::status_of;
@@ -29,7 +30,7 @@ use super::manual_fix;
 pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     let spec = spec(context, args)?;
     if context.dry_run() {
-        let totals = crate::engine::checkpoint::preview(context)?;
+        let totals = checkpoint::preview(context)?;
         let text = format!(
             "Would take a checkpoint of {} files ({} bytes) and supervise: {}\n",
             totals.files,

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
 
-use crate::engine::nested::NestedAction;
 use crate::engine::prune::Pruned;
+use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::{Restore, RestoreResult};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::snapshot::ObjectId;

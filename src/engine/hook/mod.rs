@@ -10,6 +10,7 @@ pub mod session;
 use std::path::Path;
 
 use crate::engine::base::runs::Naming;
+use crate::engine::flow::checkpoint::{Unless, create, due, record_operation};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::request::Request;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
@@ -25,7 +26,6 @@ use crate::policy::redact::redact;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::checkpoint::{Unless, create, due, record_operation};
 use super::context::Context;
 use super::error::{ErrorKind, Result};
 use super::{attempt, prune, select};

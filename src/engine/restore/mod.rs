@@ -7,6 +7,7 @@
 mod carry_out;
 mod head;
 mod interruption;
+pub mod nested;
 mod plan;
 mod take_back;
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use crate::engine::base::runs;
 use crate::engine::record::damage::doubt;
+use crate::engine::restore::nested::{NestedOutcome, NestedRequest};
 use crate::git::WorktreeLock;
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict};
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
@@ -25,7 +27,6 @@ use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::nested::{NestedOutcome, NestedRequest};
 use super::step::{Compensated, CrossedStep, Crossing, compensate, is_above};
 use super::{checkpoint, settle};
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::engine::record::request::Prepared;
+use crate::engine::restore::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::checkpoint::as_checked_out;
@@ -30,7 +31,6 @@ use super::super::checkpoint::prepare_under;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::memory::{self, MemoryPlan};
-use super::super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::head::{self, HeadPlan};
 use super::{RestoreRequest, RestoreResult};
 

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::engine::flow::checkpoint::{due, on_the_way};
 use crate::model::run::RunKey;
 
-use super::super::checkpoint::{due, on_the_way};
 use super::super::context::Context;
 use super::super::error::Result;
 

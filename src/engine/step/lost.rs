@@ -9,6 +9,7 @@ use crate::engine::clock::millis;
 use crate::engine::record::attempt_record;
 use crate::engine::record::events::assume;
 use crate::engine::record::step_liveness::{is_any_lost, is_lost, lost_here};
+use crate::engine::restore::nested::NestedRequest;
 use crate::git::WorktreeLock;
 use crate::model::event::Payload;
 use crate::model::operation::{OperationKind, Scope};
@@ -22,7 +23,6 @@ use crate::store::views::write_views;
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::nested::NestedRequest;
 use super::super::restore::{Commits, RestoreRequest, put_back_unasked};
 
 /// How long processes of a lost step may take to end.

@@ -6,9 +6,6 @@ use std::panic::resume_unwind;
 
 use git2::Oid;
 
-use super::cache_writer::{Recorded, Survey};
-use super::file_states;
-use super::tree_builder::{self, Made};
 use crate::git::base::error::{Error, Result};
 use crate::git::index::user_index::{Identity, UserIndex};
 use crate::git::odb::objects::ObjectWriter;
@@ -20,9 +17,14 @@ use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::outputs::Outputs;
 use crate::git::worktree::reading::read_files;
 use crate::git::worktree::scan::{self, Scan, Scope};
+use crate::model::checkpoint::CapturedTotals;
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{EntryKind, ObjectId};
+
+use super::cache_writer::{Recorded, Survey};
+use super::file_states;
+use super::tree_builder::{self, Made};
 
 /// An index with so many entries is worth a thread for its tree.
 const WORTH_A_THREAD: usize = 2048;
@@ -65,6 +67,11 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// How much it holds.
+    pub fn totals(&self) -> CapturedTotals {
+        CapturedTotals { files: self.stats.files, bytes: self.stats.bytes }
+    }
+
     /// The folders whose content was looked at, the work tree's root among them: those that are not ignored, and those
     /// with something tracked. Empty once what was seen is noted.
     pub fn folders(&self) -> Vec<RepoPath> {

@@ -1,15 +1,14 @@
 //! When a checkpoint is due, and the operations that count towards it (S10).
 
+use crate::engine::context::Context;
+use crate::engine::error::{ErrorKind, Result};
+use crate::engine::{select, settle};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
-
-use super::super::context::Context;
-use super::super::error::{ErrorKind, Result};
-use super::super::{select, settle};
 
 /// The run's latest checkpoint, if no other is due yet. With `operation` as trigger this is an operation itself.
 pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {

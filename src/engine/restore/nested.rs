@@ -11,6 +11,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::context::Context;
+use crate::engine::error::Result;
+use crate::engine::nested::NestedCapture;
 use crate::engine::record::request::Prepared;
 use crate::git::Repo;
 use crate::git::diff::Objects;
@@ -26,10 +29,6 @@ use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
 use crate::policy::restore_plan::Baseline;
 use crate::policy::selection::Selection;
-
-use super::super::context::Context;
-use super::super::error::Result;
-use super::NestedCapture;
 
 /// What is asked of nested repositories.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,109 @@
+//! Checkpoints on request and on the way: taken, planned, pinned.
+
+mod due;
+
+use std::collections::BTreeSet;
+
+use crate::engine::checkpoint::{self, event_with, prepare};
+use crate::engine::context::Context;
+use crate::engine::error::Result;
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::{lane, nested, select, settle};
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
+use crate::model::event::Payload;
+use crate::model::run::RunKey;
+use crate::model::selector::Selector;
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+pub use due::{due, is_due_by_operations, not_due, record_operation};
+
+/// When a checkpoint on request is not taken: the run's latest one is the answer then.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unless {
+    /// Nothing has changed since the latest one.
+    pub unchanged: bool,
+    /// None is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
+    pub recent: bool,
+}
+
+/// A checkpoint on request, and whether it is a new one.
+pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bool, Checkpoint)> {
+    settle::settle(context)?;
+    if unless.recent
+        && let Some(latest) = not_due(context, &request.trigger)?
+    {
+        if request.trigger == trigger::OPERATION {
+            record_operation(context, &latest.run, trigger::OPERATION)?;
+        }
+        return Ok((false, latest));
+    }
+    let prepared = prepare(context, &BTreeSet::new())?;
+    let mut ledger = context.store().lock()?;
+    let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
+    // A stage that was reached is recorded, whatever changed.
+    if unless.unchanged
+        && request.lane_fields.stage.is_none()
+        && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
+    {
+        prepared.capture.mend()?;
+        prepared.capture.remember_unchanged();
+        return Ok((false, same));
+    }
+    let now = context.clock.now();
+    // The run first: the checkpoint's own events then begin with it.
+    ledger.append(now, std::mem::take(&mut events))?;
+    let own_commits = request.lane_fields.commit_shas.iter().cloned().map(ObjectId).collect();
+    let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
+    let request = Request { lane_fields, ..request };
+    let checkpoint = checkpoint::record(context, &ledger, &key, &prepared, request)?;
+    ledger.append(now, vec![event_with(&checkpoint, own_commits)])?;
+    write_views(&ledger, Some(&key))?;
+    Ok((true, checkpoint))
+}
+
+/// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
+pub fn on_the_way(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
+    let request = Request { trigger: why.to_owned(), kind: trigger::kind_of(why), ..Request::default() };
+    let (changed, checkpoint) = create(context, request, Unless { unchanged: true, recent: false })?;
+    Ok(changed.then_some(checkpoint))
+}
+
+/// What `create` would take: the plan of a dry run.
+pub fn preview(context: &Context) -> Result<CapturedTotals> {
+    let prepared = prepare(context, &BTreeSet::new())?;
+    Ok(prepared.capture.totals())
+}
+
+fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Prepared) -> Result<Option<Checkpoint>> {
+    let Some(latest) = state.latest(key) else { return Ok(None) };
+    let stored = match load_checkpoint(context.repo()?, &latest.commit) {
+        Ok(stored) => stored,
+        // A damaged checkpoint is no reason not to take the next one.
+        Err(error) => {
+            tracing::warn!(%error, "{} cannot be read: a new checkpoint is taken", latest.id);
+            return Ok(None);
+        }
+    };
+    let same = prepared.capture.same_as(&stored, &prepared.memory)?
+        && nested::unchanged(&prepared.nested, &stored.manifest.nested);
+    Ok(same.then(|| latest.clone()))
+}
+
+/// Pins or unpins.
+pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Checkpoint> {
+    if context.dry_run() {
+        let state = settle::load_settled(context)?;
+        return select::checkpoint(context, &state, selector).cloned();
+    }
+    settle::settle(context)?;
+    let mut ledger = context.store().lock()?;
+    let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
+    let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };
+    ledger.append(context.clock.now(), vec![NewEvent::about(&run, payload)])?;
+    write_views(&ledger, Some(&run))?;
+    select::checkpoint(context, ledger.state(), &Selector::Id(id)).cloned()
+}
