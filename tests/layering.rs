@@ -146,6 +146,9 @@ impl Code {
                         self.imports.insert(name.clone(), named.segments.clone());
                     }
                 }
+            } else if word(trees, at).is_some_and(|word| word == "pub") && is_visibility(trees, at + 1) {
+                // Who may see it is not who it knows.
+                at += 2;
             } else if begins_path(trees, at) {
                 at = self.path(trees, at, &[], module, None);
             } else {
@@ -295,6 +298,16 @@ fn is_test(attribute: &[TokenTree]) -> bool {
     }
     let content = group(attribute, 1, Delimiter::Parenthesis);
     attribute.len() == 2 && word(attribute, 0).is_some_and(|word| word == "cfg") && content.is_some_and(|c| demands(&c))
+}
+
+/// Whether the group at `at` says how far a `pub` reaches: `(crate)`, `(super)`, `(in …)`.
+fn is_visibility(trees: &[TokenTree], at: usize) -> bool {
+    let content = group(trees, at, Delimiter::Parenthesis).unwrap_or_default();
+    match word(&content, 0).map(ToString::to_string).as_deref() {
+        Some("crate" | "self" | "super") => content.len() == 1,
+        Some("in") => true,
+        _ => false,
+    }
 }
 
 /// Whether a path begins at `at`. That of `Vec<T>::new` does not, that of `::std::fs` does.
@@ -602,6 +615,10 @@ fn planted_circles_are_found() {
     let facade = ("a/mod.rs", "mod x; mod y; pub use x::X; pub use y::Y;");
     assert_eq!(found(&[root, facade, ("a/x.rs", "use super::Y;"), ("a/y.rs", "use crate::a::X;")]), 1);
     assert_eq!(found(&[root, facade, ("a/x.rs", "use super::Y;"), ("a/y.rs", "")]), 0);
+    // Who may see a definition is no arrow; what a tuple holds is one.
+    let visible = |a: &str, b: &str| found(&[root, ("a/mod.rs", "mod x;"), ("a/x.rs", a), ("b.rs", b)]);
+    assert_eq!(visible("use crate::b::B; pub(in crate::a) struct A; struct C(pub(super) u8);", "use crate::a;"), 0);
+    assert_eq!(visible("pub(super) struct C(pub (crate::b::B));", "use crate::a::x::C;"), 1);
     // A module and what is in it; but not two that are in it.
     assert_eq!(found(&[root, ("a/mod.rs", "mod x; fn f() { x::f() } pub struct A;"), ("a/x.rs", "use super::A;")]), 0);
     assert_eq!(
