@@ -1,9 +1,12 @@
 //! Temporary files: named after their process, so that what a dead one left can be told from what is being written.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::FileType;
 
 use super::root::Root;
 
@@ -52,16 +55,25 @@ impl Root {
     pub fn reap(&self, folder: &Path) {
         static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
         if LOOKED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.full(folder)) {
-            self.remove_left_over(folder);
+            self.remove_left_over(folder, false);
         }
     }
 
-    fn remove_left_over(&self, folder: &Path) {
-        for (name, _) in self.list(folder).unwrap_or_default() {
-            if is_left_over(name.as_encoded_bytes()) {
-                let _ = self.remove_file(&folder.join(name));
+    /// The same for all folders below one, also where nobody writes any more, whatever was looked at before. Returns how
+    /// many files that were.
+    pub fn reap_below(&self, folder: &Path) -> usize {
+        self.remove_left_over(folder, true)
+    }
+
+    fn remove_left_over(&self, folder: &Path, below: bool) -> usize {
+        let remove = |(name, kind): (OsString, FileType)| {
+            let path = folder.join(&name);
+            match kind {
+                FileType::Directory if below => self.remove_left_over(&path, true),
+                _ => usize::from(is_left_over(name.as_encoded_bytes()) && self.remove_file(&path).is_ok()),
             }
-        }
+        };
+        self.list(folder).unwrap_or_default().into_iter().map(remove).sum()
     }
 }
 
@@ -84,7 +96,7 @@ mod tests {
         for name in [left.as_str(), living.as_str(), ".recover-tmp-x", ".recover-tmp-1-"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        Root::shared(folder.path()).remove_left_over(Path::new(""));
+        assert_eq!(Root::shared(folder.path()).reap_below(Path::new("")), 1);
         assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }

@@ -106,9 +106,14 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             }
             report.repaired.extend(written.iter().map(|view| format!("wrote {} again", view.display())));
         }
-    }
-    if repair && context.has_git() {
-        stale_locks(context.repo()?, &mut report)?;
+        let mut count = context.store().root().reap_below(&context.store().private_dir());
+        if context.has_git() {
+            count += context.repo()?.reap();
+            stale_locks(context.repo()?, &mut report)?;
+        }
+        if count > 0 {
+            report.repaired.push(format!("removed {count} temporary files that were left over"));
+        }
     }
     if let Some(unfinished) = liveness::unfinished_operation(context)? {
         report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);

@@ -28,6 +28,30 @@ fn a_sound_state_has_no_problems() {
     assert_eq!(TestEnv::plain().json(10, &["doctor"])["error"]["code"], "no_repository");
 }
 
+// faults.md: no leftover temp files. A kill leaves them where nobody may write again: the run goes on, or a repair looks.
+#[test]
+fn temporary_files_of_the_dead_do_not_stay_in_the_state_directory() {
+    let env = TestEnv::repo();
+    env.json(0, &["attempt", "fail", "--run", "r", "--message", "boom", "--exit-code", "1"]);
+    let run = ".ultraplan/state/recover/runs/r";
+    let (beside, old, view) = (
+        format!("{run}/.recover-tmp-99999999-a"),
+        format!("{run}/iteration-1-attempt-1/.recover-tmp-99999999-b"),
+        ".ultraplan/state/recover/battles/gone/.recover-tmp-99999999-c".to_owned(),
+    );
+    let living = format!("{run}/iteration-1-attempt-1/.recover-tmp-1-d");
+    let draft = ".git/recover/.recover-tmp-99999999-ref.0".to_owned();
+    for path in [&beside, &old, &view, &living] {
+        env.write(path, "half");
+    }
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    assert_eq!([&beside, &old, &view].map(|path| env.exists(path)), [false, true, true]);
+    env.write(&draft, "0");
+    let report = env.json(0, &["doctor", "--repair"]);
+    assert_eq!(report["repaired"], serde_json::json!(["removed 3 temporary files that were left over"]));
+    assert!(![&old, &view, &draft].iter().any(|path| env.exists(path)) && env.exists(&living));
+}
+
 // Exit 12 for doctor and for every command that folds the ledger; nothing is reset.
 #[test]
 fn a_corrupt_ledger_is_told_and_never_reset() {

@@ -216,6 +216,11 @@ impl Repo {
         &self.common
     }
 
+    /// Removes what dead processes left in the folders of ours. Returns how many files that were.
+    pub fn reap(&self) -> usize {
+        self.own.reap_below(&self.own_folder()) + self.common.reap_below(&self.shared_folder())
+    }
+
     /// Where git looks for hooks: `core.hooksPath`, which is relative to the root of the work tree, else its own folder.
     pub fn hooks_dir(&self) -> Result<PathBuf> {
         let config = self.inner.config().map_err(Error::git("read the configuration"))?;

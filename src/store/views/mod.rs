@@ -47,6 +47,8 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
     }
     if let Some(run) = run.and_then(|key| state.run(key)) {
         views.push((battle_path(run), encode(&battle(state, run))?));
+        // Who writes its report next may never come.
+        ledger.store().root().reap(&ledger.store().run_dir(&run.key));
     }
     ledger.write_views(views)
 }
