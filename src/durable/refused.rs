@@ -46,9 +46,23 @@ impl Refused {
         self.found == FileType::Directory
     }
 
-    /// A command that takes it out of the way, from any folder. Only what holds nothing is removed.
+    /// Where a link in the state directory's place leads, if state lies there: somebody's who put it elsewhere, which is
+    /// named with `--state-dir` or `RECOVER_STATE_DIR`.
+    pub fn state_elsewhere(&self) -> Option<PathBuf> {
+        let is_state = self.found == FileType::Symlink && self.path.ends_with(".ultraplan/state");
+        let target = is_state.then(|| self.path.canonicalize().ok()).flatten()?;
+        target.join("events.jsonl").is_file().then_some(target)
+    }
+
+    /// A command that takes it out of the way, from any folder. Only what holds nothing is removed; where a link leads to
+    /// state, the command that uses that state.
     pub fn hint(&self) -> String {
         let path = self.path.to_string_lossy();
+        if let Some(target) = self.state_elsewhere() {
+            let project = self.path.ancestors().nth(2).unwrap_or(&self.path).to_string_lossy();
+            let words = ["recover", "-C", &project, "--state-dir", &target.to_string_lossy(), "status"];
+            return shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
+        }
         let holds_something = matches!(self.found, FileType::Directory | FileType::RegularFile);
         let mut aside = format!("{path}.aside");
         let mut number = 1;

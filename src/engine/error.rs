@@ -117,7 +117,8 @@ impl Error {
             return refused.clone().into();
         }
         let kind = io_kind(&source);
-        Self { kind, source: Some(Box::new(source)), ..Self::new(kind, message) }
+        let hint = (kind == ErrorKind::NoSpace).then(|| "recover checkpoint prune --dry-run".to_owned());
+        Self { kind, source: Some(Box::new(source)), hint, ..Self::new(kind, message) }
     }
 
     /// With advice.
@@ -157,7 +158,11 @@ fn io_kind(error: &std::io::Error) -> ErrorKind {
 
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
-        Self::new(ErrorKind::UnsafePath, refused.to_string()).hint(refused.hint())
+        let advice = match refused.state_elsewhere() {
+            Some(_) => "; state elsewhere is named with --state-dir or RECOVER_STATE_DIR",
+            None => "",
+        };
+        Self::new(ErrorKind::UnsafePath, format!("{refused}{advice}")).hint(refused.hint())
     }
 }
 

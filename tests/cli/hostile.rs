@@ -324,6 +324,95 @@ fn the_hint_takes_it_out_of_the_way() {
     assert!(env.exists(".ultraplan/state/recover/ledger.lock.aside/mine"));
 }
 
+// Git's library reads a quarantine by its path: nothing that was planted in it is followed, written to or waited for.
+#[test]
+fn what_is_planted_in_a_quarantine_is_gone_before_it_is_used() {
+    let places = ["objects/info/alternates", "config", "HEAD", "commondir", "objects/info/target"];
+    for (place, trick) in places.into_iter().flat_map(|place| {
+        [Trick::LinkToFile, Trick::LinkToDevice, Trick::Fifo]
+            .map(|trick| (place, Some(trick)))
+            .into_iter()
+            .chain([(place, None)])
+    }) {
+        let (env, outside) = project();
+        let at = env.work().join(".git/recover/quarantine").join(place);
+        fs::create_dir_all(at.parent().expect("a folder")).expect("its folder");
+        let _ = fs::remove_file(&at);
+        match trick {
+            Some(trick) => trick.plant(&at, &outside),
+            None => fs::hard_link(outside.join("victim"), &at).expect("a second name"),
+        }
+        let content = || {
+            listing(&outside).into_iter().map(|(path, (mode, .., content))| (path, mode, content)).collect::<Vec<_>>()
+        };
+        let before = content();
+        let told = format!("{place} {trick:?}");
+        env.write("a.txt", "changed\n");
+        for args in [
+            &["attempt", "fail", "--run", "night", "--message", "error"][..],
+            &["step", "--run", "night", "--atomic", "one", "--", "false"],
+        ] {
+            let ran = run(&env, args);
+            assert_eq!(content(), before, "{told}");
+            assert!(matches!(ran.code, 0 | 1 | 13), "{told}: {} {}", ran.code, ran.stderr);
+        }
+    }
+    let env = TestEnv::repo();
+    env.json(0, &["attempt", "fail", "--message", "error"]);
+    for folder in [".git/recover", ".git/recover/quarantine", ".git/recover/quarantine/objects"] {
+        let mode = fs::metadata(env.work().join(folder)).expect("there").mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder}");
+    }
+}
+
+// Git's own files: an endless one, or one that waits, is refused before anything reads it.
+#[test]
+fn a_file_of_gits_is_a_file() {
+    for place in
+        ["index", "config", "packed-refs", "objects/info/alternates", "info/exclude", "info/attributes", "shallow"]
+    {
+        for trick in [Trick::LinkToDevice, Trick::Fifo, Trick::Socket] {
+            let (env, outside) = project();
+            let at = env.work().join(".git").join(place);
+            let _ = fs::remove_file(&at);
+            trick.plant(&at, &outside);
+            for args in
+                [&["status"][..], &["checkpoint", "create"], &["checkpoint", "pin", "@1"], &["rollback", "--to", "@1"]]
+            {
+                let ran = run(&env, args);
+                assert!(
+                    ran.code == 13 && ran.stderr.contains(place),
+                    "{place} {trick:?} {args:?}: {} {}",
+                    ran.code,
+                    ran.stderr
+                );
+            }
+        }
+    }
+    // A link to a file is one, as in a work tree that shares another one's.
+    let env = TestEnv::repo();
+    env.sh("mv .git/index ../index && ln -s ../../index .git/index").expect(0);
+    env.json(0, &["checkpoint", "create"]);
+}
+
+// Who put the state elsewhere by a link is shown how to name it; the link is kept.
+#[test]
+fn a_link_to_state_elsewhere_is_named_in_the_hint() {
+    let env = TestEnv::repo();
+    env.json(0, &["checkpoint", "create"]);
+    env.sh("mv .ultraplan/state ../elsewhere && ln -s ../../elsewhere .ultraplan/state").expect(0);
+    let error = env.error(13, &["checkpoint", "create"]);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(
+        hint.contains("--state-dir")
+            && error["message"].as_str().is_some_and(|text| text.contains("RECOVER_STATE_DIR")),
+        "{error}"
+    );
+    let recover = Path::new(env!("CARGO_BIN_EXE_recover")).parent().expect("a folder").display();
+    env.sh(&format!("cd / && PATH={recover}:$PATH && {hint}")).expect(0);
+    env.recover(&["--state-dir", "../elsewhere", "checkpoint", "create"]).expect(0);
+}
+
 // A second name of somebody's file in a place of ours: the file keeps its content, whatever is done.
 #[test]
 fn a_file_with_a_second_name_is_not_written_to() {

@@ -99,14 +99,33 @@ struct State {
     staged: Vec<Staged>,
     published: Published,
     needs: Needs,
+    /// Whether the quarantine was made a repository that git's library opens.
+    is_repository: bool,
     /// Whether anything lies in the quarantine.
     used: bool,
     /// An object is known and was not written: nothing may be published any more.
-    broken: bool,
+    broken: Option<Broken>,
     /// Bytes of packs that were published before the rest was written.
     kept: u64,
     /// For names of files.
     count: u64,
+}
+
+/// Why an object could not be written.
+enum Broken {
+    /// There is no space left where this was to be.
+    NoSpace(PathBuf),
+    Other,
+}
+
+impl State {
+    /// Notes that something was not written. The first reason counts.
+    fn give_up(&mut self, error: &Error) {
+        self.broken.get_or_insert(match error {
+            Error::NoSpace { path, .. } => Broken::NoSpace(path.clone()),
+            _ => Broken::Other,
+        });
+    }
 }
 
 impl std::fmt::Debug for ObjectWriter {
@@ -132,6 +151,7 @@ impl ObjectWriter {
             for folder in ["", "objects", "objects/pack"] {
                 repo.own().check(&quarantine.join(folder), false).map_err(Error::at(&quarantine))?;
             }
+            repo.own().tighten(&quarantine);
             publish::release(&quarantine.join("objects"), &target)?;
             publish::empty(&quarantine.join("objects"))?;
             packing::tidy_up(repo, &quarantine, &target);
@@ -175,14 +195,15 @@ impl ObjectWriter {
         for staged in &mut state.staged {
             staged.move_into(&objects)?;
         }
-        drop(state);
         self.borrow(&objects.join("info"))?;
-        if let Ok(repository) = git2::Repository::open_bare(&self.quarantine) {
-            return Ok(repository);
+        if state.is_repository {
+            return git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"));
         }
-        // It was never made, or cut off while it was: the lock files of git's library stand in its own way then.
+        // What else is there an earlier process left, or somebody who planted a configuration.
         publish::empty_but_objects(&self.quarantine)?;
-        init_bare(&self.quarantine)
+        let repository = init_bare(&self.quarantine)?;
+        state.is_repository = true;
+        Ok(repository)
     }
 
     /// Has the quarantine see the real objects too, by the file that names them.
@@ -195,9 +216,6 @@ impl ObjectWriter {
             line = b"./info/target".to_vec();
         }
         line.push(b'\n');
-        if fs::read(&alternates).ok().as_ref() == Some(&line) && (is_one_line || detour.exists()) {
-            return Ok(());
-        }
         fs::create_dir_all(info).map_err(Error::at(&alternates))?;
         if !is_one_line {
             match fs::remove_file(&detour) {
@@ -231,10 +249,7 @@ impl ObjectWriter {
             let object = (oid, kind, data);
             // A loose object is found before a packed one.
             let result = if damaged { self.add_loose(state, tools, object) } else { self.add(state, tools, object) };
-            if result.is_err() {
-                self.state().broken = true;
-            }
-            result.map(|()| oid)
+            result.inspect_err(|error| self.state().give_up(error)).map(|()| oid)
         })
     }
 
@@ -313,13 +328,15 @@ impl ObjectWriter {
 
     /// Gives everything written so far a place in the quarantine where git's library finds it.
     fn stage(&self, state: &mut State) -> Result<()> {
-        if state.broken {
-            return Err(Error::corrupt("an object could not be written before"));
+        match &state.broken {
+            None => {}
+            Some(Broken::NoSpace(path)) => return Err(Error::NoSpace { path: path.clone(), needed: None }),
+            Some(Broken::Other) => return Err(Error::corrupt("an object could not be written before")),
         }
         let objects = self.objects();
         if let Some(spool) = state.spool.take() {
-            let made: Result<Pack> = spool.finish(&objects.join("pack"));
-            state.staged.push(Staged::Pack(made.inspect_err(|_| state.broken = true)?));
+            let made: Pack = spool.finish(&objects.join("pack")).inspect_err(|error| state.give_up(error))?;
+            state.staged.push(Staged::Pack(made));
         }
         let few = std::mem::take(&mut state.few);
         state.bytes = 0;
@@ -332,8 +349,7 @@ impl ObjectWriter {
             }
             Ok(())
         });
-        state.broken |= result.is_err();
-        result
+        result.inspect_err(|error| state.give_up(error))
     }
 
     fn objects(&self) -> PathBuf {
@@ -344,7 +360,8 @@ impl ObjectWriter {
     fn begin(&self, state: &mut State) -> Result<()> {
         if !state.used {
             let objects = self.objects();
-            fs::create_dir_all(&objects).map_err(Error::at(&objects))?;
+            let made = if self.rehearsal { fs::create_dir_all(&objects) } else { self.own.create_dir_all(&objects) };
+            made.map_err(Error::at(&objects))?;
             state.used = true;
         }
         Ok(())

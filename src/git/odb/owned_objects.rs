@@ -385,20 +385,12 @@ impl List {
         for name in &self.files.packs {
             let _ = writeln!(text, "pack {name}");
         }
-        let sum = crc32fast::hash(text.as_bytes());
-        let _ = writeln!(text, "end {sum:08x}");
+        seal(&mut text);
         text
     }
 
     fn decode(text: &str) -> Option<Self> {
-        let body = &text[..text.rfind("end ")?];
-        if text[body.len()..] != format!("end {:08x}\n", crc32fast::hash(body.as_bytes())) {
-            return None;
-        }
-        let mut lines = body.lines();
-        if lines.next() != Some(HEAD) {
-            return None;
-        }
+        let lines = unsealed(text, HEAD)?;
         let mut list = Self::default();
         for line in lines {
             match line.split_once(' ')? {
@@ -412,6 +404,22 @@ impl List {
         }
         Some(list)
     }
+}
+
+/// Ends a text with its checksum.
+pub(super) fn seal(text: &mut String) {
+    let sum = crc32fast::hash(text.as_bytes());
+    let _ = writeln!(text, "end {sum:08x}");
+}
+
+/// The lines of a sealed text after the first, which must be `head`; `None` where it is damaged or of another kind.
+pub(super) fn unsealed<'a>(text: &'a str, head: &str) -> Option<std::str::Lines<'a>> {
+    let body = &text[..text.rfind("end ")?];
+    if text[body.len()..] != format!("end {:08x}\n", crc32fast::hash(body.as_bytes())) {
+        return None;
+    }
+    let mut lines = body.lines();
+    (lines.next() == Some(head)).then_some(lines)
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
 
 fn pack_loose(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
     let mut packs = Packs::read(repo, objects)?;
-    fs::create_dir_all(drafts).map_err(Error::at(drafts))?;
+    repo.own().create_dir_all(drafts).map_err(Error::at(drafts))?;
     let mut writer = PackWriter::create(drafts.join("packing"))?;
     let (mut done, mut loose) = (HashSet::new(), Vec::new());
     for list in owned_objects::unpacked(repo)? {
@@ -181,8 +181,7 @@ impl Packs {
         for (oid, until) in &self.touched {
             let _ = writeln!(text, "touched {oid} {until}");
         }
-        let sum = crc32fast::hash(text.as_bytes());
-        let _ = writeln!(text, "end {sum:08x}");
+        owned_objects::seal(&mut text);
         owned_objects::put(repo, &path(repo), &text)
     }
 
@@ -265,7 +264,7 @@ impl Packs {
                 let hits: Vec<Oid> = ours.pack.ids().filter(|oid| unneeded.contains(oid)).collect();
                 let mut grown = 0;
                 if partly {
-                    fs::create_dir_all(drafts).map_err(Error::at(drafts))?;
+                    repo.own().create_dir_all(drafts).map_err(Error::at(drafts))?;
                     let mut writer = PackWriter::create(drafts.join(format!("packing-{number}")))?;
                     writer.append_pack(&ours.pack, &mut unneeded.clone())?;
                     let pack = writer.finish(&drafts.join("pack"))?;
@@ -295,14 +294,7 @@ fn path(repo: &Repo) -> PathBuf {
 type Noted = (Vec<(String, u64)>, BTreeMap<Oid, u64>);
 
 fn decode(text: &str) -> Option<Noted> {
-    let body = &text[..text.rfind("end ")?];
-    if text[body.len()..] != format!("end {:08x}\n", crc32fast::hash(body.as_bytes())) {
-        return None;
-    }
-    let mut lines = body.lines();
-    if lines.next() != Some(HEAD) {
-        return None;
-    }
+    let lines = owned_objects::unsealed(text, HEAD)?;
     let (mut named, mut touched) = (Vec::new(), BTreeMap::new());
     for line in lines {
         let (kind, rest) = line.split_once(' ')?;

@@ -257,17 +257,17 @@ pub(in crate::git) fn gone(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Removes everything of a quarantine's folder of objects but its configuration.
+/// Removes everything of a quarantine's folder of objects.
 pub(in crate::git) fn empty(objects: &Path) -> Result<()> {
-    empty_but(objects, "info")
+    empty_but(objects, None)
 }
 
 /// Removes everything of a quarantine but its objects.
 pub(in crate::git) fn empty_but_objects(quarantine: &Path) -> Result<()> {
-    empty_but(quarantine, "objects")
+    empty_but(quarantine, Some("objects"))
 }
 
-fn empty_but(folder: &Path, kept: &str) -> Result<()> {
+fn empty_but(folder: &Path, kept: Option<&str>) -> Result<()> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -276,7 +276,7 @@ fn empty_but(folder: &Path, kept: &str) -> Result<()> {
     for entry in entries {
         let entry = entry.map_err(Error::at(folder))?;
         let path = entry.path();
-        if entry.file_name() == kept {
+        if kept.is_some_and(|kept| entry.file_name() == kept) {
             continue;
         }
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());

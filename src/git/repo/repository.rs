@@ -42,6 +42,10 @@ impl std::fmt::Debug for Repo {
     }
 }
 
+/// Files of git's own that are read here or by its library.
+const READ: [&str; 8] =
+    ["HEAD", "config", "index", "packed-refs", "shallow", "info/exclude", "info/attributes", "objects/info/alternates"];
+
 impl Repo {
     /// Finds the repository of `start`, in it or above it (within one file system, as git does).
     ///
@@ -87,6 +91,8 @@ impl Repo {
 
     fn open(start: &Path, flags: RepositoryOpenFlags, home: Option<&Path>) -> Result<Self> {
         let none: [&std::ffi::OsStr; 0] = [];
+        let entry = place_of_git(start).map(|place| place.join(".git"));
+        entry.as_deref().map_or(Ok(()), refuse_endless)?;
         let inner = match git2::Repository::open_ext(start, flags, none) {
             Err(error) if error.code() == ErrorCode::Owner => {
                 open_unjudged(start, flags).ok_or_else(|| open_error(start, error))?
@@ -103,7 +109,6 @@ impl Repo {
         }
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
         // What leads to the repository is somebody's word, too.
-        let entry = place_of_git(start).map(|place| place.join(".git"));
         let folders = [Some(workdir.as_path()), entry.as_deref(), Some(inner.path()), Some(inner.commondir())];
         for folder in folders.into_iter().flatten() {
             check_owner(folder, &workdir)?;
@@ -306,6 +311,18 @@ pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
         return Ok(());
     };
     Err(Error::UnsafePath { path: workdir.to_owned(), reason: reason.to_owned() })
+}
+
+/// Refuses what would be waited for, or read without an end, in the place of a file in a repository's folder. A link to a
+/// file is one.
+fn refuse_endless(git_dir: &Path) -> Result<()> {
+    for file in READ.map(|name| git_dir.join(name)) {
+        if fs::metadata(&file).is_ok_and(|found| !found.is_file()) {
+            let reason = "git keeps an ordinary file there, and this is none".to_owned();
+            return Err(Error::UnsafePath { path: file, reason });
+        }
+    }
+    Ok(())
 }
 
 /// Opens a repository that libgit2 refuses for its owner, so that the owner can be judged here: libgit2 knows neither root's

@@ -66,7 +66,7 @@ impl ObjectWriter {
         }
         let staged = std::mem::take(&mut state.staged);
         let published =
-            publish::publish(&self.objects(), &self.target, &staged).inspect_err(|_| state.broken = true)?;
+            publish::publish(&self.objects(), &self.target, &staged).inspect_err(|error| state.give_up(error))?;
         state.published.add(published);
         state.needs.placed.extend(staged);
         Ok(())
@@ -175,7 +175,8 @@ impl ObjectWriter {
             }
             publish::publish(&self.objects(), &self.target, &[Staged::Pack(pack)])
         });
-        state.published.add(result.inspect_err(|_| state.broken = true)?);
+        let published = result.inspect_err(|error| state.give_up(error))?;
+        state.published.add(published);
         state.staged.clear();
         state.needs = Needs { keeps: state.needs.keeps, ..Needs::default() };
         Ok(())
