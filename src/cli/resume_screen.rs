@@ -165,7 +165,7 @@ mod tests {
         let failure = classify(&evidence, None, &[], at);
         run.failure = Some(crate::model::failure::Failure { iteration: Some(1), ..failure });
         Status {
-            options: resume_options(&run, false),
+            options: resume_options(&state, &run),
             manual_steps: Vec::new(),
             manual_fix: None,
             unfinished_operation: None,

@@ -56,7 +56,7 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
     let good = state.last_good(&run.key).map(|checkpoint| checkpoint.id.clone());
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
     Ok(Status {
-        options: resume_options(&run, good.is_some()),
+        options: resume_options(&state, &run),
         manual_steps: unrecoverable.map(manual_steps).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::model::decision::Strategy;
 use crate::model::failure::{Cause, Failure};
 use crate::model::run::Run;
+use crate::model::state::{Named, State};
 
 /// One way to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,16 +26,17 @@ pub struct ResumeOption {
 
 /// The options of a run that stands at a failure; empty when the failure is not recoverable (see [`manual_steps`]). A run
 /// without a good checkpoint may go back to where it began.
-pub fn resume_options(run: &Run, has_good_checkpoint: bool) -> Vec<ResumeOption> {
+pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
     let Some(failure) = run.failure.as_ref().filter(|failure| failure.recoverable) else { return Vec::new() };
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
     let recommended = decided.unwrap_or(Strategy::RetryWithContext);
     let iteration = failure.iteration.unwrap_or(run.current_iteration);
     let last = run.spec.iterations_total.is_some_and(|total| iteration >= total);
+    let has_good_checkpoint = state.last_good(&run.key).is_some();
+    let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
     Strategy::ALL
         .into_iter()
         .map(|strategy| {
-            let has_checkpoint = has_good_checkpoint || run.initial_checkpoint.is_some();
             let missing = match strategy {
                 Strategy::ManualThenContinue => None,
                 _ if run.is_being_fixed() => Some("a manual fix is open".to_owned()),

@@ -145,8 +145,7 @@ impl Steps<'_, '_> {
         let run = self.source.run;
         let iteration = run.failure.as_ref().and_then(|failure| run.iterations.get(failure.iteration?));
         let given_up = iteration.is_some_and(|iteration| iteration.status == IterationStatus::Skipped);
-        let good = self.source.state.last_good(&run.key).is_some();
-        let mut options = resume_options(run, good);
+        let mut options = resume_options(self.source.state, run);
         // The very same again is worth a line only where the policy would do it.
         let told = |option: &ResumeOption| match option.strategy {
             Strategy::ManualThenContinue => false,
