@@ -129,6 +129,11 @@ impl Store {
         self.id().is_some_and(|id| self.registry.knows(&id))
     }
 
+    /// Whether there is a file for its id, whatever that holds: state that versions before ids made has none.
+    pub fn is_named(&self) -> bool {
+        !matches!(self.root().kind(&self.private_dir().join(FILE)), Ok(None))
+    }
+
     /// Whether anything of `recover`'s own is there, the ledger's lock and temporary files aside.
     pub fn has_content(&self) -> bool {
         if !matches!(self.root().kind(&self.ledger_path()), Ok(None)) {

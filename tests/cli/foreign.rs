@@ -179,6 +179,16 @@ fn without_git_an_archive_brings_nothing_to_run() {
     env.json(0, &["checkpoint", "create"]);
 }
 
+// Files that were copied with their times and came to have the same numbers show nothing where the state has an id.
+#[test]
+fn without_git_state_with_an_id_is_ours_by_that_id_alone() {
+    let mut env = failed(TestEnv::plain());
+    env.set("XDG_STATE_HOME", &env.root().join("another").to_string_lossy());
+    assert_foreign(&env, "unknown_id");
+    env.json(0, &["trust", "--state", "--yes"]);
+    env.json(0, &["checkpoint", "create"]);
+}
+
 /// As an archive brings it to somebody who never saw it.
 fn unpacked_by_another(env: &TestEnv) {
     env.sh("cd .. && rm -rf gone work.tar").expect(0);

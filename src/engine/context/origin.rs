@@ -39,8 +39,8 @@ fn user_folder(setup: &Setup) -> Option<PathBuf> {
 /// Finds out whose the state is.
 ///
 /// Ours is what has an id that is known here, unless git brought the ledger since; what the ledger's second copy in the
-/// repository shows to be recorded here, also before there were ids; and without git what has captured the files of this
-/// very place.
+/// repository shows to be recorded here, also before there were ids; and without git what has no id yet and has captured
+/// the files of this very place.
 pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Origin {
     // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
     let is_trusted =
@@ -51,7 +51,7 @@ pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup:
     let is_tracked = || repo.is_some_and(|repo| tracks_any(repo, store.dir(), &OWN));
     let is_ours = store.has_known_id() && !(store.ledger_path().exists() && is_tracked())
         || store.is_vouched_for()
-        || repo.is_none() && saw_files_of(store.root(), store.dir(), worktree);
+        || repo.is_none() && !store.is_named() && saw_files_of(store.root(), store.dir(), worktree);
     match is_ours {
         true => Origin::Ours,
         false if is_tracked() => Origin::Foreign(Foreign::Tracked),
