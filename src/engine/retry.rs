@@ -9,7 +9,7 @@ use crate::engine::record::attempt_record;
 use crate::engine::record::run_settings::settings_of;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{ProcessId, Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
@@ -181,11 +181,34 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
     Ok(())
 }
 
+/// Refuses (11) to decide about a run while a `recover` is at work on it, on another one of its task, or in this work
+/// tree: what runs below that one may have left its session and cleared its environment, and looks like anybody.
+fn refuse_at_work(context: &Context, state: &State, run: &Run) -> Result<()> {
+    let worktree = context.worktree_id();
+    let is_concerned = |other: &&Run| {
+        let of_task = other.task_id.is_some() && other.task_id == run.task_id;
+        other.key == run.key || other.worktree == worktree || of_task
+    };
+    let is_at_work = |id: &&ProcessId| id.pid != std::process::id() && crate::process::is_alive(id);
+    let mut concerned = state.runs.iter().filter(is_concerned);
+    let Some((key, pid)) = concerned.find_map(|run| Some((&run.key, run.driver.as_ref().filter(is_at_work)?.pid)))
+    else {
+        return Ok(());
+    };
+    let message = format!("run {key} is at work (pid {pid}): wait for it, or stop it first with kill -INT {pid}");
+    Err(Error::new(ErrorKind::Locked, message).hint(runs::about(key, "recover status")))
+}
+
 /// Forgets the run's failures and its cooldown.
+///
+/// # Errors
+/// There is no run (4); it, its task or its work tree is at work (11).
 pub fn reset(context: &Context) -> Result<Retry> {
     settle::settle(context)?;
     let mut ledger = context.store().lock()?;
-    let key: RunKey = select::require(context, ledger.state())?.key.clone();
+    let run = select::require(context, ledger.state())?;
+    refuse_at_work(context, ledger.state(), run)?;
+    let key: RunKey = run.key.clone();
     ledger.append(context.clock.now(), vec![NewEvent::about(&key, Payload::RetryReset {})])?;
     write_views(&ledger, Some(&key))?;
     of_state(context, ledger.state())

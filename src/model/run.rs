@@ -159,6 +159,10 @@ pub struct Run {
     /// The `recover` that runs the feedback loops before the first attempt, while it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_supervisor: Option<ProcessId>,
+    /// The `recover` that supervised its latest attempt, or the loops before the first one. While that lives, the run is at
+    /// work, also between attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<ProcessId>,
     /// Checksums of the names that its attempts are booked on, but for those made of its own id ([`run_of_subtask`]): who
     /// looks for a subtask need not look at every run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -68,6 +68,65 @@ fn no_reset_inside_a_run_gives_it_more_attempts() {
     }
 }
 
+// What cleared its environment and left its ancestors looks like anybody: nobody resets what is at work.
+#[test]
+fn what_is_at_work_is_reset_by_nobody() {
+    let escaped = "env -i PATH=\"$PATH\" HOME=\"$HOME\" setsid -f sh -c";
+    let call = |run: &str| {
+        format!("recover --json retry-status --reset --run {run} > ../answer-{run}; echo $? > ../code-{run}")
+    };
+    let line = format!(
+        "{escaped} '{}; {}; touch ../done'; until test -e ../done; do sleep 0.02; done; exit 1",
+        call("r"),
+        call("old")
+    );
+    let env = with_cooldown();
+    let run = |id: &str, line: &str| {
+        env.recover(&[
+            "run",
+            "--run",
+            id,
+            "--task",
+            "T",
+            "--attempts",
+            "3",
+            "--on-failure",
+            "retry",
+            "--",
+            "sh",
+            "-c",
+            line,
+        ])
+    };
+    assert!(matches!(run("old", "exit 1").code, 7 | 8));
+    let used = || env.json(0, &["retry-status", "--run", "old"])["budgets"].to_string();
+    let before = used();
+    assert!(matches!(run("r", &line).code, 7 | 8));
+    for name in ["r", "old"] {
+        let read = |what: &str| std::fs::read_to_string(env.root().join(format!("{what}-{name}"))).expect("written");
+        let answer: Value = serde_json::from_str(&read("answer")).expect("a document");
+        assert_eq!((read("code").trim(), &answer["error"]["code"]), ("11", &"locked".into()), "{answer}");
+        let message = answer["error"]["message"].as_str().expect("text");
+        assert!(message.contains("run r is at work (pid ") && message.contains("kill -INT"), "{message}");
+    }
+    assert_ne!(used(), before, "the task's budget counts both runs");
+    env.recover(&["run", "--run", "third", "--task", "T", "--", "true"]).expect(7);
+    // Once nothing is at work it is a person's to reset.
+    for name in ["r", "old"] {
+        env.json(0, &["retry-status", "--reset", "--run", name]);
+    }
+    env.recover(&["run", "--run", "fourth", "--task", "T", "--", "true"]).expect(0);
+}
+
+// A ledger that goes with its copy in the middle of a run is damage, and no attempt is given again for it.
+#[test]
+fn a_run_whose_ledger_is_removed_ends_as_damaged() {
+    let (env, code, count) = run_of("rm -rf .ultraplan .git/recover");
+    assert_eq!((code, count), (12, 1));
+    let refused = env.recover(&["run", "--run", "again", "--", "true"]).expect(12);
+    assert!(refused.stderr.contains("doctor --rebuild"), "{}", refused.stderr);
+}
+
 // A person's reset from another terminal neither.
 #[test]
 fn a_reset_from_outside_does_not_extend_the_run_that_is_at_work() {

@@ -101,7 +101,10 @@ pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> String {
     (2..u32::MAX).map(|number| format!("{base}-{number}")).find(|id| !taken(id)).unwrap_or(base)
 }
 
-/// The run with this key, which must be there.
+/// The run with this key, which was there a moment ago: a ledger that lost it meanwhile is damaged (12).
 pub fn run_of(state: &State, key: &RunKey) -> Result<Run> {
-    state.run(key).cloned().ok_or_else(|| Error::new(ErrorKind::RunNotFound, format!("no run {key}")))
+    state.run(key).cloned().ok_or_else(|| {
+        let message = format!("run {key} is gone from the ledger, which was removed or replaced meanwhile");
+        Error::new(ErrorKind::Corrupt, message).hint("recover doctor --rebuild")
+    })
 }

@@ -215,6 +215,7 @@ fn new_run(
         error_count: 0,
         live: None,
         baseline_supervisor: None,
+        driver: None,
         subtasks: BTreeSet::new(),
         steps: Vec::new(),
         imported: Vec::new(),
@@ -256,7 +257,10 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 live.child = Some(child.clone());
             }
         }
-        Payload::BaselineStarted { supervisor } => run.baseline_supervisor = Some(supervisor.clone()),
+        Payload::BaselineStarted { supervisor } => {
+            run.baseline_supervisor = Some(supervisor.clone());
+            run.driver = Some(supervisor.clone());
+        }
         Payload::BaselineVerified { results, .. } => {
             run.baseline = Some(results.clone());
             run.baseline_supervisor = None;

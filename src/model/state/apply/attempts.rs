@@ -65,6 +65,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     run.status = RunStatus::InProgress;
     run.granted = 0;
     run.parked = None;
+    run.driver.clone_from(supervisor);
     run.live = Some(LiveAttempt {
         iteration: *iteration,
         attempt: *attempt,
