@@ -50,7 +50,6 @@ pub mod salvage;
 pub mod seed_json;
 pub mod select;
 pub mod settle;
-mod state_rollback;
 pub mod status;
 pub mod step;
 pub mod storage;

@@ -8,6 +8,7 @@ mod way_back;
 
 use std::time::Duration;
 
+use crate::engine::attempt::standing;
 use crate::engine::base::runs::{self, run_of};
 use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::run::{Run, RunKey, RunStatus};
@@ -155,7 +156,7 @@ fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<R
 }
 
 fn standing_of(context: &Context, state: &State, run: &Run) -> Standing {
-    retry::status_of(context, state, run).standing
+    standing::status_of(context, state, run).standing
 }
 
 fn untouched(context: &Context, state: &State, run: Run) -> Resumed {

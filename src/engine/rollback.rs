@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::engine::base::runs;
+use crate::engine::flow::restore::restore_with;
 use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::{OperationKind, Reposition, Scope};
 use crate::model::run::{Iteration, Run, RunKey, RunStatus};
@@ -13,7 +15,6 @@ use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::restore::{Commits, Restore, RestoreRequest, restore_with};
 use super::salvage::refuse_for_gone;
 use super::{select, settle};
 

@@ -4,12 +4,14 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use crate::engine::attempt::end;
 use crate::engine::clock;
 use crate::engine::record::adopt::adopt_one;
 use crate::engine::record::attempt_record::{Ending, Started};
 use crate::engine::record::liveness::{is_lost, lost_baseline};
 use crate::engine::record::message::record_of;
 use crate::engine::record::step_liveness;
+use crate::engine::restore::carry_out;
 use crate::git::WorktreeLock;
 use crate::git::refs::{delete_refs, ref_names, resolve_ref};
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
@@ -25,7 +27,7 @@ use crate::store::{NewEvent, salvage};
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::hook::session;
-use super::{attempt, lost, rebuild, restore, step};
+use super::{lost, rebuild, step};
 
 /// How long processes of a lost attempt may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -66,7 +68,7 @@ pub fn settle_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
     refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
         context.store().load_for_writing()?;
-        done.extend(restore::finish_cut_off(context)?);
+        done.extend(carry_out::finish_cut_off(context)?);
         let state = context.load()?.state;
         refuse_lost_ledger(context, &state)?;
         tell_if_moved(context, &state);
@@ -239,7 +241,7 @@ fn record_lost(context: &Context) -> Result<Vec<String>> {
             headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
             ..Ending::default()
         };
-        attempt::end(context, &run.key, &started, ending)?;
+        end::end(context, &run.key, &started, ending)?;
         done.push(format!(
             "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
             live.attempt, live.iteration, run.key

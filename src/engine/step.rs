@@ -18,6 +18,7 @@ use crate::engine::flow::checkpoint::{is_due_by_operations, on_the_way};
 use crate::engine::record::attempt_record::{commits_since, head_of};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::identity;
+use crate::engine::restore::step::put_back;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
@@ -35,10 +36,9 @@ use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::{checkpoint, lane, select, settle};
 
-use lost::put_back;
 use turn::Turn;
 
-pub use compensate::{Compensated, CrossedStep, Crossing, compensate};
+pub use compensate::{Crossing, compensate};
 pub use lost::{assume_cut_off, settle_lost};
 pub use turn::is_above;
 

@@ -1,12 +1,13 @@
 //! Taking back restores, and doing them again. Undo and redo are restores themselves, with a safety checkpoint each.
 
+use crate::engine::flow::restore::restore_with;
 use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::operation::{OperationKind, Scope, UndoEntry};
 use crate::policy::restore_plan::Edits;
 
 use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
-use super::restore::{Commits, Restore, RestoreRequest, restore_with};
 
 /// Takes the last restore of this work tree back.
 pub fn undo(context: &Context, commits: Commits, edits: Edits) -> Result<Restore> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::agent;
-use crate::engine::attempt::{finish, start};
+use crate::engine::flow::attempt::{finish, start};
 use crate::engine::record::attempt_record::{Begin, Ending};
 use crate::engine::{Context, Error, ErrorKind, Result, clock, settle};
 use crate::model::agent_record::AgentRecord;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::restore::{Commits, Restore};
+use crate::engine::restore::request::{Commits, Restore};
 use crate::engine::rollback::{Options, Target, rollback as roll_back};
 use crate::engine::undo::{redo as do_again, undo as take_back};
 use crate::engine::{Context, Result, select};

@@ -7,7 +7,7 @@ use comfy_table::{Cell, Color};
 
 use crate::engine::prune::Pruned;
 use crate::engine::restore::nested::NestedAction;
-use crate::engine::restore::{Restore, RestoreResult};
+use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;

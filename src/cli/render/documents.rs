@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::engine::Context;
-use crate::engine::restore::Restore;
+use crate::engine::restore::request::Restore;
 use crate::engine::retry::Retry;
 use crate::model::decision::Standing;
 use crate::model::run::{Attempt, Iteration, Run};

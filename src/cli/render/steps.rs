@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::engine::restore::RestoreResult;
+use crate::engine::restore::request::RestoreResult;
 use crate::model::run::Run;
 use crate::model::step::{Step, ToldStep};
 use crate::model::time::Timestamp;

@@ -1,7 +1,7 @@
 //! Choosing a checkpoint, with a look at what has changed since.
 
 use crate::engine::inspect::diff;
-use crate::engine::restore::Restore;
+use crate::engine::restore::request::Restore;
 use crate::engine::rollback::{Targets, targets};
 use crate::engine::{Context, Error, ErrorKind, Result, settle};
 use crate::model::checkpoint::Checkpoint;

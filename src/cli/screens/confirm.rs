@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::engine::restore::Restore;
+use crate::engine::restore::request::Restore;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::policy::visible::escape;
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::attempt::report;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings;
+use crate::engine::restore::state_rollback;
 use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::decision::{Action, Decision};
@@ -21,7 +23,7 @@ use crate::store::{Exclusive, NewEvent};
 
 use super::super::context::Context;
 use super::super::error::{Error, Result};
-use super::super::{checkpoint, lane, report, state_rollback};
+use super::super::{checkpoint, lane};
 use super::signs::{self, Signs};
 
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
@@ -160,7 +162,7 @@ fn request_of(
 }
 
 /// The same under the ledger's lock; `found` is what is true of the attempt beside its outcome.
-pub(super) fn end_locked(
+pub(in crate::engine) fn end_locked(
     context: &Context,
     ledger: &mut Exclusive,
     key: &RunKey,
@@ -221,7 +223,7 @@ pub(super) fn end_locked(
 }
 
 /// Decides about a failure, and says in its conditions what that came up against.
-pub(super) fn decide_for(
+pub(in crate::engine) fn decide_for(
     context: &Context,
     state: &State,
     run: &Run,
@@ -275,7 +277,7 @@ fn loop_event(key: &RunKey, failure: &Failure, decision: &Decision, phase: &str,
     NewEvent { run: Some(key.clone()), source: EventSource::Recovery, payload }
 }
 
-pub(super) fn recovery_result(
+pub(in crate::engine) fn recovery_result(
     decision: &Decision,
     allowed: bool,
     has_target: bool,

@@ -1,3 +1,5 @@
 //! The commands: one file a command, one folder a feature.
 
+pub mod attempt;
 pub mod checkpoint;
+pub mod restore;

@@ -10,6 +10,7 @@ pub mod session;
 use std::path::Path;
 
 use crate::engine::base::runs::Naming;
+use crate::engine::flow::attempt;
 use crate::engine::flow::checkpoint::{Unless, create, due, record_operation};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::request::Request;
@@ -28,7 +29,7 @@ use crate::store::views::write_views;
 
 use super::context::Context;
 use super::error::{ErrorKind, Result};
-use super::{attempt, prune, select};
+use super::{prune, select};
 
 /// How long a description of a command may be.
 const LONGEST: usize = 80;

@@ -1,8 +1,8 @@
 //! Doing what was planned, so that a kill at any instant can be finished or reverted from the journal.
 
-use serde::{Deserialize, Serialize};
-
 use crate::engine::record::request::Request;
+use crate::engine::restore::journal::{CarryOut, decode, encode, is_recorded};
+use crate::engine::restore::request::{Restore, RestoreRequest};
 use crate::git::git_file;
 use crate::git::head::{commit_on_top, move_branch};
 use crate::git::journal::{
@@ -16,10 +16,9 @@ use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
 use crate::model::manifest::Head;
-use crate::model::operation::{GitFile, HeadMove, NestedPart, Operation, Scope};
+use crate::model::operation::{HeadMove, NestedPart, Operation, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
-use crate::model::state::State;
 use crate::model::step::StepRef;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
@@ -31,27 +30,6 @@ use super::head::HeadPlan;
 use super::interruption::Interruption;
 use super::plan::Planned;
 use super::take_back::{not_taken_back, revert, take_back, unreaped, unsettled};
-use super::{Restore, RestoreRequest};
-
-/// What the engine needs beside the file plan to finish a restore that was cut off.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CarryOut {
-    /// The run that the event is about.
-    pub run: Option<RunKey>,
-    /// The operation as the ledger will record it.
-    pub operation: Operation,
-    /// Whether the loop's own state files are cleared (L3).
-    pub clear_loop_state: bool,
-    /// Whether a commit with the checkpoint's tree came on top, which the index then follows.
-    #[serde(default)]
-    pub on_top: bool,
-    /// Whether the checkpoint's base commit is meant and not what was captured.
-    #[serde(default)]
-    pub of_base: bool,
-    /// `.git` files that are taken away before the files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unlink: Vec<GitFile>,
-}
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
 ///
@@ -161,15 +139,6 @@ fn begin(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Re
         .map_err(|error| if has_journal(repo) { revert(context, lock, journal, error.into()) } else { error.into() })
 }
 
-fn encode(carry_out: &CarryOut) -> Result<serde_json::Value> {
-    serde_json::to_value(carry_out).map_err(|error| Error::failed("cannot encode the restore's journal", error))
-}
-
-pub(super) fn decode(journal: &RestoreJournal) -> Result<CarryOut> {
-    CarryOut::deserialize(&journal.context)
-        .map_err(|error| Error::new(ErrorKind::Corrupt, format!("the restore's journal is damaged: {error}")))
-}
-
 fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRequest) -> Result<Option<Head>> {
     let commit = match &planned.head {
         HeadPlan::Stay => return Ok(None),
@@ -275,11 +244,6 @@ fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
     }
     drop(ledger);
     Ok(remove_journal(context.repo()?, lock)?)
-}
-
-/// Whether the restore's event is in the ledger.
-pub(super) fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
-    state.worktrees.values().any(|worktree| worktree.last_operation.as_deref() == Some(journal.operation_id.as_str()))
 }
 
 /// Finishes a restore that a kill cut off, or takes it back where that is not possible. Returns what was done.

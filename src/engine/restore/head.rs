@@ -1,5 +1,6 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
+use crate::engine::restore::request::{Commits, RestoreRequest};
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::refs::resolve_ref;
@@ -12,33 +13,6 @@ use crate::model::snapshot::ObjectId;
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::RestoreRequest;
-
-/// What to do about commits made since the checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Commits {
-    /// Take the run's own off the branch, refuse where others are among them.
-    #[default]
-    Refuse,
-    /// Leave HEAD.
-    Keep,
-    /// Take all of them off the branch; they stay reachable from the safety checkpoint.
-    Drop,
-    /// Make one new commit with the checkpoint's content on top.
-    Revert,
-}
-
-impl Commits {
-    /// Its word on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Keep => "keep",
-            Self::Drop => "drop",
-            Self::Revert => "revert",
-        }
-    }
-}
 
 /// What happens to HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::engine::record::request::Prepared;
 use crate::engine::restore::nested::{Grafts, LayerPart, NestedRequest, grafts};
+use crate::engine::restore::request::{RestoreRequest, RestoreResult};
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::MemoryFile;
 use crate::git::checkpoint::as_checked_out;
@@ -32,7 +33,6 @@ use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::memory::{self, MemoryPlan};
 use super::head::{self, HeadPlan};
-use super::{RestoreRequest, RestoreResult};
 
 /// A restore that may be carried out.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Taking back what a restore did before it failed, and saying so where that fails too.
 
+use crate::engine::restore::journal::{decode, is_recorded};
 use crate::git::git_file;
 use crate::git::head::move_branch;
 use crate::git::journal::{RestoreJournal, has_journal, reap_temp_files, remove_journal};
@@ -12,7 +13,6 @@ use crate::model::path::PathReason;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::memory;
-use super::carry_out::{decode, is_recorded};
 
 /// How the message of an error ends after which everything is as it was.
 const TAKEN_BACK: &str = "what was written was taken back";

@@ -1,6 +1,8 @@
 //! The checkpoint that goes back before an attempt is made again, and putting its files there.
 
+use crate::engine::flow::restore::restore;
 use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
 use crate::model::operation::{OperationKind, Scope};
@@ -10,7 +12,6 @@ use crate::policy::restore_plan::Edits;
 
 use super::super::context::Context;
 use super::super::error::{ErrorKind, Result};
-use super::super::restore::{Commits, RestoreRequest, restore};
 
 /// The checkpoint that an automatic rollback goes back to: after a crash the run's last one that did not fail, else the
 /// last good one.

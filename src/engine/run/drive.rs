@@ -1,5 +1,6 @@
 //! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
 
+use crate::engine::attempt::{begin, end, report, standing};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::run_settings;
@@ -22,7 +23,7 @@ use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::live::{Progress, Woken};
 use super::super::resume::{put_back, way_back};
-use super::super::{attempt, manual_fix, prune, report, retry};
+use super::super::{manual_fix, prune, retry};
 use super::execute::{begin_of, execute};
 use super::{DriveOptions, Driven, Driving, Outcome, baseline};
 
@@ -74,7 +75,7 @@ impl Driver<'_> {
             };
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;
-            let ended = attempt::end(self.context, self.key, &started, executed.ending)?;
+            let ended = end::end(self.context, self.key, &started, executed.ending)?;
             self.tell(&ended, &started);
             match self.follow(&ended, &started)? {
                 Next::GoOn => {}
@@ -91,7 +92,7 @@ impl Driver<'_> {
     /// Where the run stands, counting at least the failures that this supervisor saw.
     fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
         let witnessed = |subtask: &str| self.context.witnessed_at(subtask);
-        let moment = (self.context.clock.now(), retry::seen(self.context, run));
+        let moment = (self.context.clock.now(), standing::seen(self.context, run));
         witnessed_status(state, run, &settings.retry, moment, witnessed)
     }
 
@@ -180,7 +181,7 @@ impl Driver<'_> {
         if before.granted == 0 {
             retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
         }
-        let started = attempt::begin(self.context, &mut ledger, self.key, &begin_of(&before))?;
+        let started = begin::begin(self.context, &mut ledger, self.key, &begin_of(&before))?;
         write_views(&ledger, Some(self.key))?;
         drop(ledger);
         let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
@@ -198,7 +199,7 @@ impl Driver<'_> {
     fn abandon(&self, started: &Started, error: Error) -> Error {
         let failure = Failure { message: error.to_string(), ..known::cancelled() };
         let ending = Ending { failure: Some(failure), ..Ending::default() };
-        if let Err(second) = attempt::end(self.context, self.key, started, ending) {
+        if let Err(second) = end::end(self.context, self.key, started, ending) {
             tracing::error!(%second, "the attempt's end was not recorded");
         }
         error

@@ -1,42 +1,18 @@
 //! Steps that a restore goes back past: their effects outside the work tree are taken back, or told of (S12).
 
-use serde::Serialize;
-
 use crate::engine::base::runs::run_of;
+use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::model::event::Payload;
 use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::model::step::{Step, StepRef, StepStatus, ToldStep};
+use crate::model::step::{Step, StepRef, StepStatus};
 use crate::process::{Exit, Interrupts, Program, Show, Supervised, own_id};
 
 use super::super::context::Context;
 use super::super::error::{Error, Result};
-use super::super::restore::RestoreRequest;
 use super::turn::Turn;
 use super::{record, variables};
-
-/// A step whose effect stays although a restore goes back to before it.
-#[derive(Clone, Debug, Serialize)]
-pub struct CrossedStep {
-    /// The step.
-    #[serde(flatten)]
-    pub step: ToldStep,
-    /// Why its effect stays.
-    pub reason: String,
-}
-
-/// A step whose effect was taken back, or would be.
-#[derive(Clone, Debug, Serialize)]
-pub struct Compensated {
-    /// The step.
-    #[serde(flatten)]
-    pub step: ToldStep,
-    /// What the command ended with that takes it back; `None` in a plan, and where it was not run.
-    pub compensate_exit_code: Option<i32>,
-    /// Whether it succeeded; `None` in a plan.
-    pub succeeded: Option<bool>,
-}
 
 /// The steps that a restore goes back past, the latest first.
 #[derive(Clone, Debug, Default)]

@@ -9,21 +9,17 @@ use crate::engine::clock::millis;
 use crate::engine::record::attempt_record;
 use crate::engine::record::events::assume;
 use crate::engine::record::step_liveness::{is_any_lost, is_lost, lost_here};
-use crate::engine::restore::nested::NestedRequest;
-use crate::git::WorktreeLock;
+use crate::engine::restore::step::put_back;
 use crate::model::event::Payload;
-use crate::model::operation::{OperationKind, Scope};
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::model::step::{Step, StepEnd, StepStart, StepStatus};
-use crate::policy::restore_plan::Edits;
+use crate::model::step::{Step, StepEnd, StepStatus};
 use crate::process::{end_children_of, end_group};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
-use super::super::restore::{Commits, RestoreRequest, put_back_unasked};
 
 /// How long processes of a lost step may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -107,30 +103,4 @@ fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
     let mut ledger = context.store().lock()?;
     ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
     Ok(write_views(&ledger, Some(key))?)
-}
-
-/// Puts the covered files of an atomic step back as they were before it; `None` for a step that is not atomic.
-/// Returns how many paths that were. It is a restore as any other: journaled, verified, and `undo` takes it back.
-pub fn put_back(context: &Context, key: &RunKey, start: &StepStart) -> Result<Option<usize>> {
-    let Some(atomic) = &start.atomic else { return Ok(None) };
-    let request = RestoreRequest {
-        kind: OperationKind::Restore,
-        run: Some(key.clone()),
-        checkpoint_id: atomic.checkpoint_id.clone(),
-        scope: Scope::Files,
-        paths: atomic.paths.clone(),
-        commits: Commits::Keep,
-        // Whoever changed a covered file meanwhile: the step promised that it is as it was.
-        edits: Edits::Discard,
-        restore_index: false,
-        reposition: None,
-        nested: NestedRequest::default(),
-        undoes: None,
-    };
-    let lock = WorktreeLock::acquire(context.repo()?, context.lock_timeout())?;
-    let restored = put_back_unasked(context, lock, &request)?.result;
-    for kept in &restored.kept {
-        tracing::debug!(path = %kept.path, reason = %kept.reason, "kept as it is");
-    }
-    Ok(Some(restored.written.len() + restored.deleted.len()))
 }

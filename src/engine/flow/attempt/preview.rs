@@ -3,19 +3,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::engine::attempt::begin::beginning;
+use crate::engine::attempt::end::{decide_for, recovery_result};
+use crate::engine::attempt::signs;
 use crate::engine::base::runs::run_of;
+use crate::engine::context::Context;
+use crate::engine::error::Result;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::events;
+use crate::engine::restore::state_rollback;
+use crate::engine::{checkpoint, select, settle};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::settings::SafeMode;
 use crate::store::NewEvent;
 
-use super::super::context::Context;
-use super::super::error::Result;
-use super::super::{checkpoint, select, settle, state_rollback};
-use super::end::{decide_for, recovery_result};
-use super::{beginning, open, refuse_supervised, signs};
+use super::{open, refuse_supervised};
 
 /// The run that an attempt would be recorded in, made in memory where there is none, and the state with it.
 pub(super) fn assumed_run(

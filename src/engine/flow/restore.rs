@@ -1,0 +1,144 @@
+//! Restoring a checkpoint on request: what is refused for who is at work, the restore itself, and what becomes of the steps
+//! that it goes back past.
+//!
+//! Rollback, `checkpoint restore`, undo and redo are this one operation with different targets.
+
+use crate::engine::base::runs;
+use crate::engine::context::Context;
+use crate::engine::error::{Error, ErrorKind, Result};
+use crate::engine::record::damage::doubt;
+use crate::engine::restore::interruption::listen;
+use crate::engine::restore::request::{Compensated, CrossedStep, Restore, RestoreRequest, RestoreResult};
+use crate::engine::restore::{carry_out, plan};
+use crate::engine::step::{Crossing, compensate, is_above};
+use crate::engine::{checkpoint, settle};
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::operation::OperationKind;
+use crate::model::state::State;
+use crate::model::step::{StepRef, StepStatus};
+
+const WAIT_OR_STOP: &str = "wait for it, or stop it first with kill -INT";
+
+/// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
+pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
+    restore_noting_doubt(context, request.kind, false, |_| Ok(request.clone()))
+}
+
+/// The same for a person, whose request to stop takes it back: what `request` makes of the state as it is once nobody else can change the work tree: two restores at once take
+/// place one after the other, and each is chosen and planned from what the other left.
+pub fn restore_with(
+    context: &Context,
+    kind: OperationKind,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    if !context.dry_run() {
+        listen()?;
+    }
+    restore_noting_doubt(context, kind, true, request)
+}
+
+fn restore_noting_doubt(
+    context: &Context,
+    kind: OperationKind,
+    takes_back: bool,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    restore_chosen(context, kind, takes_back, request).inspect_err(|error| {
+        if let (ErrorKind::Corrupt, false, Ok(repo)) = (error.kind, context.dry_run(), context.repo()) {
+            doubt(repo);
+        }
+    })
+}
+
+fn restore_chosen(
+    context: &Context,
+    kind: OperationKind,
+    takes_back: bool,
+    request: impl FnOnce(&State) -> Result<RestoreRequest>,
+) -> Result<Restore> {
+    if !context.dry_run() {
+        context.check_safe_mode(kind.as_str())?;
+        settle::settle(context)?;
+    }
+    let lock = checkpoint::lock(context)?;
+    let state = settle::load_settled(context)?;
+    // A plan touches nothing.
+    if !context.dry_run() {
+        refuse_live(context, &state)?;
+    }
+    let request = request(&state)?;
+    let planned = plan::plan(context, lock, &state, &request)?;
+    let crossing = Crossing::of(context, &state, &request);
+    let run = || request.run.as_ref().and_then(|key| state.run(key)).cloned();
+    let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)))
+        || moves_line(&state, &request)
+        || gives_steps_back(&state, &crossing.refs());
+    // An undo whose files are there already moves on to what was before.
+    let changes = !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some();
+    if context.dry_run() || !changes {
+        let mut result = planned.result(None, !context.dry_run());
+        result.tell(&crossing, crossing.planned());
+        return Ok(Restore { changed: changes, result, run: run() });
+    }
+    let mut restore = carry_out::carry_out(context, &request, planned, crossing.refs(), takes_back)?;
+    let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
+    restore.result.tell(&crossing, compensated);
+    Ok(restore)
+}
+
+impl RestoreResult {
+    /// Tells of the steps that were gone back past; `compensated` are those whose effects were taken back, or would be.
+    fn tell(&mut self, crossing: &Crossing, compensated: Vec<Compensated>) {
+        self.crossed = crossing.crossed();
+        for failed in compensated.iter().filter(|one| one.succeeded == Some(false)) {
+            let code = failed.compensate_exit_code.unwrap_or(1);
+            let reason = format!("its compensation ended with {code}");
+            self.crossed.push(CrossedStep { step: failed.step.clone(), reason });
+            self.success = false;
+        }
+        self.compensated = compensated;
+    }
+}
+
+/// Whether another checkpoint is good afterwards, or stages of a lane come to stand as rolled back (C5).
+fn moves_line(state: &State, request: &RestoreRequest) -> bool {
+    let run = request.reposition.as_ref().and(request.run.as_ref());
+    let target = state.checkpoint(&request.checkpoint_id).filter(|target| run == Some(&target.run));
+    let Some(target) = target else { return false };
+    let passed = |one: &Checkpoint| one.verdict == Verdict::Passed;
+    let mut after = state.standing(&target.run).rev().take_while(|one| one.seq > target.seq);
+    (passed(target) && state.is_superseded(target)) || after.any(|one| passed(one) || one.lane_fields.stage.is_some())
+}
+
+/// Whether steps of a lane that are done come to be run again (C4).
+fn gives_steps_back(state: &State, crossed: &[StepRef]) -> bool {
+    crossed.iter().any(|step| {
+        let known = state.run(&step.run).and_then(|run| run.step(&step.name));
+        known.is_some_and(|known| !known.crossed && known.would_run_again(&step.run))
+    })
+}
+
+/// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is put back under it.
+fn refuse_live(context: &Context, state: &State) -> Result<()> {
+    let own = std::process::id();
+    let worktree = context.worktree_id();
+    for run in state.runs_of(&worktree) {
+        let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
+        if let Some(supervisor) = supervisor.filter(|id| id.pid != own && crate::process::is_alive(id)) {
+            let (key, pid) = (&run.key, supervisor.pid);
+            let message = format!("an attempt of run {key} is under way (pid {pid}): {WAIT_OR_STOP} {pid}");
+            return Err(Error::new(ErrorKind::Locked, message).hint(runs::about(key, "recover status")));
+        }
+    }
+    for run in &state.runs {
+        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
+        let mut live = here.filter(|step| step.status == StepStatus::Running);
+        // What a step's own command does is the step's affair.
+        if let Some(step) = live.find(|step| !is_above(context, &run.key, &step.start.name)) {
+            let (name, pid) = (&step.start.name, step.start.supervisor.pid);
+            let message = format!("step '{name}' of run {} is under way (pid {pid}): {WAIT_OR_STOP} {pid}", run.key);
+            return Err(Error::new(ErrorKind::Locked, message).hint(runs::about(&run.key, "recover status")));
+        }
+    }
+    Ok(())
+}

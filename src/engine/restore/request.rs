@@ -1,0 +1,175 @@
+//! What is asked of a restore, and what it answers.
+
+use serde::Serialize;
+
+use crate::engine::context::Context;
+use crate::engine::restore::nested::{NestedOutcome, NestedRequest};
+use crate::model::checkpoint::StorageType;
+use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::step::ToldStep;
+use crate::policy::restore_plan::Edits;
+
+/// What to do about commits made since the checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commits {
+    /// Take the run's own off the branch, refuse where others are among them.
+    #[default]
+    Refuse,
+    /// Leave HEAD.
+    Keep,
+    /// Take all of them off the branch; they stay reachable from the safety checkpoint.
+    Drop,
+    /// Make one new commit with the checkpoint's content on top.
+    Revert,
+}
+
+impl Commits {
+    /// Its word on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+            Self::Revert => "revert",
+        }
+    }
+}
+
+/// What is to be put back, and how.
+#[derive(Clone, Debug)]
+pub struct RestoreRequest {
+    /// Which command it is.
+    pub kind: OperationKind,
+    /// The run whose bookkeeping follows, where it does; else the run the event is about.
+    pub run: Option<RunKey>,
+    /// The checkpoint.
+    pub checkpoint_id: String,
+    /// What it covers.
+    pub scope: Scope,
+    /// Only these paths (globs); empty for all.
+    pub paths: Vec<String>,
+    /// What to do about commits made since.
+    pub commits: Commits,
+    /// What to do about hand edits.
+    pub edits: Edits,
+    /// Whether the captured index is put back too.
+    pub restore_index: bool,
+    /// How the run's bookkeeping follows.
+    pub reposition: Option<Reposition>,
+    /// What is asked of nested repositories.
+    pub nested: NestedRequest,
+    /// Where the operation that is taken back found HEAD and left it: while it is still there, it may go back unasked.
+    pub undoes: Option<HeadMove>,
+}
+
+impl RestoreRequest {
+    /// The command that asks for this, with these flags in the place of its own.
+    pub(super) fn command(&self, context: &Context, flags: &[&str]) -> String {
+        let mut words: Vec<String> = match self.kind {
+            OperationKind::Undo | OperationKind::Redo => vec![self.kind.as_str().to_owned()],
+            OperationKind::Rollback if self.reposition.as_ref().is_some_and(|to| to.clear_failure) => {
+                vec!["rollback".to_owned(), "--full".to_owned()]
+            }
+            OperationKind::Rollback => vec!["rollback".to_owned(), "--to".to_owned(), self.checkpoint_id.clone()],
+            OperationKind::Restore => vec!["checkpoint".to_owned(), "restore".to_owned(), self.checkpoint_id.clone()],
+        };
+        let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
+        let mut add = |flag: &str, value: &str| {
+            if !flags.contains(&flag) {
+                words.push(format!("{flag}={value}"));
+            }
+        };
+        if self.commits != Commits::Refuse {
+            add("--commits", self.commits.as_str());
+        }
+        match self.edits {
+            Edits::Refuse => {}
+            Edits::Keep => add("--edits", "keep"),
+            Edits::Discard => add("--edits", "discard"),
+        }
+        if !takes_back {
+            match self.scope {
+                Scope::Files if self.kind == OperationKind::Rollback => add("--scope", "files"),
+                Scope::State => add("--scope", "state"),
+                Scope::All | Scope::Files => {}
+            }
+            self.paths.iter().for_each(|glob| add("--path", glob));
+            if self.restore_index {
+                words.push("--restore-index".to_owned());
+            }
+            if self.nested.restore {
+                words.push("--nested".to_owned());
+            }
+        }
+        words.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // What is taken back is the work tree's last, whichever run that was.
+        context.hint_command(self.run.as_ref().filter(|_| !takes_back), &words)
+    }
+}
+
+/// What a restore did, or would do.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestoreResult {
+    /// Whether all of it was done.
+    pub success: bool,
+    /// The iteration after which the checkpoint was taken.
+    pub restored_to_iteration: u32,
+    /// The checkpoint.
+    pub checkpoint_id: String,
+    /// How it is kept.
+    pub storage_type: StorageType,
+    /// What holds the state before; `None` in a plan and where nothing changed.
+    pub safety_checkpoint_id: Option<String>,
+    /// Paths written.
+    pub written: Vec<RepoPath>,
+    /// Paths deleted.
+    pub deleted: Vec<RepoPath>,
+    /// Paths left as they are, and why.
+    pub kept: Vec<PathReason>,
+    /// What becomes of nested repositories that are not as the checkpoint has them.
+    pub nested: Vec<NestedOutcome>,
+    /// HEAD before and after.
+    pub head: HeadMove,
+    /// Whether what was written was read again and found to be the checkpoint's.
+    pub verified: bool,
+    /// Steps that it went back past while their effects outside the work tree stayed.
+    pub crossed: Vec<CrossedStep>,
+    /// Steps whose effects were taken back, in that order.
+    pub compensated: Vec<Compensated>,
+}
+
+/// A restore that was planned or done.
+#[derive(Clone, Debug)]
+pub struct Restore {
+    /// Whether anything changed (or would).
+    pub changed: bool,
+    /// What.
+    pub result: RestoreResult,
+    /// The run afterwards.
+    pub run: Option<Run>,
+}
+
+/// A step whose effect stays although a restore goes back to before it.
+#[derive(Clone, Debug, Serialize)]
+pub struct CrossedStep {
+    /// The step.
+    #[serde(flatten)]
+    pub step: ToldStep,
+    /// Why its effect stays.
+    pub reason: String,
+}
+
+/// A step whose effect was taken back, or would be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compensated {
+    /// The step.
+    #[serde(flatten)]
+    pub step: ToldStep,
+    /// What the command ended with that takes it back; `None` in a plan, and where it was not run.
+    pub compensate_exit_code: Option<i32>,
+    /// Whether it succeeded; `None` in a plan.
+    pub succeeded: Option<bool>,
+}
