@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackResults;
 use super::path::{PathReason, RepoPath};
-use super::run::RunKey;
+use super::run_key::RunKey;
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, Verdict};
 use super::packed::{Packed, Part};
-use super::run::RunKey;
+use super::run_key::RunKey;
 
 /// How many sequence numbers a page spans.
 const PAGE: u64 = 64;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::run_key::RunKey;
 use super::time::Timestamp;
 
 /// Which system's file it is; in the order in which several are taken in, so that the loop's own state comes last and is
@@ -72,7 +73,7 @@ pub struct ForeignCheckpoint {
     pub id: String,
     /// The run it was taken over into.
     #[serde(flatten)]
-    pub run: super::run::RunKey,
+    pub run: RunKey,
     /// Which system's.
     pub kind: ImportKind,
     /// The iteration it was taken after.
@@ -93,7 +94,7 @@ pub struct ForeignCheckpoint {
 
 impl ImportedDocument {
     /// The checkpoints that the document tells of.
-    pub fn checkpoints(&self, run: &super::run::RunKey) -> Vec<ForeignCheckpoint> {
+    pub fn checkpoints(&self, run: &RunKey) -> Vec<ForeignCheckpoint> {
         let one = |record: &Value, id: &str| {
             let text = |name: &str| record[name].as_str().map(str::to_owned);
             Some(ForeignCheckpoint {

@@ -1,5 +1,4 @@
-//! Plain data: what a run, a checkpoint, a failure and a decision are, and how events add up to a state.
-//!
+//! Plain data: what a run, a checkpoint, a failure and a decision are, and how events add up to a state. One file a thing.
 //! Nothing here does I/O or reads a clock.
 
 pub mod agent_record;
@@ -22,6 +21,7 @@ pub mod operation;
 pub mod packed;
 pub mod path;
 pub mod run;
+pub mod run_key;
 pub mod selector;
 pub mod snapshot;
 pub mod spec;

@@ -3,7 +3,8 @@
 use crate::model::folder::FolderId;
 use serde::{Deserialize, Serialize};
 
-use super::run::{NONE, ProcessId, RunKey};
+use super::attempt::ProcessId;
+use super::run_key::{NONE, RunKey};
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
 

@@ -1,0 +1,72 @@
+//! What tells runs apart: an id, and the phase and lane where it has them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What stands for "no phase" and "no lane".
+pub const NONE: &str = "-";
+
+/// What identifies a run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunKey {
+    /// Stable identifier, chosen by the user or made when the run begins.
+    pub run_id: String,
+    /// Phase (`-` for none).
+    #[serde(default = "none")]
+    pub phase: String,
+    /// Lane (`-` for none).
+    #[serde(default = "none")]
+    pub lane: String,
+}
+
+fn none() -> String {
+    NONE.to_owned()
+}
+
+impl RunKey {
+    /// A key; absent parts become `-`.
+    pub fn new(run_id: impl Into<String>, phase: Option<&str>, lane: Option<&str>) -> Self {
+        Self { run_id: run_id.into(), phase: phase.unwrap_or(NONE).to_owned(), lane: lane.unwrap_or(NONE).to_owned() }
+    }
+
+    /// The words of a command line that choose this run: `--run ID`, and the phase and the lane where it has them.
+    pub fn flags(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (flag, value) in [("--run", &self.run_id), ("--phase", &self.phase), ("--lane", &self.lane)] {
+            if flag != "--run" && value == NONE {
+                continue;
+            }
+            if value.starts_with('-') {
+                // As a word of its own it would be taken for a flag.
+                words.push(format!("{flag}={value}"));
+            } else {
+                words.extend([flag.to_owned(), value.clone()]);
+            }
+        }
+        words
+    }
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.run_id)?;
+        if self.phase != NONE || self.lane != NONE {
+            write!(f, " ({}/{})", self.phase, self.lane)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_name_what_there_is() {
+        let flags = |id, phase, lane| RunKey::new(id, phase, lane).flags().join(" ");
+        assert_eq!(flags("r", None, None), "--run r");
+        assert_eq!(flags("r", Some("p"), Some("l")), "--run r --phase p --lane l");
+        assert_eq!(flags("-r", None, Some("-l")), "--run=-r --lane=-l");
+    }
+}
