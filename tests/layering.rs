@@ -73,12 +73,12 @@ const BY_PATH: [(&str, &str); 40] = [
     ("git/index/tracked.rs", "git's index"),
     ("git/checkpoint/unbundle.rs", "a bundle that the user names, and a folder for the moment"),
     ("process/table.rs", "the kernel's table of processes"),
-    ("store/identity.rs", "the user's own list of ids"),
+    ("store/registry.rs", "the user's own list of ids"),
     ("process/signals.rs", "the kernel's word of this process"),
 ];
 
 /// Layers in which files still know each other in circles.
-const CIRCULAR: [&str; 6] = ["engine", "git", "cli", "config", "policy", "store"];
+const CIRCULAR: [&str; 5] = ["engine", "git", "cli", "config", "policy"];
 
 /// What opens files by their path, beside what `std::fs` has.
 const OPENERS: [&str; 4] = ["File::open", "File::create", "File::create_new", "File::options"];

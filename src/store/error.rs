@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::durable::LockError;
 
-use super::identity::Foreign;
+use super::origin::Foreign;
 
 /// An error of the state directory; each variant has its own consequence (exit code).
 #[derive(Debug, thiserror::Error)]

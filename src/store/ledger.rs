@@ -3,6 +3,7 @@
 mod compact;
 mod exclusive;
 mod folding;
+mod identity;
 mod lines;
 mod mended;
 mod of_run;
@@ -23,11 +24,14 @@ use crate::model::state::State;
 
 use super::error::StoreError;
 use super::fold_cache::FoldCache;
-use super::identity::{Origin, Owned, Registry};
+use super::origin::Origin;
 use super::packed_lines::Flaw;
+use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
 use super::written::Written;
 use unsynced::Unsynced;
+
+pub use identity::Owned;
 
 /// How many events are folded anew at each start before the cache is renewed.
 const CACHE_EVERY: u64 = 128;
@@ -47,8 +51,8 @@ pub struct Store {
     copy: Option<SecondCopy>,
     /// What of the second copy may not be on disk yet.
     unsynced: Arc<Unsynced>,
-    pub(super) registry: Registry,
-    pub(super) origin: Origin,
+    registry: Registry,
+    origin: Origin,
     /// What this process read last: nothing of it is folded twice while the ledger only grows.
     recent: Arc<Mutex<Option<Loaded>>>,
 }
@@ -256,14 +260,14 @@ impl Store {
         let is_list = |bytes: &[u8]| {
             bytes.trim_ascii().is_empty() || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
         };
-        let is_ours = || Written::read(self).knows(&self.lane_file);
+        let is_ours = || Written::read(&self.root, &self.private_dir()).knows(&self.lane_file);
         let read = self.root_of_view(&self.lane_file).read(&self.lane_file);
         read.is_ok_and(|bytes| !is_list(&bytes)) && !is_ours()
     }
 
     /// Files in the places of the views that are shared with other systems (L1, C1) which this program did not write.
     pub fn foreign_views(&self) -> Vec<PathBuf> {
-        let written = Written::read(self);
+        let written = Written::read(&self.root, &self.private_dir());
         let is_foreign = |path: &PathBuf| {
             let place = path.strip_prefix(&self.dir).unwrap_or(path);
             self.root_of_view(path).read(path).is_ok_and(|bytes| !written.is(place, &bytes))

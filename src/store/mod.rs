@@ -6,17 +6,19 @@
 
 mod error;
 mod fold_cache;
-mod identity;
 mod ledger;
 mod line;
+mod origin;
 mod packed_lines;
 mod rebuild;
+mod registry;
 mod second_copy;
 pub mod views;
 mod written;
 
 pub use error::StoreError;
-pub use identity::{Foreign, Origin, Owned, Registry};
-pub use ledger::{Exclusive, Loaded, NewEvent, Store};
+pub use ledger::{Exclusive, Loaded, NewEvent, Owned, Store};
+pub use origin::{Foreign, Origin};
 pub use rebuild::{Rebuilding, Salvaged, salvage};
+pub use registry::Registry;
 pub use written::print_of;

@@ -11,8 +11,7 @@ use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::time::Timestamp;
 
 use super::error::StoreError;
-use super::identity::Owned;
-use super::ledger::Store;
+use super::ledger::{Owned, Store};
 use super::line::{self, Line};
 use super::packed_lines::{self, Flaw, lines_of};
 

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::Store;
-use crate::durable::Sync;
+use crate::durable::{Root, Sync};
 
 /// The last contents of each place, the latest last. Two of them: a kill may come between the note and the view.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,13 +16,13 @@ pub(super) struct Written {
 }
 
 impl Written {
-    fn file(store: &Store) -> PathBuf {
-        store.private_dir().join("views.json")
+    fn file(private: &Path) -> PathBuf {
+        private.join("views.json")
     }
 
-    /// Without it every file is somebody else's: kept once too often.
-    pub(super) fn read(store: &Store) -> Self {
-        let read = store.root().read(&Self::file(store)).ok();
+    /// What was noted in the private folder of a state directory. Without it every file is somebody else's: kept once too often.
+    pub(super) fn read(root: &Root, private: &Path) -> Self {
+        let read = root.read(&Self::file(private)).ok();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
@@ -49,9 +48,9 @@ impl Written {
     }
 
     /// A note that a crash of the machine takes away costs a copy too many, not a view.
-    pub(super) fn write(&self, store: &Store) {
+    pub(super) fn write(&self, root: &Root, private: &Path) {
         let written = serde_json::to_vec(self).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|bytes| store.root().write(&Self::file(store), &bytes, Sync::Nothing)) {
+        if let Err(error) = written.and_then(|bytes| root.write(&Self::file(private), &bytes, Sync::Nothing)) {
             tracing::debug!(%error, "what the views hold was not noted");
         }
     }
@@ -70,14 +69,13 @@ mod tests {
     fn the_last_two_contents_are_ours() {
         let folder = tempfile::tempdir().unwrap();
         let place = Path::new("/a/recovery.json");
-        let store = Store::new(folder.path().to_owned(), std::time::Duration::ZERO);
-        store.create_dirs().unwrap();
-        let mut written = Written::read(&store);
+        let root = Root::own(folder.path().to_owned());
+        let mut written = Written::read(&root, folder.path());
         for content in [b"1", b"2", b"2", b"3"] {
             written.add(place, content);
         }
-        written.write(&store);
-        let written = Written::read(&store);
+        written.write(&root, folder.path());
+        let written = Written::read(&root, folder.path());
         let ours = |content: &[u8]| written.is(place, content);
         assert_eq!((ours(b"1"), ours(b"2"), ours(b"3")), (false, true, true));
         assert!(!written.is(Path::new("/b/recovery.json"), b"3"));

@@ -169,7 +169,7 @@ impl Exclusive {
             }
         }
         if shared.iter().any(|(_, _, same, _)| !same) {
-            let mut written = Written::read(&self.store);
+            let mut written = Written::read(&self.store.root, &self.store.private_dir());
             for (path, present, same, content) in shared {
                 let present =
                     present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
@@ -178,7 +178,7 @@ impl Exclusive {
                 }
                 written.add(self.place_of(&path), &content);
             }
-            written.write(&self.store);
+            written.write(&self.store.root, &self.store.private_dir());
         }
         let mut written = Vec::new();
         for (relative, path, content) in stale {

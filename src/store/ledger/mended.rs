@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 use crate::durable::{Refused, Sync};
 
 use super::super::error::StoreError;
-use super::super::identity::Origin;
+use super::super::origin::Origin;
 use super::super::packed_lines::in_the_open;
 use super::super::rebuild::salvage;
 use super::super::second_copy::Standing;

@@ -4,92 +4,17 @@
 //! brings along. One whose id is not known there came from elsewhere: it may be read, and hold back what it says, but
 //! nothing is added to it. The right to add is an [`Owned`], which only a state directory of our own gives out.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::io;
 
-use crate::durable::{Sync, is_temporary, sync_dir};
+use crate::durable::{Sync, is_temporary};
 
-use super::error::StoreError;
-use super::ledger::Store;
-
-/// Bytes of an id, before they are written as text.
-const ID_BYTES: usize = 16;
+use super::super::error::StoreError;
+use super::super::origin::Origin;
+use super::super::registry::{ID_BYTES, Registry, new_id};
+use super::Store;
 
 /// The name of the file in the state directory's private folder that holds its id.
 const FILE: &str = "identity";
-
-/// Whose the state is that a state directory holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
-    /// It was made here, or taken over, or there is nothing yet.
-    #[default]
-    Ours,
-    /// It came from elsewhere.
-    Foreign(Foreign),
-}
-
-/// Why state counts as somebody else's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foreign {
-    /// Git tracks it, and it is not what was recorded here.
-    Tracked,
-    /// Its id is not known here, or it has none.
-    UnknownId,
-}
-
-impl Foreign {
-    /// Its word in documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tracked => "tracked_by_git",
-            Self::UnknownId => "unknown_id",
-        }
-    }
-}
-
-impl std::fmt::Display for Foreign {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Tracked => "git tracks it, and it is not what was recorded here",
-            Self::UnknownId => "it was not made here",
-        })
-    }
-}
-
-/// The folders in which the ids of state directories are kept, one file each. New ones go to the first.
-#[derive(Clone, Debug, Default)]
-pub struct Registry {
-    folders: Vec<PathBuf>,
-}
-
-impl Registry {
-    /// The folders, the one for new ids first.
-    pub fn new(folders: Vec<PathBuf>) -> Self {
-        Self { folders }
-    }
-
-    fn knows(&self, id: &str) -> bool {
-        self.folders.iter().any(|folder| folder.join(id).is_file())
-    }
-
-    /// Keeps `id`, of the state directory `dir`, in the first folder, on disk when this returns.
-    fn add(&self, id: &str, dir: &Path) -> io::Result<()> {
-        let Some(folder) = self.folders.first() else { return Ok(()) };
-        let file = folder.join(id);
-        if file.is_file() {
-            return Ok(());
-        }
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // That it is there is all that counts; whose id it is stands in it for people.
-        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
-        made.write_all(format!("{}\n", dir.display()).as_bytes())?;
-        made.sync_all()?;
-        sync_dir(folder)?;
-        folder.parent().map_or(Ok(()), sync_dir)
-    }
-}
 
 /// The right to add to a state directory: it is ours, it is there, and it has its id.
 #[derive(Debug)]
@@ -145,7 +70,7 @@ impl Store {
     }
 
     /// What says that it may be added to; a state directory of somebody else's is refused.
-    pub(super) fn owned(&self) -> Result<Owned, StoreError> {
+    pub(in crate::store) fn owned(&self) -> Result<Owned, StoreError> {
         match self.origin {
             Origin::Ours => Ok(Owned(())),
             Origin::Foreign(why) => Err(StoreError::Foreign { dir: self.dir().to_owned(), why }),
@@ -154,10 +79,8 @@ impl Store {
 
     /// Gives the state directory an id that is known here, unless it has one. One that is known nowhere is replaced: whoever
     /// made it knows it too. Where no place can be written to that keeps it, there is none, with a warning.
-    pub(super) fn name(&self) -> Result<(), StoreError> {
-        if self.registry.folders.is_empty() {
-            return Ok(());
-        }
+    pub(in crate::store) fn name(&self) -> Result<(), StoreError> {
+        let Some(folder) = self.registry.first() else { return Ok(()) };
         let known = self.id().filter(|id| self.registry.knows(id));
         let id = match &known {
             Some(id) => id.clone(),
@@ -165,9 +88,9 @@ impl Store {
         };
         // Known before it is there: a kill in between leaves an id that nobody has.
         if let Err(error) = self.registry.add(&id, self.dir()) {
-            let folder = self.registry.folders.first().map(|folder| folder.display().to_string()).unwrap_or_default();
             tracing::warn!(
-                "whose the state is cannot be kept in {folder} ({error}): set XDG_STATE_HOME to a folder of yours"
+                "whose the state is cannot be kept in {} ({error}): set XDG_STATE_HOME to a folder of yours",
+                folder.display()
             );
             return Ok(());
         }
@@ -184,17 +107,12 @@ impl Store {
     }
 }
 
-fn new_id() -> io::Result<String> {
-    let mut bytes = [0; ID_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::time::Duration;
 
+    use super::super::super::origin::Foreign;
     use super::*;
 
     #[test]
