@@ -142,7 +142,6 @@ fn cancelled(code: i32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::retry::Retry;
     use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
     use crate::model::failure::FailureEvidence;

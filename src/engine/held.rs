@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::attempt::standing::status_of;
+use crate::engine::attempt::standing::{Retry, status_of};
 use crate::engine::record::run_settings::settings_of;
 use crate::model::decision::Standing;
 use crate::model::run::Run;
@@ -13,7 +13,6 @@ use crate::store::Origin;
 
 use super::context::Context;
 use super::import;
-use super::retry::Retry;
 
 /// What a file of another system's says of a run here, as an import would record it.
 struct Held {

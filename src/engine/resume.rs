@@ -4,12 +4,12 @@ mod checks;
 mod next;
 mod prepare;
 mod refuse;
-mod way_back;
 
 use std::time::Duration;
 
 use crate::engine::attempt::standing;
 use crate::engine::base::runs::{self, run_of};
+use crate::engine::flow::fix_session;
 use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -18,7 +18,7 @@ use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::live::Woken;
 use super::run::{DriveOptions, Driven, Driving, drive, prompt_of};
-use super::{manual_fix, retry, select, settle};
+use super::{retry, select, settle};
 
 use checks::validate;
 use prepare::{planned, prepare};
@@ -26,7 +26,6 @@ use refuse::refuse;
 
 pub use checks::Check;
 pub use next::next_actions;
-pub(super) use way_back::{put_back, way_back};
 
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
@@ -120,7 +119,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
 
     if strategy == Some(Strategy::ManualThenContinue) {
         if !context.dry_run() {
-            manual_fix::open(context, &key)?;
+            fix_session::open(context, &key)?;
         }
         let run = run_of(&context.load()?.state, &key)?;
         return Ok(prepared(run, None, Standing::NeedsPerson));

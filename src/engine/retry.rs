@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::attempt::standing::status_of;
+use crate::engine::attempt::standing::{Retry, status_of};
 use crate::engine::base::runs;
 use crate::engine::record::attempt_record;
 use crate::engine::record::run_settings::settings_of;
@@ -21,19 +21,6 @@ use super::context::Context;
 use super::error::{Error, ErrorKind, Result};
 use super::live::{Progress, Woken};
 use super::{held, select, settle};
-
-/// A run and how it stands.
-#[derive(Debug)]
-pub struct Retry {
-    /// The run; `None` where nothing has been recorded.
-    pub run: Option<Run>,
-    /// How it stands.
-    pub status: Option<RetryStatus>,
-    /// What is allowed.
-    pub standing: Standing,
-    /// The limit where no failure names its own.
-    pub max_attempts: u32,
-}
 
 /// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
 pub fn look(context: &Context) -> Result<Retry> {

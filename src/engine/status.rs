@@ -1,5 +1,6 @@
 //! Where a run stands and how to go on (B1, B5, B7).
 
+use crate::engine::attempt::standing::Retry;
 use crate::engine::base::runs;
 use crate::engine::record::liveness;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
@@ -8,8 +9,7 @@ use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 
 use super::context::Context;
 use super::error::Result;
-use super::retry::{self, Retry};
-use super::{held, select, settle};
+use super::{held, retry, select, settle};
 
 /// Everything a person wants to know first.
 #[derive(Debug)]

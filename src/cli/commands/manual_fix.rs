@@ -10,19 +10,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::engine::manual_fix::{Fix, abort, resume_with_fix, start, status, verify};
+use crate::engine::flow::fix_session::{Fix, status};
+use crate::engine::manual_fix::{abort, resume_with_fix, start, verify};
 use crate::engine::run::DriveOptions;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::process::Show;
 
-use self::edit::Editor;
 use super::super::args::{ManualFixArgs, ManualFixCommand, Wait};
 use super::super::exit::ExitCode;
 use super::super::live::Display;
 use super::super::render;
 use super::super::ui::{Reply, Ui, escape};
 use super::run::{driven_document, driven_text, told};
+
+use self::edit::Editor;
 
 /// Dispatches.
 pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {

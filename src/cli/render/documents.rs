@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::engine::Context;
+use crate::engine::attempt::standing::Retry;
 use crate::engine::restore::request::Restore;
-use crate::engine::retry::Retry;
 use crate::model::decision::Standing;
 use crate::model::run::{Attempt, Iteration, Run};
 use crate::model::time::Timestamp;

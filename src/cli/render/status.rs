@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::engine::retry::Retry;
+use crate::engine::attempt::standing::Retry;
 use crate::engine::status::Status;
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};

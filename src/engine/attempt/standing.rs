@@ -1,5 +1,6 @@
 //! Where a run stands with its budgets.
 
+use crate::model::decision::Standing;
 use std::collections::BTreeMap;
 
 use crate::durable::Sync;
@@ -45,4 +46,17 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
         tracing::debug!(%error, "it is not noted since when");
     }
     now
+}
+
+/// A run and how it stands.
+#[derive(Debug)]
+pub struct Retry {
+    /// The run; `None` where nothing has been recorded.
+    pub run: Option<Run>,
+    /// How it stands.
+    pub status: Option<RetryStatus>,
+    /// What is allowed.
+    pub standing: Standing,
+    /// The limit where no failure names its own.
+    pub max_attempts: u32,
 }

@@ -2,4 +2,6 @@
 
 pub mod attempt;
 pub mod checkpoint;
+pub mod fix_session;
 pub mod restore;
+pub mod rollback_target;

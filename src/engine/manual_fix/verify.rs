@@ -1,5 +1,6 @@
 //! What the feedback loops say of the work tree as it is.
 
+use crate::engine::flow::fix_session::{Fix, active, append, changes_since, log_dir, prepare, status};
 use crate::engine::record::run_settings::{identity, loops_of};
 use crate::model::event::Payload;
 use crate::model::failure::Failure;
@@ -12,7 +13,7 @@ use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::run::{LoopSetting, no_loops, run_loops};
 use super::super::{select, settle};
-use super::{Fix, active, append, changes_since, log_dir, prepare, settle_unless_dry, status};
+use super::settle_unless_dry;
 
 /// What came of running the feedback loops.
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use crate::engine::flow::fix_session::{Fix, active, changes_with_seen, prepare, status_of};
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
 use crate::git::diff::{Objects, Seen};
@@ -24,8 +25,8 @@ use crate::watch::Watcher;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::{follow, select, settle};
+use super::Judged;
 use super::verify::judge;
-use super::{Fix, Judged, active, changes_with_seen, prepare, status_of};
 
 use asker::Wake;
 use pace::Pace;

@@ -1,5 +1,6 @@
 //! Where the next attempt begins and with what: its iteration and its prompt's parts, its files, the ledger's word on it.
 
+use crate::engine::flow::rollback_target::{put_back, way_back};
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
 use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
@@ -11,7 +12,6 @@ use crate::store::views::write_views;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::ResumeRequest;
-use super::way_back::{put_back, way_back};
 
 /// The iteration that an attempt would be made of.
 fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> u32 {

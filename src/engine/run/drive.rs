@@ -2,6 +2,8 @@
 
 use crate::engine::attempt::{begin, end, report, standing};
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::fix_session;
+use crate::engine::flow::rollback_target::{put_back, way_back};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::run_settings;
 use crate::model::decision::{Action, Decision, Standing};
@@ -22,8 +24,7 @@ use crate::store::views::write_views;
 use super::super::context::Context;
 use super::super::error::{Error, ErrorKind, Result};
 use super::super::live::{Progress, Woken};
-use super::super::resume::{put_back, way_back};
-use super::super::{manual_fix, prune, retry};
+use super::super::{prune, retry};
 use super::execute::{begin_of, execute};
 use super::{DriveOptions, Driven, Driving, Outcome, baseline};
 
@@ -243,7 +244,7 @@ impl Driver<'_> {
             return Ok(Next::GoOn);
         }
         if decision.has(Action::ManualFix) && !decision.has(Action::Escalate) {
-            manual_fix::open(self.context, self.key)?;
+            fix_session::open(self.context, self.key)?;
             return Ok(Next::Stop(Outcome::Paused));
         }
         if decision.has(Action::Escalate) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::engine::manual_fix::log_of;
+use crate::engine::flow::fix_session::log_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::manual_fix::ManualFixSession;
 use crate::policy::places::{Place, places};

@@ -1,0 +1,159 @@
+//! The session of a manual fix: opened, found again, and compared with the work tree.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crate::engine::base::runs::run_of;
+use crate::engine::context::Context;
+use crate::engine::error::{Error, ErrorKind, Result};
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::record::run_settings::log_name;
+use crate::engine::{checkpoint, select, settle};
+use crate::git::diff::{Objects, Seen, changes_with};
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::trigger;
+use crate::model::event::Payload;
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{Run, RunKey};
+use crate::model::snapshot::Change;
+use crate::model::state::State;
+use crate::policy::selection::Selection;
+use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
+
+/// A session and its run.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    /// The session.
+    pub session: ManualFixSession,
+    /// Its run.
+    pub run: Run,
+}
+
+pub(in crate::engine) fn new_session(run: &Run, id: &str, checkpoint_id: &str, context: &Context) -> ManualFixSession {
+    ManualFixSession {
+        id: id.to_owned(),
+        run_id: run.key.run_id.clone(),
+        task_id: run.task_id.clone(),
+        started_at: context.clock.now(),
+        issue: run.failure.clone(),
+        checkpoint_id: checkpoint_id.to_owned(),
+        detected_changes: Vec::new(),
+        verification_results: std::collections::BTreeMap::new(),
+        verified: false,
+        verified_tree: None,
+        status: ManualFixStatus::Active,
+    }
+}
+
+/// Opens a session for `key`; the open one where there is one.
+pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
+    let state = context.load()?.state;
+    if let Ok(fix) = active(context, &state, key) {
+        return Ok(fix);
+    }
+    let prepared = prepare(context)?;
+    let mut ledger = context.store().lock()?;
+    if let Ok(fix) = active(context, ledger.state(), key) {
+        return Ok(fix);
+    }
+    let run = run_of(ledger.state(), key)?;
+    let request = Request {
+        description: "Before the manual fix".to_owned(),
+        trigger: trigger::MANUAL_FIX.to_owned(),
+        after_iteration: Some(run.current_iteration.saturating_sub(1)),
+        ..Request::default()
+    };
+    let base = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    let now = context.clock.now();
+    let session = new_session(&run, &format!("fix_{:04}", base.seq), &base.id, context);
+    let started = NewEvent::about(key, Payload::ManualFixStarted { session: Box::new(session) });
+    ledger.append(now, vec![checkpoint::event(&base), started])?;
+    write_views(&ledger, Some(key))?;
+    active(context, ledger.state(), key)
+}
+
+pub(in crate::engine) fn active(context: &Context, state: &State, key: &RunKey) -> Result<Fix> {
+    let run = run_of(state, key)?;
+    match &run.manual_fix {
+        Some(session) if session.status == ManualFixStatus::Active => Ok(Fix { session: session.clone(), run }),
+        _ => Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {key} is open"))
+            .hint(context.hint_command(Some(key), &["manual-fix", "start"]))),
+    }
+}
+
+/// The session of the run that a command works on, with what has changed by now.
+pub fn status(context: &Context) -> Result<Fix> {
+    let state = settle::load_settled(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    status_of(context, &key)
+}
+
+pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fix> {
+    let state = settle::load_settled(context)?;
+    let run = run_of(&state, key)?;
+    let Some(session) = run.manual_fix.clone() else {
+        return Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {}", run.key))
+            .hint(context.hint_command(Some(&run.key), &["manual-fix", "start"])));
+    };
+    let mut fix = Fix { session, run };
+    if fix.session.status == ManualFixStatus::Active {
+        let prepared = prepare(context)?;
+        fix.session.detected_changes = changes_since(context, &state, &fix.session, &prepared)?;
+        let tree = Some(&prepared.capture.tree);
+        fix.session.verified = fix.session.verified && fix.session.verified_tree.as_ref() == tree;
+    }
+    Ok(fix)
+}
+
+/// The work tree as a person left it who may still have it open.
+pub(in crate::engine) fn prepare(context: &Context) -> Result<Prepared> {
+    context.while_editing(|| checkpoint::prepare(context, &BTreeSet::new()))
+}
+
+/// Where the output of a feedback loop of a session is kept.
+pub fn log_of(context: &Context, session: &ManualFixSession, name: &str) -> PathBuf {
+    log_dir(context, session).join(log_name(name, ""))
+}
+
+/// Where the logs of a session's feedback loops are.
+pub fn log_dir(context: &Context, session: &ManualFixSession) -> PathBuf {
+    context.store().private_dir().join("manual-fix").join(&session.id)
+}
+
+pub(in crate::engine) fn changes_since(
+    context: &Context,
+    state: &State,
+    session: &ManualFixSession,
+    prepared: &Prepared,
+) -> Result<Vec<Change>> {
+    changes_with_seen(context, state, session, prepared, &Seen::new())
+}
+
+/// The same, after an earlier look that has seen this.
+pub(in crate::engine) fn changes_with_seen(
+    context: &Context,
+    state: &State,
+    session: &ManualFixSession,
+    prepared: &Prepared,
+    seen: &Seen,
+) -> Result<Vec<Change>> {
+    let repo = context.repo()?;
+    let base = state.checkpoint(&session.checkpoint_id).ok_or_else(|| {
+        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {} is gone", session.checkpoint_id))
+    })?;
+    let before = load_checkpoint(repo, &base.commit)?;
+    let objects = Objects::Captured(&prepared.capture);
+    Ok(changes_with(objects, before.side(), prepared.capture.side(), &Selection::all(), seen)?)
+}
+
+pub(in crate::engine) fn append(
+    context: &Context,
+    ledger: &mut Exclusive,
+    key: &RunKey,
+    payloads: Vec<Payload>,
+) -> Result<()> {
+    let events = payloads.into_iter().map(|payload| NewEvent::about(key, payload)).collect();
+    ledger.append(context.clock.now(), events)?;
+    Ok(write_views(ledger, Some(key))?)
+}
