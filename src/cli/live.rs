@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 
 use crate::engine::Context;
-use crate::engine::live::{Live, Observer, Progress};
+use crate::engine::base::progress::{Live, Observer, Progress};
 use crate::model::feedback::FeedbackResult;
 use crate::model::time::Timestamp;
 use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};

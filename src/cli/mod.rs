@@ -22,10 +22,11 @@ use std::process::ExitCode as ProcessExitCode;
 use clap::Parser;
 use serde_json::json;
 
+use crate::engine::base::context::Setup;
 use crate::engine::base::runs::Naming;
-use crate::engine::context::Setup;
-use crate::engine::salvage::refuse_gone;
-use crate::engine::{Context, Error, ErrorKind, Result, inside};
+use crate::engine::flow::inside;
+use crate::engine::flow::missing_worktree::refuse_gone;
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::process::{HELPER, Interrupts, exec_on_terminal};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::engine::status::Status;
+use crate::engine::flow::status::Status;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::model::decision::Strategy;
 use crate::process::Interrupts;

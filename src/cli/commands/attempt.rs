@@ -6,9 +6,11 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::agent;
+use crate::engine::base::clock;
 use crate::engine::flow::attempt::{finish, start};
 use crate::engine::record::attempt_record::{Begin, Ending};
-use crate::engine::{Context, Error, ErrorKind, Result, clock, settle};
+use crate::engine::recovery::settle;
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::agent_record::AgentRecord;
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, FailureEvidence, LoopKind};
@@ -86,7 +88,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         signal: evidence.signal.clone(),
         timed_out: evidence.timed_out,
         approach: args.approach.clone(),
-        cost_micros: record.as_ref().and_then(|record| record.cost_usd).and_then(crate::engine::run::micros),
+        cost_micros: record.as_ref().and_then(|record| record.cost_usd).and_then(crate::engine::flow::run::micros),
         agent_session: record.and_then(|record| record.session_id),
         plan: args.plan,
         keep_state: args.no_rollback,

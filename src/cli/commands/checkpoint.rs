@@ -4,18 +4,20 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::archive::age;
-use crate::engine::export::{Format, session_file, to_file, to_stream};
+use crate::engine::flow::archive::age;
 use crate::engine::flow::checkpoint::{Unless, create as take, not_due, pin as set_pin, preview};
+use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
+use crate::engine::flow::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
+use crate::engine::flow::prune::prune as remove;
 use crate::engine::flow::restore::restore_with as put_back;
-use crate::engine::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
-use crate::engine::prune::prune as remove;
+use crate::engine::flow::verify::verify as check;
 use crate::engine::record::foreign::foreign;
 use crate::engine::record::request::Request;
+use crate::engine::record::{nested, select};
+use crate::engine::recovery::settle;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
-use crate::engine::verify::verify as check;
-use crate::engine::{Context, Error, ErrorKind, Result, nested, select, settle};
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::selector::Selector;

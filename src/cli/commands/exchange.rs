@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::engine::import::{ImportRequest, ImportedFile, import as take_over};
+use crate::engine::flow::import::{ImportRequest, ImportedFile, import as take_over};
+use crate::engine::flow::sync::{KeptAside, sync as write_views};
 use crate::engine::record::foreign::KnownCheckpoint;
-use crate::engine::sync::{KeptAside, sync as write_views};
 use crate::engine::{Context, Result};
 
 use super::super::args::{ImportArgs, SyncArgs};

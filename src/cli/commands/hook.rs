@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::agent::hooks::read;
-use crate::engine::context::Setup;
-use crate::engine::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
-use crate::engine::hook::{Handled, handle, is_first, name};
+use crate::engine::base::context::Setup;
+use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
+use crate::engine::flow::hook::{Handled, handle, is_first, name};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hook::{HookAgent, HookEvent, Moment};
 use crate::model::time::format_duration;

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use crate::config;
 use crate::durable::{Root, Sync};
-use crate::engine::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
-use crate::engine::rebuild::RebuildReport;
-use crate::engine::{Context, Error, ErrorKind, Result, retry};
+use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
+use crate::engine::flow::retry;
+use crate::engine::recovery::rebuild::RebuildReport;
+use crate::engine::{Context, Error, ErrorKind, Result};
 
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs, Wait,

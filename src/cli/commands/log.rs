@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::engine::base::runs;
-use crate::engine::follow::{Follow, Noticed};
+use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::Event;
 use crate::model::run::RunKey;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::engine::flow::fix_session::{Fix, status};
-use crate::engine::manual_fix::{abort, resume_with_fix, start, verify};
-use crate::engine::run::DriveOptions;
+use crate::engine::flow::manual_fix::{abort, resume_with_fix, start, verify};
+use crate::engine::flow::run::DriveOptions;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::process::Show;

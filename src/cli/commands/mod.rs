@@ -14,7 +14,7 @@ mod status;
 mod step;
 mod trust;
 
-use crate::engine::inside::Reach;
+use crate::engine::flow::inside::Reach;
 use crate::engine::{Context, Result};
 
 use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand};

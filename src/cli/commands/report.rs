@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::engine::report::{of_run, to_file};
+use crate::engine::flow::report::{of_run, to_file};
 use crate::engine::{Context, Error, Result};
 use crate::policy::report::{Report, html, markdown};
 

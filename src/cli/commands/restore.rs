@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
+use crate::engine::flow::rollback::{Options, Target, rollback as roll_back};
+use crate::engine::flow::undo::{redo as do_again, undo as take_back};
+use crate::engine::record::select;
 use crate::engine::restore::request::{Commits, Restore};
-use crate::engine::rollback::{Options, Target, rollback as roll_back};
-use crate::engine::undo::{redo as do_again, undo as take_back};
-use crate::engine::{Context, Result, select};
+use crate::engine::{Context, Result};
 use crate::policy::restore_plan::Edits;
 
 use super::super::args::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs, word_of};

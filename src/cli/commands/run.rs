@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
-use crate::engine::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
-use crate::engine::run::{DriveOptions, Driven, Outcome, run as start_run};
-use crate::engine::status::status_of;
-use crate::engine::{Context, Error, ErrorKind, Result, clock};
+use crate::engine::flow::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
+use crate::engine::flow::run::{DriveOptions, Driven, Outcome, run as start_run};
+use crate::engine::flow::status::status_of;
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::run::{RunSpec, RunStatus};

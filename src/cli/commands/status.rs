@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::engine::follow::{Follow, Noticed};
-use crate::engine::status::status as look;
+use crate::engine::flow::follow::{Follow, Noticed};
+use crate::engine::flow::status::status as look;
 use crate::engine::{Context, Error, ErrorKind, Result};
 
 use super::super::args::StatusArgs;

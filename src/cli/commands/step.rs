@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::engine::step::{Notice, StepReport, StepRequest, step as run_once};
+use crate::engine::flow::step::{Notice, StepReport, StepRequest, step as run_once};
 use crate::engine::{Context, Result};
 use crate::model::step::{Step, StepStatus};
 use crate::process::Show;

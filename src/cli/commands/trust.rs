@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::engine::trust::{StateReport, look, take_over};
+use crate::engine::flow::trust::{StateReport, look, take_over};
 use crate::engine::{Context, Error, ErrorKind, Result};
 
 use super::super::args::TrustArgs;

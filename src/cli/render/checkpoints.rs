@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, Color};
 
-use crate::engine::prune::Pruned;
+use crate::engine::flow::prune::Pruned;
 use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::checkpoint::{Checkpoint, Verdict};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::lane::{LaneStanding, standing};
+use crate::engine::record::lane::{LaneStanding, standing};
 use crate::engine::{Context, Result};
 use crate::model::run::RunKey;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::engine::attempt::standing::Retry;
-use crate::engine::status::Status;
+use crate::engine::flow::status::Status;
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
 use crate::model::time::Timestamp;

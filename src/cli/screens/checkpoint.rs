@@ -1,9 +1,10 @@
 //! Choosing a checkpoint, with a look at what has changed since.
 
-use crate::engine::inspect::diff;
+use crate::engine::flow::inspect::diff;
+use crate::engine::flow::rollback::{Targets, targets};
+use crate::engine::recovery::settle;
 use crate::engine::restore::request::Restore;
-use crate::engine::rollback::{Targets, targets};
-use crate::engine::{Context, Error, ErrorKind, Result, settle};
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 

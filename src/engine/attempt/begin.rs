@@ -1,8 +1,8 @@
 //! The claim of an attempt.
 
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
-use crate::engine::context::Context;
-use crate::engine::error::Result;
 use crate::engine::record::attempt_record::{Begin, Started, head_of, session_of};
 use crate::model::decision::Action;
 use crate::model::event::Payload;

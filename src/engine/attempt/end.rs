@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::attempt::report;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
 use crate::engine::record::request::{Prepared, Request};
-use crate::engine::record::run_settings;
+use crate::engine::record::{checkpoint, lane, run_settings};
 use crate::engine::restore::state_rollback;
 use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
@@ -21,10 +22,8 @@ use crate::policy::decide::{Circumstances, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::super::context::Context;
-use super::super::error::{Error, Result};
-use super::super::{checkpoint, lane};
-use super::signs::{self, Signs};
+use super::conditions::Signs;
+use super::{conditions, report};
 
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
 /// On a branch that had none yet, that is all of them.
@@ -45,7 +44,7 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     let prepared = checkpoint::prepare(context, &BTreeSet::new());
     let state = context.load()?.state;
     let about = (started.iteration, started.subtask.as_str());
-    let found = signs::look(context, &state, key, about, &ending, prepared.as_ref().ok());
+    let found = conditions::look(context, &state, key, about, &ending, prepared.as_ref().ok());
     let mut ledger = context.store().lock()?;
     let ended = end_locked(context, &mut ledger, key, started, ending, found, &prepared)?;
     drop(ledger);

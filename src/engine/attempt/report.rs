@@ -1,31 +1,24 @@
 //! The report of a run, made where an attempt's end calls for it: gathering what it is made from, and keeping it.
 
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::tree::Objects;
-use crate::git::tree::changes;
-use crate::policy::report::AttemptChanges;
-use crate::policy::report::Report;
-use crate::policy::report::Source;
-use crate::policy::report::Span;
-use crate::policy::report::Stuck;
-use crate::policy::report::markdown;
-use crate::policy::report::report;
-use crate::policy::report::spans;
-use crate::policy::selection::Selection;
-use crate::store::views::attempt_history_of;
 use std::path::PathBuf;
 
 use crate::durable::Sync;
-use crate::engine::attempt::standing::status_of;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs;
-use crate::engine::context::Context;
-use crate::engine::error::{Error, Result};
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::loops_of;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::tree::{Objects, changes};
 use crate::model::decision::Action;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdown, report, spans};
+use crate::policy::selection::Selection;
+use crate::store::views::attempt_history_of;
+
+use super::standing::status_of;
 
 /// The name of the report beside a run's logs.
 const FILE: &str = "report.md";

@@ -1,11 +1,11 @@
 //! Where a run stands with its budgets.
 
-use crate::model::decision::Standing;
 use std::collections::BTreeMap;
 
 use crate::durable::Sync;
-use crate::engine::context::Context;
+use crate::engine::base::context::Context;
 use crate::engine::record::run_settings::settings_of;
+use crate::model::decision::Standing;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::time::Timestamp;

@@ -5,7 +5,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
-use super::super::error::{Error, ErrorKind, Result};
+use super::error::{Error, ErrorKind, Result};
 
 /// How the run to work on is named.
 #[derive(Clone, Debug, Default)]

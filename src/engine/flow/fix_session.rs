@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
-use crate::engine::context::Context;
-use crate::engine::error::{Error, ErrorKind, Result};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::log_name;
-use crate::engine::{checkpoint, select, settle};
+use crate::engine::record::{checkpoint, select};
+use crate::engine::recovery::settle;
 use crate::git::diff::{Objects, Seen, changes_with};
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::trigger;

@@ -1,7 +1,31 @@
 //! The commands: one file a command, one folder a feature.
 
+pub mod archive;
 pub mod attempt;
+mod bundle_import;
 pub mod checkpoint;
+pub mod doctor;
+pub mod export;
 pub mod fix_session;
+pub mod follow;
+mod foreign_views;
+pub mod hook;
+pub mod import;
+pub mod inside;
+pub mod inspect;
+pub mod manual_fix;
+pub mod missing_worktree;
+pub mod prune;
+pub mod report;
 pub mod restore;
+pub mod resume;
+pub mod retry;
+pub mod rollback;
 pub mod rollback_target;
+pub mod run;
+pub mod status;
+pub mod step;
+pub mod sync;
+pub mod trust;
+pub mod undo;
+pub mod verify;

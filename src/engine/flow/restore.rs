@@ -3,19 +3,21 @@
 //!
 //! Rollback, `checkpoint restore`, undo and redo are this one operation with different targets.
 
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
-use crate::engine::context::Context;
-use crate::engine::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
 use crate::engine::record::damage::doubt;
+use crate::engine::recovery::settle;
 use crate::engine::restore::interruption::listen;
 use crate::engine::restore::request::{Compensated, CrossedStep, Restore, RestoreRequest, RestoreResult};
-use crate::engine::restore::{carry_out, plan};
-use crate::engine::step::{Crossing, compensate, is_above};
-use crate::engine::{checkpoint, settle};
+use crate::engine::restore::{execute, plan};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::operation::OperationKind;
 use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
+
+use super::step::{Crossing, compensate, is_above};
 
 const WAIT_OR_STOP: &str = "wait for it, or stop it first with kill -INT";
 
@@ -80,7 +82,7 @@ fn restore_chosen(
         result.tell(&crossing, crossing.planned());
         return Ok(Restore { changed: changes, result, run: run() });
     }
-    let mut restore = carry_out::carry_out(context, &request, planned, crossing.refs(), takes_back)?;
+    let mut restore = execute::carry_out(context, &request, planned, crossing.refs(), takes_back)?;
     let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
     restore.result.tell(&crossing, compensated);
     Ok(restore)

@@ -1,8 +1,7 @@
 //! The checkpoint that goes back before an attempt is made again, and putting its files there.
 
-use crate::engine::context::Context;
-use crate::engine::error::{ErrorKind, Result};
-use crate::engine::flow::restore::restore;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
@@ -11,6 +10,8 @@ use crate::model::operation::{OperationKind, Scope};
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
+
+use super::restore::restore;
 
 /// The checkpoint that an automatic rollback goes back to: after a crash the run's last one that did not fail, else the
 /// last good one.

@@ -1,7 +1,7 @@
 //! Checkpoints that were made without this ledger knowing, added to it.
 
-use crate::engine::context::Context;
-use crate::engine::error::Result;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::run::RunSpec;

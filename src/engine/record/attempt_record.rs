@@ -1,7 +1,9 @@
 //! An attempt as it is begun and as it ends, and whose the commits are that it made.
 
-use crate::engine::context::Context;
-use crate::engine::error::Error;
+use serde::Serialize;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Error;
 use crate::git::head::commits_between;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
@@ -10,7 +12,6 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::run::{Leftover, ProcessId, Run};
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
-use serde::Serialize;
 
 /// An attempt that was begun.
 #[derive(Clone, Debug)]

@@ -1,10 +1,11 @@
 //! Events that are applied to the state in memory, by commands that write nothing.
 
+use std::sync::Arc;
+
 use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::store::NewEvent;
-use std::sync::Arc;
 
 /// Applies an event to the state in memory, as if it had been recorded.
 pub fn assume(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {

@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 
+use crate::engine::base::context::Context;
 use crate::git::head::commit_exists;
 use crate::model::import::ForeignCheckpoint;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
-
-use super::super::context::Context;
 
 /// Another system's checkpoint, and what of it is there.
 #[derive(Clone, Debug, Serialize)]

@@ -1,11 +1,12 @@
 //! Attempts and feedback loops whose `recover` was killed, and operations that were cut off with it.
 
-use crate::engine::context::Context;
-use crate::engine::error::Result;
-use crate::engine::record::step_liveness;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
 use crate::git::journal::read_journal;
 use crate::model::run::{ProcessId, Run};
 use crate::process::is_alive;
+
+use super::step_liveness;
 
 /// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished.
 pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {

@@ -1,13 +1,21 @@
-//! What makes events and checkpoints, and what is known of them without recovery: captures, working memory, nested
-//! repositories, lanes, and which processes are gone.
+//! Everything that makes an event or a checkpoint: captures, the working memory, nested repositories, storage, lane
+//! records, the run that a command works on; and which attempts and steps have lost their process.
 
 pub mod adopt;
 pub mod attempt_record;
+mod changes;
+pub mod checkpoint;
 pub mod damage;
 pub mod events;
 pub mod foreign;
+pub mod lane;
 pub mod liveness;
+pub mod memory;
 pub mod message;
+pub mod nested;
 pub mod request;
 pub mod run_settings;
+pub mod seed_json;
+pub mod select;
 pub mod step_liveness;
+pub mod storage;

@@ -1,12 +1,14 @@
 //! What a checkpoint is made from: what is asked of it, and the capture that it records.
 
-use crate::engine::nested::NestedCapture;
+use std::time::Instant;
+
 use crate::git::WorktreeLock;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::MemoryFile;
 use crate::model::checkpoint::{CheckpointType, LaneFields, StorageType, Verdict};
 use crate::model::feedback::FeedbackResults;
-use std::time::Instant;
+
+use super::nested::NestedCapture;
 
 /// What a checkpoint says beside what it captures.
 #[derive(Clone, Debug, Default)]

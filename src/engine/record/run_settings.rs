@@ -1,10 +1,11 @@
 //! What holds for a run: its settings, its feedback loops, and what its commands get to know.
 
-use crate::engine::context::Context;
+use std::ffi::OsString;
+
+use crate::engine::base::context::Context;
 use crate::model::feedback::FeedbackLoop;
 use crate::model::run::Run;
 use crate::policy::settings::Settings;
-use std::ffi::OsString;
 
 /// The settings with the run's own overrides.
 pub fn settings_of(context: &Context, run: &Run) -> Settings {

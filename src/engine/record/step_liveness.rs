@@ -1,7 +1,7 @@
 //! Steps whose `recover` was killed.
 
-use crate::engine::context::Context;
-use crate::engine::error::{Error, ErrorKind, Result};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};

@@ -1,6 +1,7 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
-use crate::engine::restore::request::{Commits, RestoreRequest};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
 use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::refs::resolve_ref;
@@ -11,8 +12,7 @@ use crate::model::operation::OperationKind;
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
 
-use super::super::context::Context;
-use super::super::error::{Error, ErrorKind, Result};
+use super::request::{Commits, RestoreRequest};
 
 /// What happens to HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]

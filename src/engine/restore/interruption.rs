@@ -1,11 +1,10 @@
 //! Requests to stop while a restore is under way: it is taken back, or finished where that is nearly done anyway. Either
 //! way the work tree is one of the two, however many signals come.
 
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::operation::OperationKind;
 use crate::process::{Interrupts, Shield};
-
-use super::super::context::Context;
-use super::super::error::{Error, ErrorKind, Result};
 
 /// What a restore does about a request to stop.
 #[derive(Debug)]

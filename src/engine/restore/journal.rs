@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::error::{Error, ErrorKind, Result};
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::journal::RestoreJournal;
 use crate::model::operation::{GitFile, Operation};
 use crate::model::run::RunKey;

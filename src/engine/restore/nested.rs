@@ -11,18 +11,17 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::context::Context;
-use crate::engine::error::Result;
-use crate::engine::nested::NestedCapture;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::nested::NestedCapture;
 use crate::engine::record::request::Prepared;
-use crate::git::Repo;
 use crate::git::diff::Objects;
-use crate::git::git_file;
 use crate::git::ignore_rules::Ignored;
 use crate::git::nested_copy::{NestedCopy, show_trees};
 use crate::git::sides::differing;
 use crate::git::stored::StoredCheckpoint;
 use crate::git::tree_lookup::TreeLookup;
+use crate::git::{Repo, git_file};
 use crate::model::manifest::{Head, Manifest, Nested};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};

@@ -4,21 +4,21 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint::prepare_under;
+use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::request::Prepared;
-use crate::engine::restore::nested::{Grafts, LayerPart, NestedRequest, grafts};
-use crate::engine::restore::request::{RestoreRequest, RestoreResult};
-use crate::git::WorktreeLock;
-use crate::git::checkpoint::MemoryFile;
-use crate::git::checkpoint::as_checked_out;
+use crate::git::checkpoint::{MemoryFile, as_checked_out};
 use crate::git::diff::Objects;
 use crate::git::ignore_rules::Ignored;
-use crate::git::left_out;
 use crate::git::outputs::Outputs;
 use crate::git::restore::check;
 use crate::git::sides::differing;
 use crate::git::staying::keep_folders;
 use crate::git::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree_lookup::TreeLookup;
+use crate::git::{WorktreeLock, left_out};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Manifest;
 use crate::model::operation::{HeadMove, Scope};
@@ -28,11 +28,9 @@ use crate::model::state::State;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 use crate::policy::selection::Selection;
 
-use super::super::checkpoint::prepare_under;
-use super::super::context::Context;
-use super::super::error::{Error, ErrorKind, Result};
-use super::super::memory::{self, MemoryPlan};
 use super::head::{self, HeadPlan};
+use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
+use super::request::{RestoreRequest, RestoreResult};
 
 /// A restore that may be carried out.
 #[derive(Debug)]

@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 
-use crate::engine::context::Context;
-use crate::engine::restore::nested::{NestedOutcome, NestedRequest};
+use crate::engine::base::context::Context;
 use crate::model::checkpoint::StorageType;
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::step::ToldStep;
 use crate::policy::restore_plan::Edits;
+
+use super::nested::{NestedOutcome, NestedRequest};
 
 /// What to do about commits made since the checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The automatic reaction to an error: the working memory goes back, source code never (L3, L6).
 
-use crate::engine::context::Context;
-use crate::engine::error::Result;
-use crate::engine::memory;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::memory;
 use crate::engine::record::request::Prepared;
 use crate::git::journal::remove_journal;
 use crate::git::stored::load_checkpoint;
@@ -13,7 +13,7 @@ use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::store::{Exclusive, NewEvent};
 
-use super::carry_out::restore_state_only;
+use super::execute::restore_state_only;
 
 /// The checkpoint to go back to: the run's latest one that did not fail, and that was not taken on the way of the attempt
 /// under way, whose memory is what goes.

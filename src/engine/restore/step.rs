@@ -1,15 +1,16 @@
 //! Restoring the files of an atomic step: that is part of the step, whoever else is at work.
 
-use crate::engine::context::Context;
-use crate::engine::error::Result;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
-use crate::engine::restore::{carry_out, plan};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
 use crate::git::WorktreeLock;
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::run::RunKey;
 use crate::model::step::StepStart;
 use crate::policy::restore_plan::Edits;
+
+use super::nested::NestedRequest;
+use super::request::{Commits, Restore, RestoreRequest};
+use super::{execute, plan};
 
 /// Puts the covered files of an atomic step back as they were before it; `None` for a step that is not atomic.
 /// Returns how many paths that were. It is a restore as any other: journaled, verified, and `undo` takes it back.
@@ -44,5 +45,5 @@ fn put_back_unasked(context: &Context, lock: WorktreeLock, request: &RestoreRequ
     if planned.is_empty() {
         return Ok(Restore { changed: false, result: planned.result(None, true), run: None });
     }
-    carry_out::carry_out(context, request, planned, Vec::new(), false)
+    execute::carry_out(context, request, planned, Vec::new(), false)
 }

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::engine::live::{Observer, Progress};
-use crate::engine::manual_fix::Judged;
-use crate::engine::manual_fix::watch::Step;
+use crate::engine::base::progress::{Observer, Progress};
+use crate::engine::flow::manual_fix::Judged;
+use crate::engine::flow::manual_fix::watch::Step;
 use crate::model::snapshot::Change;
 
 use super::super::super::render::{said, seconds};

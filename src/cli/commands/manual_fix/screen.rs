@@ -7,8 +7,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::engine::flow::fix_session::{Fix, log_dir};
-use crate::engine::manual_fix::watch::{Asker, Step, Watch};
-use crate::engine::manual_fix::{Judged, abort, start};
+use crate::engine::flow::manual_fix::watch::{Asker, Step, Watch};
+use crate::engine::flow::manual_fix::{Judged, abort, start};
 use crate::engine::{Context, Error, Result};
 use crate::process::{Show, Signal};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::flow::fix_session::{Fix, status};
-use crate::engine::manual_fix::watch::{Step, Watch};
+use crate::engine::flow::manual_fix::watch::{Step, Watch};
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::manual_fix::ManualFixStatus;

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 
 use crate::engine::attempt::begin::{begin, beginning};
 use crate::engine::attempt::end::end_locked;
-use crate::engine::attempt::{report, signs};
+use crate::engine::attempt::{conditions, report};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
-use crate::engine::context::Context;
-use crate::engine::error::{Error, ErrorKind, Result};
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::request::{Prepared, Request};
-use crate::engine::{checkpoint, select, settle};
+use crate::engine::record::{checkpoint, select};
+use crate::engine::recovery::settle;
 use crate::model::checkpoint::trigger;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
@@ -82,15 +83,15 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
 }
 
 /// What is true of the attempt that is about to end, in the run that the command works on.
-fn signs_of(context: &Context, ending: &Ending, prepared: Option<&Prepared>) -> Result<signs::Signs> {
+fn signs_of(context: &Context, ending: &Ending, prepared: Option<&Prepared>) -> Result<conditions::Signs> {
     let state = context.load()?.state;
     // Whatever is wrong with the selection is said when the attempt is recorded.
-    let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(signs::Signs::default()) };
+    let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(conditions::Signs::default()) };
     let (iteration, subtask) = match open(run) {
         Some(started) => (started.iteration, started.subtask),
         None => (run.current_iteration, run.default_subtask(run.current_iteration)),
     };
-    Ok(signs::look(context, &state, &run.key, (iteration, &subtask), ending, prepared))
+    Ok(conditions::look(context, &state, &run.key, (iteration, &subtask), ending, prepared))
 }
 
 /// The attempt that was started and has not ended.

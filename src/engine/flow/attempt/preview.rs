@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::attempt::begin::beginning;
+use crate::engine::attempt::conditions;
 use crate::engine::attempt::end::{decide_for, recovery_result};
-use crate::engine::attempt::signs;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
-use crate::engine::context::Context;
-use crate::engine::error::Result;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
-use crate::engine::record::events;
+use crate::engine::record::{checkpoint, events, select};
+use crate::engine::recovery::settle;
 use crate::engine::restore::state_rollback;
-use crate::engine::{checkpoint, select, settle};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::settings::SafeMode;
@@ -41,7 +41,7 @@ pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let started: Started = open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context, &BTreeSet::new()).ok();
     let about = (started.iteration, started.subtask.as_str());
-    let found = signs::look(context, &state, &run.key, about, &ending, prepared.as_ref());
+    let found = conditions::look(context, &state, &run.key, about, &ending, prepared.as_ref());
     let mut failure = ending.failure.take();
     if let Some(failure) = &mut failure {
         failure.conditions.extend(&found.of_failure);

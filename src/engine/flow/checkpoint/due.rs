@@ -1,8 +1,9 @@
 //! When a checkpoint is due, and the operations that count towards it (S10).
 
-use crate::engine::context::Context;
-use crate::engine::error::{ErrorKind, Result};
-use crate::engine::{select, settle};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{ErrorKind, Result};
+use crate::engine::record::select;
+use crate::engine::recovery::settle;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::run::RunKey;

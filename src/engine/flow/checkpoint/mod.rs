@@ -4,11 +4,12 @@ mod due;
 
 use std::collections::BTreeSet;
 
-use crate::engine::checkpoint::{self, event_with, prepare};
-use crate::engine::context::Context;
-use crate::engine::error::Result;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::checkpoint::{self, event_with, prepare};
 use crate::engine::record::request::{Prepared, Request};
-use crate::engine::{lane, nested, select, settle};
+use crate::engine::record::{lane, nested, select};
+use crate::engine::recovery::settle;
 use crate::git::stored::load_checkpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;

@@ -1,0 +1,181 @@
+//! What is true of an attempt beside its outcome: found in what it left, before anything is decided.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::attempt_record::Ending;
+use crate::engine::record::request::Prepared;
+use crate::engine::record::run_settings::loops_of;
+use crate::git::changed::changed_files;
+use crate::git::diff::Objects;
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::failure::{Cause, Condition, Failure, FailureType};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::policy::changed::ChangedFile;
+use crate::policy::circular::{NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures};
+use crate::policy::tamper::{Loop, is_test_path, tampering};
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Signs {
+    /// What holds of the failure too.
+    pub of_failure: Vec<Condition>,
+    /// What holds of the attempt only: it may have passed in the end.
+    pub of_attempt: Vec<Condition>,
+    /// What they are about.
+    pub notes: Vec<String>,
+}
+
+/// Looks at what an attempt of a run left. What cannot be looked at is not found: the attempt is recorded all the same.
+pub fn look(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    about: (u32, &str),
+    ending: &Ending,
+    prepared: Option<&Prepared>,
+) -> Signs {
+    let mut signs = Signs::default();
+    let Some(run) = state.run(key) else { return signs };
+    let cancelled = ending.failure.as_ref().is_some_and(|failure| failure.kind == FailureType::Cancellation);
+    if cancelled {
+        return signs;
+    }
+    flaky(ending, &mut signs);
+    baseline(run, ending, &mut signs);
+    let Some(prepared) = prepared else { return signs };
+    let scene = Scene { context, state, run, prepared };
+    let found = scene.compare(about, ending, &mut signs);
+    if let Err(error) = found {
+        tracing::warn!(%error, "what the attempt changed could not be compared with earlier attempts");
+    }
+    signs
+}
+
+fn flaky(ending: &Ending, signs: &mut Signs) {
+    for (name, _) in ending.feedback_results.iter().filter(|(_, result)| result.flaky) {
+        signs.notes.push(format!("{name}: failed first, passed when run again unchanged"));
+        if !signs.of_attempt.contains(&Condition::Flaky) {
+            signs.of_attempt.push(Condition::Flaky);
+        }
+    }
+}
+
+fn baseline(run: &Run, ending: &Ending, signs: &mut Signs) {
+    if let Some(name) = ending.failed_loop.as_deref().filter(|name| run.failed_at_baseline(name)) {
+        signs.of_failure.push(Condition::BaselineFailing);
+        signs.notes.push(format!("{name}: was already failing before the first attempt"));
+    }
+}
+
+/// An attempt's work tree and what it is compared with.
+struct Scene<'a> {
+    context: &'a Context,
+    state: &'a State,
+    run: &'a Run,
+    prepared: &'a Prepared,
+}
+
+impl Scene<'_> {
+    fn compare(&self, about: (u32, &str), ending: &Ending, signs: &mut Signs) -> Result<()> {
+        let base = self.base();
+        let failure = ending.failure.as_ref();
+        if failure.is_some_and(|failure| failure.cause == Cause::ToolTimeout) && self.changed_files_since_start() {
+            signs.of_failure.push(Condition::Productive);
+        }
+        let judged = failure.filter(|failure| is_about_the_work(failure, ending.in_feedback_loop));
+        let earlier = judged.map(|failure| same_failures(self.run, about.0, about.1, &failure.signature));
+        let repeated = earlier.as_ref().is_some_and(|earlier| earlier.len() >= 2);
+        let tampers = self.context.settings().checks.tamper;
+        let files = match base {
+            Some(base) if tampers || repeated => self.since(base)?,
+            _ => Vec::new(),
+        };
+        if tampers {
+            self.tampered(&files, signs);
+        }
+        if let Some(failure) = judged.filter(|_| repeated)
+            && self.circles(base, about, ending, failure, &files)?
+        {
+            signs.of_failure.push(Condition::CircularFix);
+        }
+        Ok(())
+    }
+
+    /// What the attempt's work is measured from: the last good checkpoint, else the oldest one.
+    fn base(&self) -> Option<&Checkpoint> {
+        let key = &self.run.key;
+        // The oldest is the initial one, if there is any.
+        self.state.last_good(key).or_else(|| self.state.standing(key).next())
+    }
+
+    fn since(&self, base: &Checkpoint) -> Result<Vec<ChangedFile>> {
+        let capture = &self.prepared.capture;
+        if base.tree == capture.tree {
+            return Ok(Vec::new());
+        }
+        let before = load_checkpoint(self.context.repo()?, &base.commit)?;
+        Ok(changed_files(Objects::Captured(capture), before.side(), capture.side(), is_test_path)?)
+    }
+
+    fn tampered(&self, files: &[ChangedFile], signs: &mut Signs) {
+        let loops = loops_of(self.context, self.run);
+        let loops: Vec<Loop<'_>> = loops.iter().map(|one| Loop { name: &one.name, command: &one.command }).collect();
+        let notes = tampering(files, &loops);
+        if !notes.is_empty() {
+            signs.of_failure.push(Condition::Tampered);
+            signs.notes.extend(notes);
+        }
+    }
+
+    /// Whether the work tree is another one than when the attempt began: what is known of it is the last checkpoint taken
+    /// of it by then, or put back in it.
+    fn changed_files_since_start(&self) -> bool {
+        let worktree = self.state.worktrees.get(&self.run.worktree);
+        let now = || Some(&worktree?.baseline.first()?.checkpoint_id);
+        let began = self.run.live.as_ref().and_then(|live| live.baseline.as_ref());
+        let before = began.or_else(now).and_then(|id| self.state.checkpoint(id));
+        before.is_some_and(|before| before.tree != self.prepared.capture.tree)
+    }
+
+    fn circles(
+        &self,
+        base: Option<&Checkpoint>,
+        about: (u32, &str),
+        ending: &Ending,
+        failure: &Failure,
+        files: &[ChangedFile],
+    ) -> Result<bool> {
+        let mut earlier = Vec::new();
+        for attempt in same_failures(self.run, about.0, about.1, &failure.signature) {
+            let checkpoint = attempt.checkpoint_id.as_deref().and_then(|id| self.state.checkpoint(id));
+            let Some(checkpoint) = checkpoint else { continue };
+            earlier.push(Tried {
+                tree: &checkpoint.tree,
+                lines: base.map(|base| self.lines_between(base, checkpoint)).transpose()?,
+                approach: attempt.approach.as_deref(),
+                failed_checks: failed_checks(&attempt.feedback_results),
+            });
+        }
+        let begun = self.run.iterations.get(about.0).and_then(|iteration| iteration.attempts.last());
+        let approach = ending.approach.as_deref().or_else(|| begun?.approach.as_deref());
+        let current = Tried {
+            tree: &self.prepared.capture.tree,
+            lines: base.map(|_| NetLines::of(files)),
+            approach,
+            failed_checks: failed_checks(&ending.feedback_results),
+        };
+        Ok(goes_in_circle(base.map(|base| &base.tree), &earlier, &current))
+    }
+
+    fn lines_between(&self, base: &Checkpoint, later: &Checkpoint) -> Result<NetLines> {
+        if base.tree == later.tree {
+            return Ok(NetLines::default());
+        }
+        let repo = self.context.repo()?;
+        let (before, after) = (load_checkpoint(repo, &base.commit)?, load_checkpoint(repo, &later.commit)?);
+        let files = changed_files(Objects::Stored(repo), before.side(), after.side(), is_test_path)?;
+        Ok(NetLines::of(&files))
+    }
+}

@@ -1,0 +1,437 @@
+//! Where a command works and with what.
+
+mod hint;
+mod origin;
+mod place;
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::config::Config;
+use crate::durable::Root;
+use crate::git::{Repo, WorktreeLock, refuse_root};
+use crate::model::failure::Cause;
+use crate::model::folder::FolderId;
+use crate::model::manifest::CaptureRules;
+use crate::model::run::RunKey;
+use crate::model::time::Timestamp;
+use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
+use crate::process::{Interrupts, Signal};
+use crate::store::{Loaded, Origin, Store};
+
+use super::clock::Clock;
+use super::error::{Error, ErrorKind, Result};
+use super::progress::Live;
+use super::runs::Naming;
+
+use place::{check_owners, discover, lane_root, project_root, task_of_run};
+
+pub(in crate::engine) use place::plain_path;
+
+/// Files of editors beside an open one: swap files, backups, locks, what they try out a folder with.
+const EDITORS: [&str; 7] =
+    ["**/.*.sw[a-z]", "**/4913", "**/*~", "**/.#*", "**/#*#", "**/.*.kate-swp", "**/*___jb_???___"];
+
+/// What the caller knows; the rest of the [`Context`] is found from it.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct Setup {
+    /// The folder to work from, absolute.
+    pub cwd: PathBuf,
+    /// The user's home folder, which is never captured.
+    pub home: Option<PathBuf>,
+    /// The state directory, where it was named.
+    pub state_dir: Option<PathBuf>,
+    /// How the run is named.
+    pub naming: Naming,
+    /// How long to wait for other processes.
+    pub lock_timeout: Duration,
+    /// Show plans only.
+    pub dry_run: bool,
+    /// Answer yes.
+    pub yes: bool,
+    /// Go on with the defaults where the configuration is broken.
+    pub ignore_config: bool,
+    /// The words of the command line without the program's name, to give it again; `None` where they are no text.
+    pub asked: Option<Vec<String>>,
+    /// A run that is not named is a new one, whatever else is open here.
+    pub begins_run: bool,
+    /// Only the settings are wanted: any folder will do, also one that is no place for a run.
+    pub settings_only: bool,
+    /// The environment.
+    pub env: fn(&str) -> Option<String>,
+    /// Says a line beside the answer, for people.
+    pub note: fn(&str),
+}
+
+/// Where a command works and with what.
+#[derive(Debug)]
+pub struct Context {
+    setup: Setup,
+    /// The work tree's root.
+    worktree: PathBuf,
+    /// Whether the work tree belongs to a git repository of the user's.
+    has_git: bool,
+    repo: OnceCell<Repo>,
+    /// Where the private repository is of a dry run, or where the state is only read; removed at the end.
+    scratch: OnceCell<TempDir>,
+    store: Store,
+    config: Config,
+    /// The present moment.
+    pub clock: Clock,
+    /// Requests to stop.
+    pub interrupts: Interrupts,
+    /// Who watches, and what they ask for.
+    pub live: Live,
+    /// A request to stop that came when a restore was nearly done.
+    pub stopped_late: Cell<Option<Signal>>,
+    /// Only plans are wanted just now.
+    rehearsing: Cell<bool>,
+    /// Somebody said yes to what is to be done.
+    confirmed: Cell<bool>,
+    /// What editors leave beside a file while it is open does not count just now.
+    editing: Cell<bool>,
+    /// Whether whoever called may stop a capture at any time.
+    hurried: Cell<bool>,
+    /// What was passed over because it is somebody else's, with its owner.
+    skipped: Vec<(PathBuf, u32)>,
+    /// What was warned of so far.
+    warnings: RefCell<Vec<String>>,
+    /// Failures that this process saw and charged since the subtask's last success: whatever becomes of the ledger
+    /// meanwhile, they count for what this process does.
+    pub(in crate::engine) witnessed: RefCell<Vec<(String, Cause)>>,
+}
+
+impl Context {
+    /// Finds work tree, state directory and settings.
+    pub fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
+        let mut skipped = Vec::new();
+        let found = discover(&setup, &mut skipped)?;
+        let has_git = found.is_some();
+        let (worktree, project) = if let Some(repo) = &found {
+            (repo.workdir().to_owned(), repo.main_worktree())
+        } else {
+            let root = project_root(&setup.cwd, setup.home.as_deref(), &mut skipped);
+            // Before anything is made in it.
+            if !setup.settings_only {
+                refuse_root(&root, setup.home.as_deref())?;
+            }
+            (root.clone(), root)
+        };
+        let state_dir = match &setup.state_dir {
+            Some(dir) => plain_path(&setup.cwd.join(dir)),
+            None => project.join(".ultraplan").join("state"),
+        };
+        let is_ours = match check_owners(&worktree, &project, &state_dir) {
+            Err(crate::git::Error::ForeignOwner { path, owner, .. }) if setup.settings_only => {
+                skipped.push((path, owner));
+                false
+            }
+            checked => checked.map(|()| true)?,
+        };
+        let name = Path::new(".ultraplan").join("recover.toml");
+        // What stands there and is no file is refused when it is read.
+        let has_own = !matches!(Root::shared(&worktree).kind(&name), Ok(None));
+        let files = Root::shared(if has_own { &worktree } else { &project });
+        let file = files.path().join(name);
+        let mut config = match Config::load(&files, &file, &setup.env, setup.naming.task.as_deref()) {
+            _ if !is_ours => Config::parse(&file, "", &setup.env, None)?,
+            // The command that writes a new file must not stumble over the old one.
+            Err(error) if setup.ignore_config && error.refused.is_none() => Config::parse(&file, "", &|_| None, None)?,
+            loaded => loaded?,
+        };
+        let store = match &setup.state_dir {
+            Some(dir) => Store::new(plain_path(&setup.cwd.join(dir)), setup.lock_timeout),
+            None => Store::of_project(&project, setup.lock_timeout),
+        };
+        let store = store.with_copy(found.as_ref().map(Repo::common_dir));
+        store.check()?;
+        let store = store.with_registry(origin::registry(found.as_ref(), &setup));
+        let origin = origin::origin(&store, found.as_ref(), &worktree, &setup);
+        let store = store.of_origin(origin);
+        if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
+            config = Config::load(&files, &file, &setup.env, Some(&task))?;
+        }
+        let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
+        // The default is the state directory's, wherever that is.
+        let store = match config.settings.checkpoint.lane_file.as_str() {
+            DEFAULT_LANE_FILE => store,
+            file => {
+                let root = lane_root(&config, &project)?;
+                store.with_lane_file(root, project.join(file))
+            }
+        };
+        let repo = OnceCell::new();
+        if let Some(found) = found {
+            // The cell is new: there is nothing in it to give back.
+            let _ = repo.set(found);
+        }
+        Ok(Self {
+            setup,
+            worktree,
+            has_git,
+            repo,
+            scratch: OnceCell::new(),
+            store,
+            config,
+            clock: Clock::new(fixed),
+            interrupts,
+            live: Live::default(),
+            stopped_late: Cell::new(None),
+            rehearsing: Cell::new(false),
+            confirmed: Cell::new(false),
+            editing: Cell::new(false),
+            hurried: Cell::new(false),
+            skipped,
+            warnings: RefCell::default(),
+            witnessed: RefCell::default(),
+        })
+    }
+
+    /// The same place for another thread, with its own view of the repository, to take checkpoints of a run there. What
+    /// this one was allowed to do, that one is.
+    pub fn for_run(&self, key: &RunKey) -> Result<Self> {
+        let mut setup = self.setup.clone();
+        setup.naming.run_id = Some(key.run_id.clone());
+        setup.naming.phase = Some(key.phase.clone());
+        setup.naming.lane = Some(key.lane.clone());
+        setup.yes = true;
+        Self::new(setup, Interrupts::disconnected())
+    }
+
+    /// The causes of the failures of a subtask that this process saw.
+    pub(in crate::engine) fn witnessed_at(&self, subtask: &str) -> Vec<Cause> {
+        let all = self.witnessed.borrow();
+        all.iter().filter(|(of, _)| of == subtask).map(|(_, cause)| *cause).collect()
+    }
+
+    /// The work tree's root.
+    pub fn worktree(&self) -> &Path {
+        &self.worktree
+    }
+
+    /// The folder that the command was started in.
+    pub fn cwd(&self) -> &Path {
+        &self.setup.cwd
+    }
+
+    /// The work tree as it is recorded.
+    pub fn worktree_id(&self) -> FolderId {
+        FolderId::of(&self.worktree)
+    }
+
+    /// The state directory as it is recorded.
+    pub fn state_dir_id(&self) -> FolderId {
+        FolderId::of(self.store.dir())
+    }
+
+    /// The state directory.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The settings that hold here.
+    pub fn settings(&self) -> &Settings {
+        &self.config.settings
+    }
+
+    /// The configuration with its origins.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The repository: the user's, else a private one in the state directory, which is made now.
+    pub fn repo(&self) -> Result<&Repo> {
+        if let Some(repo) = self.repo.get() {
+            return Ok(repo);
+        }
+        let home = self.setup.home.as_deref();
+        // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
+        let makes = !self.only_plans() && self.store.origin() == Origin::Ours;
+        let has_one = Repo::has_private(self.store.root(), self.store.dir())?;
+        let for_good = makes || has_one;
+        let private = if for_good {
+            if makes {
+                self.store.create_dirs()?;
+            }
+            Repo::private(self.store.root(), self.store.dir(), &self.worktree, home)?
+        } else {
+            // What is captured is kept elsewhere.
+            let failed = |error| Error::io("cannot make a temporary folder", error);
+            let scratch = tempfile::tempdir().map_err(failed)?;
+            let private = Repo::private(&Root::own(scratch.path()), scratch.path(), &self.worktree, home)?;
+            self.scratch.get_or_init(|| scratch);
+            private
+        };
+        Ok(self.repo.get_or_init(|| private))
+    }
+
+    /// Whether the work tree belongs to a git repository of the user's.
+    pub fn has_git(&self) -> bool {
+        self.has_git
+    }
+
+    /// How the run is named.
+    pub fn naming(&self) -> &Naming {
+        &self.setup.naming
+    }
+
+    /// Show plans only: asked for, or configured.
+    pub fn dry_run(&self) -> bool {
+        self.only_plans() || self.rehearsing.get()
+    }
+
+    /// The same for as long as the program runs.
+    fn only_plans(&self) -> bool {
+        self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
+    }
+
+    /// The lock of a work tree. In a dry run it is one under which nothing is written.
+    pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
+        let lock = if self.dry_run() { WorktreeLock::rehearse } else { WorktreeLock::acquire };
+        lock(repo, self.lock_timeout())
+    }
+
+    /// Has `act` only plan what it would do, as in a dry run.
+    pub fn rehearse<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.rehearsing.replace(true);
+        let planned = act();
+        self.rehearsing.set(before);
+        planned
+    }
+
+    /// Has `act` capture the work tree without the files that editors put beside an open one: they come and go with the
+    /// editor and are nobody's change.
+    pub fn while_editing<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.editing.replace(true);
+        let done = act();
+        self.editing.set(before);
+        done
+    }
+
+    /// Does something that may be stopped at any time: what a capture has stored by then is found again by the next.
+    pub fn while_hurried<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.hurried.replace(true);
+        let done = act();
+        self.hurried.set(before);
+        done
+    }
+
+    /// Says what was passed over because it is somebody else's, and that the state is, where it is.
+    pub fn warn_of_others(&self) {
+        for (path, owner) in &self.skipped {
+            self.warn(format!("{} belongs to another user (uid {owner}): it is not looked at", path.display()));
+        }
+        if !self.setup.settings_only {
+            origin::warn_if_foreign(self);
+        }
+    }
+
+    /// Warns on stderr, and in the answer's document.
+    pub fn warn(&self, text: String) {
+        // What is looked at again and again is said once.
+        if !self.warnings.borrow().contains(&text) {
+            tracing::warn!("{text}");
+            self.warnings.borrow_mut().push(text);
+        }
+    }
+
+    /// Says what was done that nobody asked for, and in the answer's document.
+    pub fn note(&self, text: String) {
+        (self.setup.note)(&text);
+        self.warnings.borrow_mut().push(text);
+    }
+
+    /// What was warned of so far.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.borrow().clone()
+    }
+
+    /// Takes note that somebody saw what is to be done and said yes.
+    pub fn confirm(&self) {
+        self.confirmed.set(true);
+    }
+
+    /// Whether questions are answered with yes.
+    pub fn says_yes(&self) -> bool {
+        self.setup.yes || self.confirmed.get()
+    }
+
+    /// How long to wait for other processes.
+    pub fn lock_timeout(&self) -> Duration {
+        self.setup.lock_timeout
+    }
+
+    /// The user's home folder.
+    pub fn home(&self) -> Option<&Path> {
+        self.setup.home.as_deref()
+    }
+
+    /// A variable of the environment.
+    pub fn env(&self, name: &str) -> Option<String> {
+        (self.setup.env)(name)
+    }
+
+    /// The session whose budget a run shares.
+    pub fn session(&self, run_id: &str) -> String {
+        self.setup.naming.session.clone().unwrap_or_else(|| run_id.to_owned())
+    }
+
+    /// What a capture takes: the configured rules, and never what is ours: the state directory and the lane records.
+    pub fn capture_rules(&self) -> CaptureRules {
+        let settings = &self.settings().checkpoint;
+        // Without an index everything is untracked.
+        let factor = if self.has_git { 1 } else { 10 };
+        CaptureRules {
+            max_file_size: settings.max_file_size.saturating_mul(factor),
+            max_untracked_files: settings.max_untracked_files.saturating_mul(factor),
+            max_untracked_bytes: settings.max_untracked_bytes.saturating_mul(factor),
+            include: settings.include.clone(),
+            exclude: settings.exclude.clone(),
+            passing: if self.editing.get() { EDITORS.map(str::to_owned).into() } else { Vec::new() },
+            left_out: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
+            in_portions: self.hurried.get() && !self.dry_run(),
+        }
+    }
+
+    /// The state as it is, without a lock.
+    pub fn load(&self) -> Result<Loaded> {
+        Ok(self.store.load()?)
+    }
+
+    /// Refuses to write a file of the user's in `read_only` (S16): there only what is recover's own is written.
+    pub fn check_writes(&self, what: &str) -> Result<()> {
+        if self.settings().rollback.safe_mode == SafeMode::ReadOnly { self.check_safe_mode(what) } else { Ok(()) }
+    }
+
+    /// Refuses what the configured safe mode forbids (S16): anything that changes files in `read_only`, anything that
+    /// overwrites or removes without a yes in `conservative`, whether somebody asked for it or a failure led to it.
+    pub fn check_safe_mode(&self, what: &str) -> Result<()> {
+        match self.settings().rollback.safe_mode {
+            SafeMode::ReadOnly if !self.setup.dry_run => {
+                let message = format!(
+                    "safe_mode = \"read_only\" forbids {what}: RECOVER_SAFE_MODE=off allows it once, [rollback] safe_mode \
+                     in .ultraplan/recover.toml for good"
+                );
+                Err(Error::new(ErrorKind::SafeMode, message).hint(self.again(&["--dry-run"])))
+            }
+            SafeMode::Conservative if !self.says_yes() && !self.dry_run() => {
+                let message = format!("safe_mode = \"conservative\" asks before {what}: --yes allows it");
+                Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(self.again(&["--dry-run"])))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Neither a repository nor anything recorded: a command that needs one of them has nothing to work on.
+    pub fn require_something(&self) -> Result<()> {
+        if self.has_git || self.store.exists() || !self.store.foreign_views().is_empty() {
+            return Ok(());
+        }
+        let message = format!("no git repository and no state in {}", self.worktree.display());
+        Err(Error::new(ErrorKind::NoRepository, message).hint("recover checkpoint create"))
+    }
+}

@@ -1,0 +1,117 @@
+//! Where a command works, before there is a [`Context`](super::Context), and on whose behalf.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::config::{Config, Origin};
+use crate::durable::Root;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs;
+use crate::git::owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
+use crate::git::repository::is_same_folder;
+use crate::git::{Repo, refuse_root};
+use crate::model::folder::FolderId;
+use crate::store::Store;
+
+use super::{Context, Setup};
+
+/// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
+pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktree: &Path) -> Option<String> {
+    let is_new = setup.begins_run && setup.naming.run_id.is_none();
+    if setup.naming.task.is_some() || config.tasks.is_empty() || is_new {
+        return None;
+    }
+    // What is wrong with the state or the name, the command itself will say.
+    let loaded = store.load().ok()?;
+    let run = runs::find_as(&setup.naming, &FolderId::of(worktree), &loaded.state).ok()??;
+    let works_on_it = setup.naming.run_id.is_some() || !run.status.has_ended();
+    run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
+}
+
+/// The folder in which nothing is followed on the way to the lane records. Where the project's file says their place, they
+/// are in the project: whoever gives somebody a project writes nothing elsewhere. A person may have them anywhere.
+pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root> {
+    let file = Path::new(&config.settings.checkpoint.lane_file);
+    if let Some(Origin::Environment(_) | Origin::Flag(_)) = config.origin("checkpoint.lane_file") {
+        return Ok(Root::of_file(&project.join(file)).0);
+    }
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(name) if name != ".git");
+    if file.components().all(is_plain) {
+        return Ok(Root::shared(project));
+    }
+    let message = format!(
+        "{}: [checkpoint] lane_file = {:?} is not in the project",
+        config.file.display(),
+        config.settings.checkpoint.lane_file
+    );
+    Err(Error::new(ErrorKind::Config, message))
+}
+
+/// Without git: the nearest folder with `.ultraplan` that may be one, else the current one. What an ancestor has that is
+/// somebody else's is passed over, and added to `skipped` with its owner: anybody may put something into `/tmp`.
+pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(PathBuf, u32)>) -> PathBuf {
+    let mut folders = cwd.ancestors().take_while(|folder| refuse_root(folder, home).is_ok());
+    let root = folders.find(|folder| {
+        let own = folder.join(".ultraplan");
+        let foreign = || [folder, own.as_path()].into_iter().find_map(foreign_owner);
+        match foreign() {
+            // A link counts, too, and is refused then.
+            _ if own.symlink_metadata().map_or(true, |found| found.is_file()) => false,
+            // Whether the current folder may be worked in, is asked of every project.
+            Some(owner) if *folder != cwd && !is_declared_safe(folder) => {
+                skipped.push((own, owner));
+                false
+            }
+            _ => true,
+        }
+    });
+    root.unwrap_or(cwd).to_owned()
+}
+
+/// The repository around a folder. One that somebody else put into an ancestor into which everybody may put something is
+/// passed over, and added to `skipped` with its owner.
+pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Option<Repo>> {
+    match Repo::discover(&setup.cwd, setup.home.as_deref()) {
+        Ok(repo) => Ok(Some(repo)),
+        Err(crate::git::Error::NotARepository { .. }) => Ok(None),
+        Err(crate::git::Error::ForeignOwner { path, owner, root }) if root != setup.cwd && is_open_to_all(&root) => {
+            skipped.push((path, owner));
+            Ok(None)
+        }
+        Err(_) if setup.settings_only => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses a project of somebody else's: its folders, and the state directory wherever that is.
+pub(super) fn check_owners(worktree: &Path, project: &Path, state_dir: &Path) -> crate::git::Result<()> {
+    for folder in [worktree, project] {
+        check_owner(folder, folder)?;
+        check_owner(&folder.join(".ultraplan"), folder)?;
+    }
+    let declared = if state_dir.starts_with(project) { project } else { state_dir };
+    check_owner(state_dir, declared)?;
+    check_owner(&state_dir.join("recover"), declared)
+}
+
+/// The path without symlinks and `..`, as far as it is there: one state directory has one name.
+pub(in crate::engine) fn plain_path(path: &Path) -> PathBuf {
+    if let Ok(real) = std::fs::canonicalize(path) {
+        return real;
+    }
+    match (path.parent(), path.components().next_back()) {
+        (Some(parent), Some(Component::Normal(name))) => plain_path(parent).join(name),
+        (Some(parent), Some(Component::ParentDir)) => plain_path(parent).parent().unwrap_or(parent).to_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+impl Context {
+    /// Whether a work tree of this repository is at a place. One that was moved is not: a checkpoint that names it may well
+    /// be of this one.
+    pub fn is_worktree_of_repo(&self, place: &FolderId) -> bool {
+        let place = place.path();
+        let its = Repo::discover(&place, self.home()).ok();
+        let its = its.filter(|its| its.workdir() == place);
+        its.is_some_and(|its| self.repo().is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir())))
+    }
+}

@@ -1,0 +1,198 @@
+//! Somebody who watches a run while it goes on, and what they may ask for.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::model::decision::Decision;
+use crate::model::failure::Failure;
+use crate::model::feedback::FeedbackResult;
+use crate::model::run::Run;
+use crate::model::time::Timestamp;
+
+/// What is going on.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// The feedback loops run before the first attempt.
+    Baseline {
+        /// The run.
+        run: &'a Run,
+    },
+    /// An attempt begins.
+    Attempt {
+        /// The run.
+        run: &'a Run,
+        /// Its iteration.
+        iteration: u32,
+        /// Its number.
+        attempt: u32,
+        /// How many attempts are allowed.
+        limit: Option<u32>,
+        /// How long its command may run.
+        deadline: Option<Duration>,
+    },
+    /// A feedback loop begins.
+    LoopBegun {
+        /// Its name.
+        name: &'a str,
+        /// How long it may run.
+        deadline: Option<Duration>,
+        /// It failed and is run once more, unchanged.
+        again: bool,
+    },
+    /// A feedback loop has ended.
+    LoopEnded {
+        /// Its name.
+        name: &'a str,
+        /// What it said.
+        result: &'a FeedbackResult,
+    },
+    /// The feedback loops are through.
+    LoopsEnded,
+    /// An attempt has ended and was recorded.
+    Ended {
+        /// Its iteration.
+        iteration: u32,
+        /// Its number.
+        attempt: u32,
+        /// Why it failed.
+        failure: Option<&'a Failure>,
+        /// What was decided.
+        decision: Option<&'a Decision>,
+    },
+    /// The next attempt has to wait.
+    Waiting {
+        /// Until when.
+        until: Timestamp,
+        /// Whether it is parked rather than cooling down.
+        parked: bool,
+        /// Why.
+        reason: &'a str,
+    },
+    /// The wait is over.
+    Waited,
+    /// Files go back to a checkpoint.
+    RollingBack {
+        /// Which.
+        checkpoint: &'a str,
+    },
+}
+
+/// Is told what is going on, at once and by the thread that does it: it must not take long.
+pub trait Observer: Send + Sync {
+    /// Takes note.
+    fn see(&self, progress: Progress<'_>);
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// It is time.
+    InTime,
+    /// Somebody asked for the next attempt now.
+    Now,
+    /// Somebody asked to stop.
+    Stop,
+}
+
+/// The line to those who watch. Clones are handles to the same.
+#[derive(Clone, Default)]
+pub struct Live {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    observer: Mutex<Option<Arc<dyn Observer>>>,
+    now: AtomicBool,
+    stop: AtomicBool,
+    waived: Mutex<Option<Timestamp>>,
+}
+
+impl Live {
+    /// Has everything told to `observer` from now on, and to nobody else.
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
+        *self.shared.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
+    }
+
+    /// Whether anybody watches.
+    pub fn is_observed(&self) -> bool {
+        self.observer().is_some()
+    }
+
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
+        self.shared.observer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells what is going on.
+    pub fn tell(&self, progress: Progress<'_>) {
+        if let Some(observer) = self.observer() {
+            observer.see(progress);
+        }
+    }
+
+    /// Asks for the next attempt now: the wait under way is cut short. Budgets hold.
+    pub fn retry_now(&self) {
+        self.shared.now.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks to stop after the attempt under way, or not any more; answers what holds now.
+    pub fn toggle_stop(&self) -> bool {
+        !self.shared.stop.fetch_xor(true, Ordering::Relaxed)
+    }
+
+    /// Whether it was asked to stop after the attempt under way.
+    pub fn is_to_stop(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
+    }
+
+    /// Begins a wait: what was asked before was not about it.
+    pub(in crate::engine) fn begin_wait(&self) {
+        self.shared.now.store(false, Ordering::Relaxed);
+    }
+
+    /// What was asked during a wait until `until`. That wait is waited for no more.
+    pub(in crate::engine) fn asked(&self, until: Timestamp) -> Option<Woken> {
+        if self.is_to_stop() {
+            return Some(Woken::Stop);
+        }
+        if !self.shared.now.swap(false, Ordering::Relaxed) {
+            return None;
+        }
+        *self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        Some(Woken::Now)
+    }
+
+    /// Whether somebody said that this very wait need not be taken. A later attempt's own wait is another, also where it
+    /// is over sooner.
+    pub(in crate::engine) fn waives(&self, until: Timestamp) -> bool {
+        self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|waived| until == waived)
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").field("observed", &self.is_observed()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_wait_that_was_cut_short_is_waived() {
+        let live = Live::default();
+        let at = Timestamp::from_millis;
+        live.retry_now();
+        live.begin_wait();
+        assert_eq!(live.asked(at(5)), None, "asked before the wait began");
+        live.retry_now();
+        assert_eq!(live.asked(at(5)), Some(Woken::Now));
+        assert!(live.waives(at(5)) && !live.waives(at(6)) && !live.waives(at(4)));
+        assert!(live.toggle_stop());
+        assert_eq!(live.asked(at(5)), Some(Woken::Stop));
+        assert!(!live.toggle_stop() && !live.is_to_stop());
+    }
+}

@@ -1,0 +1,235 @@
+//! Finding what is wrong, and mending what can be mended.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::durable::{Lack, lack};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::{liveness, seed_json};
+use crate::engine::recovery::rebuild::{self, RebuildReport};
+use crate::engine::recovery::settle;
+use crate::git::marked_lock::{left_over, remove_left_over};
+use crate::git::refs::{list_refs, ref_name, set_ref};
+use crate::git::stored::load_checkpoint;
+use crate::git::{Repo, WorktreeLock};
+use crate::store::views::rewrite_views;
+
+/// What was found and mended.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// What is wrong still.
+    pub problems: Vec<Problem>,
+    /// What was mended.
+    pub repaired: Vec<String>,
+    /// What became of a ledger that was to be rebuilt.
+    pub rebuilt: Option<RebuildReport>,
+}
+
+impl Report {
+    fn error(&mut self, code: &'static str, path: String, message: String, repairable: bool) {
+        self.problems.push(Problem { code, severity: "error", path, message, repairable });
+    }
+}
+
+/// The code of a folder of ours on a file system that is full (exit 14).
+pub const NO_SPACE: &str = "no_space";
+/// The code of a folder of ours that cannot be written (exit 13).
+pub const READ_ONLY: &str = "read_only";
+/// The code of a ledger that a newer version wrote (exit 15).
+pub const NEWER_LEDGER: &str = "newer_ledger";
+
+/// Something wrong.
+#[derive(Clone, Debug, Serialize)]
+pub struct Problem {
+    /// A fixed word.
+    pub code: &'static str,
+    /// `error` or `warning`.
+    pub severity: &'static str,
+    /// The file, reference or checkpoint it is about.
+    pub path: String,
+    /// A sentence.
+    pub message: String,
+    /// Whether `--repair` mends it.
+    pub repairable: bool,
+}
+
+/// Looks; with `repair` mends first, with `rebuild` makes the ledger again before that (in a dry run only says how).
+pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> {
+    let mut report = Report::default();
+    if rebuild {
+        let made = rebuild::rebuild(context)?;
+        if made.changed && !context.dry_run() {
+            report.repaired.push(format!(
+                "rebuilt the ledger: {} runs, {} attempts, {} checkpoints",
+                made.runs, made.attempts, made.checkpoints
+            ));
+            settle::settle_into(context, &mut report.repaired)?;
+        }
+        report.rebuilt = Some(made);
+    }
+    locks(context, repair, &mut report)?;
+    look_for_room(context, &mut report)?;
+    let ledger = context.store().ledger_path().to_string_lossy().into_owned();
+    let store = context.store();
+    if let Err(error) = look_at_copies(context, repair, &mut report) {
+        return corrupt(report, ledger, error);
+    }
+    // Every line, not only those behind the cached fold.
+    if let Err(error) = store.read_lines(0).and_then(|_| store.load_for_writing()).map_err(Error::from) {
+        if error.kind != ErrorKind::ForeignState || repair {
+            return corrupt(report, ledger, error);
+        }
+        report.error("foreign_state", ledger.clone(), format!("{error}: recover trust --state"), false);
+    }
+    let lost = rebuild::unrecorded(context)?;
+    if lost > 0 && !repair {
+        let message = format!("{lost} checkpoints are there and no ledger: recover doctor --rebuild brings it back");
+        report.error("lost_ledger", ledger, message, false);
+    }
+    if let Some(place) = rebuild::recorded_at(context, &context.load()?.state) {
+        let message = format!("recorded at {}: recover doctor --rebuild takes its runs over to here", place.display());
+        report.error("moved_project", context.worktree().display().to_string(), message, false);
+    }
+    if repair {
+        settle::settle_into(context, &mut report.repaired)?;
+        if context.store().exists() {
+            let guard = context.store().lock()?;
+            seed_json::refresh_active(context, guard.state())?;
+            let runs: Vec<_> = guard.state().runs.iter().map(|run| run.key.clone()).collect();
+            let mut written = BTreeSet::new();
+            for key in &runs {
+                written.extend(rewrite_views(&guard, Some(key))?);
+            }
+            report.repaired.extend(written.iter().map(|view| format!("wrote {} again", view.display())));
+        }
+        let mut count = context.store().root().reap_below(&context.store().private_dir());
+        if context.has_git() {
+            count += context.repo()?.reap();
+            stale_locks(context.repo()?, &mut report)?;
+        }
+        if count > 0 {
+            report.repaired.push(format!("removed {count} temporary files that were left over"));
+        }
+    }
+    if let Some(unfinished) = liveness::unfinished_operation(context)? {
+        report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
+    }
+    checkpoints(context, repair, &mut report)?;
+    Ok(report)
+}
+
+/// Locks of git's that a `recover` left which is dead: git does not work until they are gone.
+fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
+    if !context.has_git() {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    if repair {
+        let removed = remove_left_over(repo, context.lock_timeout())?;
+        report.repaired.extend(removed.iter().map(|lock| format!("removed {}", lock.display())));
+        // What is left then is seen at the end: the repair takes locks of its own.
+        return Ok(());
+    }
+    stale_locks(repo, report)
+}
+
+fn stale_locks(repo: &Repo, report: &mut Report) -> Result<()> {
+    for lock in left_over(repo)? {
+        let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
+        report.error("stale_lock", lock.display().to_string(), message.to_owned(), true);
+    }
+    Ok(())
+}
+
+/// Folders of ours where nothing more can be written: everything that is recorded now would fail.
+fn look_for_room(context: &Context, report: &mut Report) -> Result<()> {
+    let state = context.store().private_dir();
+    let common = if context.has_git() { Some(context.repo()?.common_dir().to_owned()) } else { None };
+    let folders: BTreeSet<PathBuf> =
+        [Some(state), common].into_iter().flatten().filter_map(|folder| existing(&folder)).collect();
+    for folder in folders {
+        let failed = |error| Error::io(format!("cannot look at {}", folder.display()), error);
+        let (code, what) = match lack(&folder).map_err(failed)? {
+            None => continue,
+            Some(Lack::Space) => (NO_SPACE, "no space is left for"),
+            Some(Lack::Permission) => (READ_ONLY, "nothing can be written in"),
+        };
+        let message = format!("{what} {}: nothing can be recorded", folder.display());
+        report.error(code, folder.to_string_lossy().into_owned(), message, false);
+    }
+    Ok(())
+}
+
+/// The folder, or the nearest one above it that there is.
+fn existing(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find(|above| above.is_dir()).map(Path::to_owned)
+}
+
+/// What makes every other look pointless.
+fn corrupt(mut report: Report, ledger: String, error: Error) -> Result<Report> {
+    match error.kind {
+        ErrorKind::Newer => report.error(NEWER_LEDGER, ledger, error.to_string(), false),
+        ErrorKind::Corrupt => {
+            let way = "recover doctor --rebuild keeps it aside and brings back what can be read";
+            report.error("corrupt_ledger", ledger, format!("{error}; {way}"), false);
+        }
+        _ => return Err(error),
+    }
+    Ok(report)
+}
+
+/// The ledger and its second copy, where one of them makes up for what is wrong with the other.
+fn look_at_copies(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
+    let store = context.store();
+    let flaws = if repair { store.repair() } else { store.flaws() }?;
+    for (path, message) in flaws {
+        let path = path.to_string_lossy().into_owned();
+        if repair {
+            report.repaired.push(format!("{path}: {message}"));
+        } else {
+            report.error("damaged_ledger", path, format!("{message}: recover doctor --repair repairs it"), true);
+        }
+    }
+    Ok(())
+}
+
+/// Checkpoints without reference or objects. A reference whose commit is still there can be set again.
+fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
+    let state = context.load()?.state;
+    if !context.has_git() && state.checkpoints.is_empty() {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    let (refs, unreadable) = list_refs(repo)?;
+    for name in unreadable {
+        let message = format!("{name} cannot be read");
+        report.error("broken_reference", name, message, false);
+    }
+    for checkpoint in state.checkpoints.values() {
+        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        let stored = load_checkpoint(repo, &checkpoint.commit);
+        let found = refs.iter().find(|reference| reference.name == name);
+        let repairable = found.is_none() && stored.is_ok();
+        if repairable && repair {
+            let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+            set_ref(repo, &lock, &name, &checkpoint.commit)?;
+            report.repaired.push(format!("set the reference of {} again", checkpoint.id));
+            continue;
+        }
+        let (code, message) = match found {
+            None => ("missing_reference", format!("{} has no reference", checkpoint.id)),
+            Some(found) if found.commit != checkpoint.commit => {
+                ("moved_reference", format!("{name} does not name the commit of {}", checkpoint.id))
+            }
+            Some(_) => match stored {
+                Ok(_) => continue,
+                Err(error) => ("damaged_checkpoint", format!("{}: {error}", checkpoint.id)),
+            },
+        };
+        report.error(code, checkpoint.id.clone(), message, repairable);
+    }
+    Ok(())
+}

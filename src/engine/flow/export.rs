@@ -1,0 +1,157 @@
+//! Checkpoints as files that work elsewhere: a patch for `git apply`, a bundle for `git fetch`.
+
+use std::fs::{self, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::durable::{reap, sync_dir, temporary_prefix};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::seed_json;
+use crate::engine::record::storage::patch_of;
+use crate::git::Repo;
+use crate::git::bundle::write_bundle;
+use crate::git::refs::ref_name;
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::Checkpoint;
+
+/// What kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// From the base commit to the checkpoint's content, for `git apply`.
+    Patch,
+    /// The checkpoint's commit with all it needs, for `git fetch`.
+    Bundle,
+    /// The record with the state of every file, in the state recovery's own format (S11).
+    SeedJson,
+}
+
+impl Format {
+    /// Its name in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Patch => "patch",
+            Self::Bundle => "bundle",
+            Self::SeedJson => "seed-json",
+        }
+    }
+}
+
+/// Writes the file at `path`, whole or not at all. One that is there is replaced only with `force`. Nothing is written in
+/// a dry run. Returns the absolute path.
+pub fn to_file(
+    context: &Context,
+    checkpoint: &Checkpoint,
+    format: Format,
+    path: &Path,
+    force: bool,
+) -> Result<PathBuf> {
+    let path = plain(&context.cwd().join(path))?;
+    if !path.starts_with(context.store().dir()) {
+        context.check_writes("writing an export")?;
+    }
+    let there = path.symlink_metadata();
+    if there.as_ref().is_ok_and(fs::Metadata::is_dir) {
+        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
+    }
+    if there.is_ok() && !force {
+        let message = format!("{} already exists: --force overwrites it", path.display());
+        let other = free_name(&path);
+        let other = other.to_string_lossy();
+        let mut words = vec!["checkpoint", "export", checkpoint.id.as_str()];
+        match format {
+            Format::Patch => words.extend(["--patch", &other]),
+            Format::Bundle => words.extend(["--bundle", &other]),
+            Format::SeedJson => words.extend(["--format", "seed-json", "--output", &other]),
+        }
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(context.hint_command(None, &words)));
+    }
+    let repo = checked(context, checkpoint)?;
+    if context.dry_run() {
+        return Ok(path);
+    }
+    let failed = |error: io::Error| Error::io(format!("cannot write {}", path.display()), error);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    reap(folder);
+    let prefix = temporary_prefix();
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).permissions(Permissions::from_mode(0o644));
+    let temporary = builder.tempfile_in(folder).map_err(failed)?;
+    let mut out = BufWriter::new(temporary);
+    write(context, repo, checkpoint, format, &mut out)?;
+    let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    temporary.as_file().sync_all().map_err(failed)?;
+    let moved = if force { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+    moved.map_err(|error| failed(error.error))?;
+    sync_dir(folder).map_err(failed)?;
+    Ok(path)
+}
+
+/// A name beside a file that is there, for another of its kind: `a-2.patch` for `a.patch`.
+pub(in crate::engine) fn free_name(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let end = path.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
+    let others = (2..u32::MAX).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
+    others.into_iter().find(|other| other.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
+}
+
+/// The path without `..` and links in its folder, which must be there.
+fn plain(path: &Path) -> Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
+    };
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let folder = fs::canonicalize(folder)
+        .map_err(|error| Error::io(format!("cannot write {}: its folder cannot be found", path.display()), error))?;
+    Ok(folder.join(name))
+}
+
+/// Writes it to a stream, a standard output say.
+pub fn to_stream(context: &Context, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
+    write(context, checked(context, checkpoint)?, checkpoint, format, out)?;
+    out.flush().map_err(|error| Error::io("cannot write the export", error))
+}
+
+/// The repository, once everything that the checkpoint holds was read.
+fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo> {
+    let repo = context.repo()?;
+    let problems = load_checkpoint(repo, &checkpoint.commit)?.verify(repo)?;
+    match problems.first() {
+        None => Ok(repo),
+        Some(first) => Err(Error::new(ErrorKind::Corrupt, format!("{} is damaged: {first}", checkpoint.id))
+            .hint("recover checkpoint verify")),
+    }
+}
+
+/// Where a session's checkpoint is written that goes nowhere else: its folder is made unless it is a dry run.
+pub fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
+    let state = context.load()?.state;
+    let session = state.run(&checkpoint.run).map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
+    let session: String =
+        session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let folder = context.store().private_dir().join("checkpoints").join(format!("session_{session}"));
+    if !context.dry_run() {
+        context
+            .store()
+            .root()
+            .create_dir_all(&folder)
+            .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    }
+    Ok(folder.join(format!("{}.json", checkpoint.id)))
+}
+
+fn write(context: &Context, repo: &Repo, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
+    match format {
+        Format::SeedJson => {
+            let document = seed_json::document(context, &context.load()?.state, checkpoint)?;
+            let written = serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from);
+            written.and_then(|()| out.write_all(b"\n")).map_err(|error| Error::io("cannot write the export", error))
+        }
+        Format::Patch => patch_of(repo, checkpoint, out),
+        Format::Bundle => {
+            let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+            Ok(write_bundle(repo, &name, &checkpoint.commit, out)?)
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! `recover import`: the source systems' own files, and bundles of checkpoints, into the ledger. All files are read and judged before anything is
+//! recorded, and all of it is recorded at once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::durable::Root;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::foreign::{KnownCheckpoint, known};
+use crate::engine::recovery::settle;
+use crate::git::unbundle::is_bundle;
+use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::import::ImportKind;
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::import::{Circumstances, Problem, is_known_history, read, recognise};
+use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
+use crate::store::{NewEvent, Store};
+
+use super::bundle_import::{Bundle, judge, new_ones, take_in};
+
+/// More than any of these files has.
+const MAX_FILE: u64 = 4 << 20;
+
+/// What is to be taken over.
+#[derive(Clone, Debug, Default)]
+pub struct ImportRequest {
+    /// The files; a folder stands for the JSON files and bundles in it.
+    pub files: Vec<PathBuf>,
+    /// What they are; recognised by their content where it is not said.
+    pub kind: Option<ImportKind>,
+}
+
+/// What came of one file.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImportedFile {
+    /// The file, absolute.
+    pub path: String,
+    /// Which system's, or `bundle`.
+    pub kind: &'static str,
+    /// Whether anything of it was new.
+    pub changed: bool,
+    /// The runs that it is about.
+    pub runs: Vec<RunKey>,
+    /// Runs that were made for it.
+    pub runs_created: usize,
+    /// Attempts that were recorded.
+    pub attempts: usize,
+    /// Records of lanes that were taken over.
+    pub records: usize,
+    /// Events that were recorded.
+    pub events: usize,
+    /// Why nothing of it was taken over, where that needs a word.
+    pub message: Option<String>,
+    /// What of it was left out, and why.
+    pub left_out: Vec<Problem>,
+    /// The checkpoints that it tells of.
+    pub checkpoints: Vec<KnownCheckpoint>,
+    /// Our own checkpoints that came back from it.
+    pub returned: Vec<String>,
+}
+
+impl ImportedFile {
+    fn new(path: &Path, kind: &'static str) -> Self {
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            kind,
+            changed: false,
+            runs: Vec::new(),
+            runs_created: 0,
+            attempts: 0,
+            records: 0,
+            events: 0,
+            message: None,
+            left_out: Vec::new(),
+            checkpoints: Vec::new(),
+            returned: Vec::new(),
+        }
+    }
+}
+
+/// What an import did, or would do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Imported {
+    /// Whether anything was (or would be) recorded.
+    pub changed: bool,
+    /// File by file.
+    pub files: Vec<ImportedFile>,
+}
+
+/// A file that was read.
+struct Document {
+    path: PathBuf,
+    kind: ImportKind,
+    content: Value,
+}
+
+/// Takes the files over; in a dry run only says what would be recorded.
+pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
+    let (mut documents, mut bundles) = (Vec::new(), Vec::new());
+    for path in expand(context, &request.files)? {
+        if request.kind.is_none() && is_bundle(&path)? {
+            bundles.push(judge(context, &path)?);
+        } else {
+            documents.push(load(&path, request.kind)?);
+        }
+    }
+    documents.sort_by_key(|document| document.kind);
+    if context.dry_run() {
+        let mut state = settle::load_settled(context)?;
+        let returning = returning(&bundles, &state)?;
+        let (imported, _) = take_over(context, Arc::make_mut(&mut state), &documents)?;
+        return Ok(imported.with(returning));
+    }
+    settle::settle(context)?;
+    let mut ledger = context.store().lock()?;
+    let mut state = ledger.state().clone();
+    let returning = returning(&bundles, &state)?;
+    let (imported, events) = take_over(context, &mut state, &documents)?;
+    if imported.changed {
+        let keys: BTreeSet<RunKey> = events.iter().filter_map(|(_, event)| event.run.clone()).collect();
+        ledger.append_dated(events)?;
+        for key in &keys {
+            write_views(&ledger, Some(key))?;
+        }
+    }
+    drop(ledger);
+    for bundle in &bundles {
+        take_in(context, bundle)?;
+    }
+    Ok(imported.with(returning))
+}
+
+/// Applies to the state in memory what an import of the file would record. Returns the runs that it says something new of;
+/// none where it cannot be read or nothing is known of its kind.
+pub(in crate::engine) fn assume(context: &Context, state: &mut State, path: &Path) -> Vec<RunKey> {
+    match load(path, None).and_then(|document| take_over(context, state, &[document])) {
+        Ok((imported, _)) => {
+            imported.files.into_iter().filter(|file| file.changed).flat_map(|file| file.runs).collect()
+        }
+        Err(error) => {
+            tracing::debug!(%error, "a file in a view's place is passed over");
+            Vec::new()
+        }
+    }
+}
+
+/// What the bundles bring back.
+fn returning(bundles: &[Bundle], state: &State) -> Result<Vec<ImportedFile>> {
+    let (mut files, mut seen, mut made) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for bundle in bundles {
+        let mut file = ImportedFile::new(&bundle.path, "bundle");
+        for checkpoint in new_ones(bundle, state)? {
+            if !seen.insert(&checkpoint.id) {
+                continue;
+            }
+            let is_new = state.run(&checkpoint.run).is_none() && made.insert(&checkpoint.run);
+            file.runs_created += usize::from(is_new);
+            file.events += 1 + usize::from(is_new);
+            file.returned.push(checkpoint.id.clone());
+            if !file.runs.contains(&checkpoint.run) {
+                file.runs.push(checkpoint.run.clone());
+            }
+        }
+        file.changed = file.events > 0;
+        file.message = (!file.changed).then(|| "what it holds is here".to_owned());
+        files.push(file);
+    }
+    Ok(files)
+}
+
+impl Imported {
+    fn with(mut self, files: Vec<ImportedFile>) -> Self {
+        self.changed |= files.iter().any(|file| file.changed);
+        self.files.extend(files);
+        self
+    }
+}
+
+/// What all documents together add; each sees what those before it have added.
+fn take_over(
+    context: &Context,
+    state: &mut State,
+    documents: &[Document],
+) -> Result<(Imported, Vec<(Timestamp, NewEvent)>)> {
+    let naming = context.naming();
+    let named = naming.run_id.as_ref().map(|id| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref()));
+    let (mut files, mut all) = (Vec::new(), Vec::new());
+    for document in documents {
+        let source = document.path.to_string_lossy().into_owned();
+        let worktree = context.worktree_id();
+        let at = Circumstances {
+            state,
+            source: &source,
+            worktree: &worktree,
+            run: named.as_ref(),
+            now: context.clock.now(),
+        };
+        let parts = read(document.kind, &document.content, &at).map_err(|problem| damaged(&document.path, &problem))?;
+        let message = if is_own_view(document, state) {
+            Some("it is what the ledger says")
+        } else if named.is_none() && is_old_view(context, document, state)? {
+            Some("an old copy of what the ledger holds")
+        } else {
+            None
+        };
+        let parts = if message.is_some() { Vec::new() } else { parts };
+        let mut file = ImportedFile::new(&document.path, document.kind.as_str());
+        file.message = message.map(str::to_owned);
+        for part in parts {
+            file.left_out.extend(part.left_out);
+            for (at, payload) in part.events {
+                count(&mut file, &payload);
+                let event = NewEvent { run: Some(part.key.clone()), source: EventSource::Recover, payload };
+                let NewEvent { run, source, payload } = event.clone();
+                state.apply(&Event { seq: state.last_seq + 1, at, schema: EVENT_SCHEMA, run, source, payload });
+                all.push((at, event));
+            }
+            let run = state.run(&part.key);
+            let about = run.map(|run| run.imported.as_slice()).unwrap_or_default();
+            let about = about.iter().filter(|one| one.imported.source == source && one.imported.kind == document.kind);
+            file.checkpoints.extend(about.flat_map(|one| one.checkpoints(&part.key)).map(|one| known(context, one)));
+            file.runs.push(part.key);
+        }
+        file.changed = file.events > 0;
+        files.push(file);
+    }
+    let changed = files.iter().any(|file| file.changed);
+    Ok((Imported { changed, files }, all))
+}
+
+/// Whether the document is what its view says anyway: no news, however it came to be.
+fn is_own_view(document: &Document, state: &State) -> bool {
+    let view = match document.kind {
+        ImportKind::Recovery => Some(recovery_state(state)),
+        ImportKind::AttemptHistory => Some(json!(attempt_view(state))),
+        ImportKind::Battle => {
+            let id = document.content["id"].as_str().unwrap_or_default();
+            state
+                .runs
+                .iter()
+                .filter(|run| run.key.run_id == id)
+                .map(|run| json!(battle(state, run)))
+                .find(|one| *one == document.content)
+        }
+        // Records know the checkpoints that they are about.
+        ImportKind::Lanes | ImportKind::Session => None,
+    };
+    !state.runs.is_empty() && view.is_some_and(|view| view == document.content)
+}
+
+/// Whether the document is an old copy of its view: the ledger went through what it tells, and taken over it would count
+/// once more. A run that is named is one to take it over into, whatever else holds it.
+fn is_old_view(context: &Context, document: &Document, state: &State) -> Result<bool> {
+    match document.kind {
+        ImportKind::AttemptHistory => Ok(is_known_history(&document.content, state)),
+        ImportKind::Recovery => was_recovery_state(context, &document.content, state),
+        ImportKind::Battle | ImportKind::Lanes | ImportKind::Session => Ok(false),
+    }
+}
+
+/// Whether one of our own runs once stood as the document says, to the millisecond.
+fn was_recovery_state(context: &Context, document: &Value, state: &State) -> Result<bool> {
+    let is_own = |run: &&Run| run.imported.iter().all(|one| one.imported.kind != ImportKind::Recovery);
+    // What begins tells nothing yet; what was imported may have to begin anew.
+    if *document == json!(RecoveryState::default()) {
+        return Ok(state.runs.iter().any(|run| is_own(&run)) && state.runs.iter().all(|run| is_own(&run)));
+    }
+    let Some(last) = document["lastError"].as_str() else { return Ok(false) };
+    let failed_so = |run: &&Run| {
+        run.attempts().any(|(_, attempt)| attempt.failure.as_ref().is_some_and(|failure| failure.message == last))
+    };
+    for run in state.runs.iter().filter(is_own).filter(failed_so) {
+        let mut then = State::default();
+        for event in context.store().events_of(&run.key)? {
+            then.apply(&event);
+            if then.run(&run.key).is_some_and(|run| json!(RecoveryState::of(run)) == *document) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn count(file: &mut ImportedFile, payload: &Payload) {
+    file.events += 1;
+    match payload {
+        Payload::RunCreated { .. } => file.runs_created += 1,
+        Payload::AttemptEnded(_) => file.attempts += 1,
+        Payload::Imported(imported) if imported.kind == ImportKind::Lanes => file.records += 1,
+        _ => {}
+    }
+}
+
+/// The files; folders with their JSON files and bundles, below them too. Our own private files are none.
+fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in given {
+        let path = context.cwd().join(path);
+        let path = fs::canonicalize(&path)
+            .map_err(|error| Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display())))?;
+        if path.is_dir() {
+            let before = all.len();
+            walk(context.store(), &path, &mut all)?;
+            if all.len() == before {
+                let message = format!("there is no JSON file and no bundle in {}", path.display());
+                return Err(Error::new(ErrorKind::Usage, message));
+            }
+        } else if path.is_file() {
+            all.push(path);
+        } else {
+            // A FIFO may never say anything, a device never end.
+            let message = format!("{} is no ordinary file: nothing else is taken over", path.display());
+            return Err(Error::new(ErrorKind::Usage, message));
+        }
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
+    let failed = |error| Error::io(format!("cannot read {}", folder.display()), error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
+        if kind.is_dir() {
+            if path != store.private_dir() {
+                walk(store, &path, all)?;
+            }
+        } else if kind.is_file()
+            && path.extension().is_some_and(|extension| extension == "json" || extension == "bundle")
+        {
+            all.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn load(path: &Path, kind: Option<ImportKind>) -> Result<Document> {
+    let failed = |error| Error::io(format!("cannot read {}", path.display()), error);
+    let (root, name) = Root::of_file(path);
+    let bytes = root.read_at_most(Path::new(name), MAX_FILE).map_err(failed)?;
+    let content: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        let message = format!("{} is no JSON: {error}; nothing was imported", path.display());
+        Error::new(ErrorKind::Corrupt, message)
+    })?;
+    let Some(kind) = kind.or_else(|| recognise(&content)) else {
+        let message = format!(
+            "{} is none of the files that can be imported; say which it is: --kind battle, attempt_history, lanes, \
+             session or recovery",
+            path.display()
+        );
+        return Err(Error::new(ErrorKind::Usage, message));
+    };
+    Ok(Document { path: path.to_owned(), kind, content })
+}
+
+fn damaged(path: &Path, problem: &Problem) -> Error {
+    let message = format!("{}: at {}: {}; nothing was imported", path.display(), problem.place, problem.message);
+    Error::new(ErrorKind::Corrupt, message)
+}

@@ -1,0 +1,124 @@
+//! Looking into checkpoints: files, differences, patches (S3).
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::{checkpoint, memory, nested};
+use crate::git::checkpoint::MemoryFile;
+use crate::git::diff::{Objects, changes, patch_text};
+use crate::git::stored::{blob_size, empty_tree, load_checkpoint};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::Nested;
+use crate::model::snapshot::{Change, ChangeType, EntryKind};
+use crate::model::state::State;
+use crate::policy::selection::Selection;
+
+/// The files of a checkpoint.
+pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Value>> {
+    let repo = context.repo()?;
+    let stored = load_checkpoint(repo, &checkpoint.commit)?;
+    let snapshot = stored.snapshot(repo)?;
+    let mut files = Vec::with_capacity(snapshot.entries.len());
+    for (path, entry) in &snapshot.entries {
+        let mut file = json!(path);
+        let mode = match entry.kind {
+            EntryKind::File => format!("100{:03o}", entry.mode),
+            EntryKind::Symlink => "120000".to_owned(),
+            EntryKind::Gitlink => "160000".to_owned(),
+            EntryKind::EmptyDir => format!("040{:03o}", entry.mode),
+        };
+        file["mode"] = json!(mode);
+        file["size"] = match entry.kind {
+            EntryKind::File | EntryKind::Symlink => json!(blob_size(repo, &entry.oid)?),
+            EntryKind::Gitlink | EntryKind::EmptyDir => Value::Null,
+        };
+        file["blob"] = json!(entry.oid);
+        files.push(file);
+    }
+    Ok(files)
+}
+
+/// The repositories inside, with their own checkpoints.
+pub fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
+    Ok(load_checkpoint(context.repo()?, &checkpoint.commit)?.manifest.nested)
+}
+
+/// What a checkpoint changed since the run's previous one; everything, for the first.
+pub fn patch_since_previous(context: &Context, state: &State, checkpoint: &Checkpoint) -> Result<Vec<u8>> {
+    let repo = context.repo()?;
+    let previous = checkpoint.previous.as_deref().and_then(|id| state.checkpoint(id));
+    let from = match previous {
+        Some(previous) => previous.tree.clone(),
+        None => empty_tree(repo)?,
+    };
+    Ok(patch_text(Objects::Stored(repo), &from, &checkpoint.tree, &Selection::all())?)
+}
+
+/// A difference between two moments.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    /// Paths, sorted.
+    pub changes: Vec<Change>,
+    /// The same for the working memory, without line counts.
+    pub memory_updates: Vec<Change>,
+    /// A patch, where it was asked for.
+    pub patch: Option<Vec<u8>>,
+}
+
+/// Compares a checkpoint with another one, or with the work tree.
+pub fn diff(
+    context: &Context,
+    from: &Checkpoint,
+    to: Option<&Checkpoint>,
+    paths: &[String],
+    patch: bool,
+) -> Result<Difference> {
+    let repo = context.repo()?;
+    let selection =
+        Selection::globs(paths).map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
+    let before = load_checkpoint(repo, &from.commit)?;
+    let old_memory = before.memory(repo)?;
+    if let Some(to) = to {
+        let after = load_checkpoint(repo, &to.commit)?;
+        let objects = Objects::Stored(repo);
+        let mut changes = changes(objects, before.side(), after.side(), &selection)?;
+        let now = nested::Now::Stored(&after.manifest.nested);
+        nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
+        return Ok(Difference {
+            changes,
+            memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
+            patch: if patch { Some(patch_text(objects, &from.tree, &to.tree, &selection)?) } else { None },
+        });
+    }
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let objects = Objects::Captured(&prepared.capture);
+    let mut changes = changes(objects, before.side(), prepared.capture.side(), &selection)?;
+    let now = nested::Now::Captured(&prepared.nested);
+    nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
+    Ok(Difference {
+        changes,
+        memory_updates: memory_updates(&old_memory, &memory::read(context)?),
+        patch: if patch { Some(patch_text(objects, &from.tree, &prepared.capture.tree, &selection)?) } else { None },
+    })
+}
+
+fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {
+    let change =
+        |file: &MemoryFile, kind| Change { path: file.path.clone(), kind, old_path: None, added: None, deleted: None };
+    let find = |files: &[MemoryFile], file: &MemoryFile| files.iter().position(|other| other.path == file.path);
+    let mut updates = Vec::new();
+    for file in new {
+        match find(old, file) {
+            None => updates.push(change(file, ChangeType::Created)),
+            Some(at) if old[at].content != file.content => updates.push(change(file, ChangeType::Modified)),
+            Some(_) => {}
+        }
+    }
+    updates.extend(old.iter().filter(|file| find(new, file).is_none()).map(|file| change(file, ChangeType::Deleted)));
+    updates.sort_by(|a, b| a.path.cmp(&b.path));
+    updates
+}

@@ -1,0 +1,149 @@
+//! A person's fix between two attempts (B8, B9): opened, told, verified, continued or given up.
+
+mod verify;
+pub mod watch;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::request::Request;
+use crate::engine::record::{checkpoint, select};
+use crate::engine::recovery::settle;
+use crate::model::checkpoint::{Verdict, trigger};
+use crate::model::event::Payload;
+use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
+use crate::model::run::{IterationStatus, RunStatus};
+use crate::policy::prompt::manual_fix_context;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::fix_session::{Fix, active, append, changes_since, new_session, open, prepare};
+use super::run::{DriveOptions, Driven, Driving, drive};
+
+pub use verify::{Judged, verify};
+
+/// Opens a session for the run that a command works on; the open one where there is one.
+pub fn start(context: &Context) -> Result<Fix> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let run = select::require(context, &state)?;
+    if run.failure.is_none() && !matches!(run.status, RunStatus::Failed | RunStatus::Escalated | RunStatus::Paused) {
+        let message = format!("run {} is {}: there is nothing to fix", run.key, run.status.as_str());
+        return Err(Error::new(ErrorKind::NotFailed, message).hint(context.hint_command(Some(&run.key), &["status"])));
+    }
+    if context.dry_run() {
+        let session = run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active);
+        let session = session.unwrap_or_else(|| new_session(run, "fix_new", "", context));
+        return Ok(Fix { session, run: run.clone() });
+    }
+    open(context, &run.key)
+}
+
+fn settle_unless_dry(context: &Context) -> Result<()> {
+    if context.dry_run() { Ok(()) } else { settle::settle(context) }
+}
+
+/// What came of going on with a fix.
+#[derive(Clone, Debug)]
+pub struct Continued {
+    /// The session, completed, and its run.
+    pub fix: Fix,
+    /// What came of the next iterations; `None` where nothing was run.
+    pub driven: Option<Driven>,
+}
+
+/// Makes the verified fix the iteration's result and a good checkpoint, then goes on with the next iterations.
+pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: bool) -> Result<Continued> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    let fix = active(context, &state, &key)?;
+    let prepared = prepare(context)?;
+    let same = fix.session.verified_tree.as_ref() == Some(&prepared.capture.tree);
+    if !fix.session.verified || !same {
+        let message = if fix.session.verified {
+            "Cannot continue - files changed since the fix was verified"
+        } else {
+            "Cannot continue - fix not verified"
+        };
+        return Err(Error::new(ErrorKind::NotVerified, message)
+            .hint(context.hint_command(Some(&key), &["manual-fix", "verify"])));
+    }
+    let changes = changes_since(context, &state, &fix.session, &prepared)?;
+    if context.dry_run() {
+        return Ok(Continued { fix, driven: None });
+    }
+    let mut ledger = context.store().lock()?;
+    let session = active(context, ledger.state(), &key)?.session;
+    let iteration = session.issue.as_ref().and_then(|failure| failure.iteration).unwrap_or(fix.run.current_iteration);
+    let request = Request {
+        description: "Manual fix".to_owned(),
+        trigger: trigger::MANUAL_FIX.to_owned(),
+        after_iteration: Some(iteration),
+        verdict: Verdict::Passed,
+        feedback_results: session.verification_results.clone(),
+        ..Request::default()
+    };
+    let instructions = manual_fix_context(&ManualFixSession { detected_changes: changes.clone(), ..session });
+    let next = iteration.saturating_add(1).max(fix.run.current_iteration);
+    let payloads = vec![
+        Payload::IterationChanged {
+            iteration,
+            status: IterationStatus::Completed,
+            reason: Some("fixed by hand".to_owned()),
+        },
+        Payload::ManualFixEnded { status: ManualFixStatus::Completed, changes },
+        Payload::RunResumed {
+            strategy: Some(crate::model::decision::Strategy::ContinueNext),
+            iteration: next,
+            supersede: false,
+            instructions: Some(instructions),
+            error_context: false,
+            granted: false,
+            restart: false,
+        },
+    ];
+    let following: Vec<_> = payloads.into_iter().map(|payload| NewEvent::about(&key, payload)).collect();
+    let good = checkpoint::record_with(context, &ledger, &key, &prepared, request, |_| following.clone())?;
+    let events = std::iter::once(checkpoint::event(&good)).chain(following).collect();
+    ledger.append(good.created_at, events)?;
+    write_views(&ledger, Some(&key))?;
+    drop(ledger);
+    drop(prepared);
+
+    let runs = !context.load()?.state.run(&key).is_none_or(|run| run.spec.command.is_empty());
+    let driven =
+        if runs && !prepare_only { Some(drive(context, &Driving::take(context, &key)?, options)?) } else { None };
+    let run = run_of(&context.load()?.state, &key)?;
+    let session = run.manual_fix.clone().unwrap_or(fix.session);
+    Ok(Continued { fix: Fix { session, run }, driven })
+}
+
+/// Gives the session up; files stay as they are.
+pub fn abort(context: &Context) -> Result<Fix> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    if context.dry_run() {
+        return active(context, &state, &key);
+    }
+    let mut ledger = context.store().lock()?;
+    let fix = active(context, ledger.state(), &key)?;
+    let status = if fix.run.decision.as_ref().is_some_and(|d| d.has(crate::model::decision::Action::Escalate)) {
+        RunStatus::Escalated
+    } else {
+        RunStatus::Failed
+    };
+    let changes = fix.session.detected_changes;
+    let payloads = vec![
+        Payload::ManualFixEnded { status: ManualFixStatus::Aborted, changes },
+        Payload::RunStatusChanged { status, reason: "the manual fix was given up".to_owned() },
+    ];
+    append(context, &mut ledger, &key, payloads)?;
+    let run = run_of(ledger.state(), &key)?;
+    let session = run
+        .manual_fix
+        .clone()
+        .unwrap_or(ManualFixSession { status: ManualFixStatus::Aborted, ..active(context, &state, &key)?.session });
+    Ok(Fix { session, run })
+}

@@ -1,0 +1,84 @@
+//! What the feedback loops say of the work tree as it is.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::fix_session::{Fix, active, append, changes_since, log_dir, prepare, status};
+use crate::engine::flow::run::{LoopSetting, no_loops, run_loops};
+use crate::engine::record::run_settings::{identity, loops_of};
+use crate::engine::record::select;
+use crate::engine::recovery::settle;
+use crate::model::event::Payload;
+use crate::model::failure::Failure;
+use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
+use crate::policy::classify::classify;
+use crate::process::Show;
+
+use super::settle_unless_dry;
+
+/// What came of running the feedback loops.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The session with its results, and its run.
+    pub fix: Fix,
+    /// Whether files changed while the loops ran, so that nothing is known of the tree as it is.
+    pub outdated: bool,
+    /// The tree as it is.
+    pub tree: ObjectId,
+    /// Why the first loop failed that did.
+    pub failure: Option<Failure>,
+}
+
+/// Runs the feedback loops. Verified is only the exact tree that was there before and after them.
+pub fn verify(context: &Context, show: Show) -> Result<Fix> {
+    settle_unless_dry(context)?;
+    let state = settle::load_settled(context)?;
+    let key = select::require(context, &state)?.key.clone();
+    if context.dry_run() {
+        if loops_of(context, &active(context, &state, &key)?.run).is_empty() {
+            return Err(no_loops());
+        }
+        return status(context);
+    }
+    let judged = judge(context, &key, show)?;
+    if judged.outdated {
+        tracing::warn!("files changed while the feedback loops ran: verify again");
+    }
+    Ok(judged.fix)
+}
+
+/// Runs the feedback loops for the open session of a run.
+pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judged> {
+    let state = settle::load_settled(context)?;
+    let fix = active(context, &state, key)?;
+    let loops = loops_of(context, &fix.run);
+    if loops.is_empty() {
+        return Err(no_loops());
+    }
+    let folder = log_dir(context, &fix.session);
+    context
+        .store()
+        .root()
+        .create_dir_all(&folder)
+        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    let before = prepare(context)?.capture.tree;
+    let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
+    let env = identity(&fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
+    let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder })?;
+    if let Some(code) = report.interrupted {
+        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the feedback loops ran"));
+    }
+    let prepared = prepare(context)?;
+    let tree = prepared.capture.tree.clone();
+    let verified = report.passed() && tree == before;
+    let changes = changes_since(context, &state, &fix.session, &prepared)?;
+    drop(prepared);
+    let (now, rules) = (context.clock.now(), &context.settings().rules);
+    let failure = report.first_failure.as_ref().map(|(_, evidence)| classify(evidence, None, rules, now));
+    let mut ledger = context.store().lock()?;
+    active(context, ledger.state(), key)?;
+    let payload = Payload::ManualFixVerified { changes, results: report.results, verified, tree: tree.clone() };
+    append(context, &mut ledger, key, vec![payload])?;
+    let fix = active(context, ledger.state(), key)?;
+    Ok(Judged { fix, outdated: tree != before, tree, failure })
+}

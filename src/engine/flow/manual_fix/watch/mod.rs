@@ -1,0 +1,335 @@
+//! Watching a person's fix (B8): what has changed is told as it comes, and judged once it is quiet.
+//!
+//! The truth is the work tree as a capture sees it; the system's reports only say when to look. A look compares with
+//! the session's beginning, so that an atomic save, a rename or a change that comes in several steps is told once and as
+//! what it is, and one that is taken back is told too. Beside the reports the tree is looked at now and then anyway.
+
+mod asker;
+mod pace;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::fix_session::{Fix, active, changes_with_seen, prepare, status_of};
+use crate::engine::flow::follow;
+use crate::engine::record::request::Prepared;
+use crate::engine::record::run_settings::loops_of;
+use crate::engine::record::select;
+use crate::engine::recovery::settle;
+use crate::git::diff::{Objects, Seen};
+use crate::git::tree_lookup::TreeLookup;
+use crate::model::manual_fix::ManualFixSession;
+use crate::model::run::RunKey;
+use crate::model::snapshot::{Change, ObjectId};
+use crate::process::Show;
+use crate::watch::Watcher;
+
+use super::Judged;
+use super::verify::judge;
+
+use asker::Wake;
+use pace::Pace;
+
+pub use asker::Asker;
+
+/// How often other things are looked at: whether the session is still open.
+const TICK: Duration = Duration::from_secs(1);
+/// What a watch tells.
+#[derive(Debug)]
+pub enum Step {
+    /// The system does not report changes: why, and how often the work tree is compared instead.
+    Polling(String, Duration),
+    /// A path differs from the session's beginning, or differs in another way than before.
+    Changed(Change),
+    /// A path is again as it was when the session began.
+    Reverted(Change),
+    /// The feedback loops of these names are about to run.
+    Verifying(Vec<String>),
+    /// What they said. Where it is outdated they run again.
+    Judged(Box<Judged>),
+    /// Each time they ran, files changed meanwhile: it may be the loops that write them.
+    Restless,
+    /// Somebody asked something through an [`Asker`].
+    Asked(char),
+    /// The session has ended otherwise.
+    Ended,
+    /// The time is up.
+    GaveUp,
+    /// A signal came; what to exit with.
+    Stopped(i32),
+}
+
+/// An open session that is watched.
+pub struct Watch<'a> {
+    context: &'a Context,
+    key: RunKey,
+    session: ManualFixSession,
+    show: Show,
+    watcher: Watcher,
+    wakes: Receiver<Wake>,
+    asker: Asker,
+    told: VecDeque<Step>,
+    /// What differed at the last look, with what is there now.
+    known: Seen,
+    /// The tree of the last look, and the one that the loops ran on last.
+    tree: Option<ObjectId>,
+    judged: Option<ObjectId>,
+    loops: Vec<String>,
+    asked: bool,
+    announced: bool,
+    pace: Pace,
+    ledger_length: u64,
+    polls: bool,
+}
+
+impl<'a> Watch<'a> {
+    /// Watches the open session of the run that a command works on.
+    pub fn new(context: &'a Context, show: Show) -> Result<Self> {
+        let state = settle::load_settled(context)?;
+        let key = select::require(context, &state)?.key.clone();
+        let Fix { session, run } = active(context, &state, &key)?;
+        let (sender, wakes) = channel();
+        let looks = sender.clone();
+        let watcher = Watcher::new(context.worktree(), move || {
+            // Nobody listens any more at the very end.
+            let _ = looks.send(Wake::Look);
+        });
+        let signals = sender.clone();
+        follow::on_signal(context, move || {
+            let _ = signals.send(Wake::Signal);
+        })?;
+        let base = state.checkpoint(&session.checkpoint_id).map(|base| base.tree.clone());
+        Ok(Self {
+            context,
+            key,
+            show,
+            watcher,
+            wakes,
+            asker: Asker::new(sender, context.interrupts.clone()),
+            told: VecDeque::new(),
+            known: Seen::new(),
+            tree: None,
+            judged: session.verified_tree.clone().or(base),
+            session,
+            loops: loops_of(context, &run).into_iter().map(|feedback| feedback.name).collect(),
+            asked: false,
+            announced: false,
+            pace: Pace::new(Instant::now()),
+            ledger_length: follow::length(context),
+            polls: false,
+        })
+    }
+
+    /// For those who ask while this waits.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
+    }
+
+    /// The names of the feedback loops.
+    pub fn loops(&self) -> &[String] {
+        &self.loops
+    }
+
+    /// The session as it is now.
+    pub fn fix(&self) -> Result<Fix> {
+        status_of(self.context, &self.key)
+    }
+
+    /// Runs the feedback loops at the next step, changed or not.
+    pub fn verify(&mut self) {
+        self.asked = true;
+    }
+
+    /// Waits for the next thing to tell, at most until `deadline`.
+    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Step> {
+        loop {
+            self.hear(None);
+            if let Some(signal) = self.context.interrupts.pending() {
+                return Ok(Step::Stopped(signal.exit_code()));
+            }
+            if let Some(step) = self.told.pop_front() {
+                return Ok(step);
+            }
+            let now = Instant::now();
+            if self.look_at() <= now {
+                self.look()?;
+            } else if self.verify_at().is_some_and(|at| at <= now) {
+                if let Some(step) = self.judge()? {
+                    return Ok(step);
+                }
+            } else if deadline.is_some_and(|deadline| deadline <= now) {
+                return Ok(Step::GaveUp);
+            } else if self.has_ended()? {
+                return Ok(Step::Ended);
+            } else {
+                self.wait(now, deadline);
+            }
+        }
+    }
+
+    /// Waits for a report, a question, a signal, or the next thing to do.
+    fn wait(&mut self, now: Instant, deadline: Option<Instant>) {
+        let times = [Some(self.look_at()), self.verify_at(), deadline];
+        let until = times.into_iter().flatten().min().unwrap_or(now).min(now + TICK);
+        let first = match self.wakes.recv_timeout(until.saturating_duration_since(now)) {
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+        };
+        self.hear(Some(first));
+    }
+
+    /// Takes what came meanwhile, after `first`.
+    fn hear(&mut self, first: Option<Wake>) {
+        let now = Instant::now();
+        for wake in first.into_iter().chain(self.wakes.try_iter()) {
+            match wake {
+                Wake::Look => self.pace.report(now),
+                Wake::Asked(what) => self.told.push_back(Step::Asked(what)),
+                Wake::Signal => {}
+            }
+        }
+    }
+
+    fn look_at(&self) -> Instant {
+        self.pace.look_at(self.context.settings().manual_fix.poll_interval, self.polls)
+    }
+
+    /// When to run the loops, if nothing changes until then.
+    fn verify_at(&self) -> Option<Instant> {
+        if self.pace.is_reported() {
+            // It is looked first.
+            return None;
+        }
+        if self.asked {
+            return Some(self.pace.last_look());
+        }
+        let settings = &self.context.settings().manual_fix;
+        let due = settings.verify_on_change && !self.loops.is_empty() && self.tree != self.judged;
+        due.then(|| self.pace.quiet_at(settings.quiet_period))
+    }
+
+    fn look(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        self.pace.look_begins();
+        match prepare(self.context) {
+            Ok(prepared) => self.compare(&prepared)?,
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        self.pace.look_ended(begun);
+        Ok(())
+    }
+
+    fn compare(&mut self, prepared: &Prepared) -> Result<()> {
+        let found = self.differences(prepared)?;
+        let sources: BTreeSet<&str> = found.values().filter_map(|(change, _)| change.old_path.as_deref()).collect();
+        let mut told = Vec::new();
+        for (path, (change, _)) in &self.known {
+            if !found.contains_key(path) && !sources.contains(&*path.to_lossy()) {
+                told.push(Step::Reverted(change.clone()));
+            }
+        }
+        let new = found.iter().filter(|(path, seen)| self.known.get(*path) != Some(*seen));
+        told.extend(new.map(|(_, (change, _))| Step::Changed(change.clone())));
+        let tree = Some(prepared.capture.tree.clone());
+        if !told.is_empty() || self.tree != tree {
+            self.pace.changed(Instant::now());
+            self.announced = false;
+        }
+        self.told.extend(told);
+        self.known = found;
+        self.tree = tree;
+        let root = self.context.worktree();
+        let folders = prepared.capture.folders().iter().map(|folder| folder.below(root)).collect();
+        if self.watcher.follow(folders) {
+            // What changed in the new ones before they were watched is seen now.
+            self.pace.report(Instant::now());
+        }
+        if let Some(reason) = self.watcher.unavailable().filter(|_| !self.polls) {
+            let interval = self.context.settings().manual_fix.poll_interval;
+            self.told.push_front(Step::Polling(reason.to_owned(), interval));
+            self.polls = true;
+        }
+        Ok(())
+    }
+
+    /// What differs from the session's beginning.
+    fn differences(&self, prepared: &Prepared) -> Result<Seen> {
+        let state = self.context.load()?.state;
+        let changes = changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
+        let opened = Objects::Captured(&prepared.capture).open()?;
+        let lookup = TreeLookup::new(&opened)?;
+        let side = prepared.capture.side();
+        let seen = |change: Change| -> Result<_> {
+            let entry = side.entry(&lookup, &change.path)?;
+            Ok((change.path.clone(), (change, entry)))
+        };
+        changes.into_iter().map(seen).collect()
+    }
+
+    /// Says that the loops are about to run, then runs them; `None` where another process is in the way.
+    fn judge(&mut self) -> Result<Option<Step>> {
+        if !self.announced {
+            self.announced = true;
+            return Ok(Some(Step::Verifying(self.loops.clone())));
+        }
+        self.announced = false;
+        self.asker.judging_begins();
+        let judged = judge(self.context, &self.key, self.show);
+        let now = Instant::now();
+        if self.asker.judging_ended() {
+            // The request came from who asked, who is answered next.
+            self.context.interrupts.take();
+            if matches!(&judged, Err(Error { kind: ErrorKind::Interrupted(_), .. })) {
+                (self.judged, self.asked) = (None, false);
+                return Ok(None);
+            }
+        }
+        self.pace.report(now);
+        let judged = match judged {
+            Ok(judged) => judged,
+            Err(error) if is_passing(&error) => {
+                self.judged = None;
+                self.pace.changed(now);
+                return Ok(None);
+            }
+            Err(Error { kind: ErrorKind::Interrupted(code), .. }) => return Ok(Some(Step::Stopped(code))),
+            Err(Error { kind: ErrorKind::NoSession, .. }) => return Ok(Some(Step::Ended)),
+            Err(error) => return Err(error),
+        };
+        self.asked = false;
+        self.ledger_length = follow::length(self.context);
+        if judged.outdated {
+            self.judged = None;
+            if self.pace.outdated(now) {
+                self.told.push_back(Step::Restless);
+            }
+        } else {
+            self.judged = Some(judged.tree.clone());
+            self.pace.judged();
+        }
+        Ok(Some(Step::Judged(Box::new(judged))))
+    }
+
+    /// Whether another process ended the session.
+    fn has_ended(&mut self) -> Result<bool> {
+        let length = follow::length(self.context);
+        if std::mem::replace(&mut self.ledger_length, length) == length {
+            return Ok(false);
+        }
+        let state = self.context.load()?.state;
+        match active(self.context, &state, &self.key) {
+            Ok(fix) => Ok(fix.session.id != self.session.id),
+            Err(error) if error.kind == ErrorKind::NoSession => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether another process is in the way, for a moment.
+fn is_passing(error: &Error) -> bool {
+    error.kind == ErrorKind::Locked
+}

@@ -1,0 +1,104 @@
+//! A work tree whose folder is gone: how it comes back, from what git still keeps of it, its branch and its checkpoints.
+//!
+//! Only told, not done: what git keeps of such a work tree (a detached `HEAD`, the index, the reflog, the journal of a
+//! restore) may be the last name of somebody's work. The commands that are told take nothing of it away.
+
+use std::path::Path;
+
+use crate::engine::base::context::{Context, plain_path};
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::recovery::settle;
+use crate::git::linked::kept_of;
+use crate::git::refs::resolve_ref;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::folder::{FolderId, shell_word};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+
+/// The refusal to work in the folder `path`, which is gone, with the commands that bring it back, if one of the runs that
+/// `project` knows had its work tree there. `None`: nobody had.
+pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
+    refusal(project, &*settle::load_settled(project)?, path)
+}
+
+/// The refusal to roll a run back here whose own work tree, a linked one of this repository, is gone: what is here is
+/// somebody else's. `None`: its folder is there, or it is this one that was moved.
+pub fn refuse_for_gone(context: &Context, state: &State, run: &Run) -> Result<Option<Error>> {
+    let (place, state_dir) = (run.worktree.path(), context.store().dir());
+    if run.worktree == context.worktree_id() || place.exists() || state_dir.starts_with(&place) {
+        return Ok(None);
+    }
+    // Where the project was moved, its checkpoints name another state directory.
+    let same = |checkpoint: &Checkpoint| checkpoint.state_dir.path() == state_dir;
+    if !state.checkpoints_of(&run.key).any(same) {
+        return Ok(None);
+    }
+    refusal(context, state, &place)
+}
+
+fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error>> {
+    let path = plain_path(path);
+    let Some(latest) = latest_in(project, state, &path).filter(|_| project.has_git()) else { return Ok(None) };
+    let held = held_last(state, &path, latest);
+    let repo = project.repo()?;
+    let (main, folder) = (project.worktree_id().shell_word(), shell_word(&path));
+    let base = held.base_commit.as_ref().map_or("HEAD", |commit| commit.0.as_str());
+    let tip = held.head_ref.as_deref().and_then(|branch| resolve_ref(repo, branch));
+    let short = held.head_ref.as_deref().map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
+    let kept = kept_of(repo, &path)?;
+    let git = |words: &[&str]| format!("git -C {main} worktree {}", words.join(" "));
+    let quoted = short.map(|branch| join(&[branch]));
+    let mut commands = match (&kept, &quoted) {
+        // `add --force` and `prune` would throw away what git keeps.
+        (Some(_), _) => vec![format!("mkdir -p {folder}"), git(&["repair"])],
+        (None, Some(branch)) if tip.is_some() => vec![git(&["add", &folder, branch])],
+        (None, Some(branch)) => vec![git(&["add", "-b", branch, &folder, base])],
+        (None, None) => vec![git(&["add", "--detach", &folder, base])],
+    };
+    let stands_at = match &kept {
+        Some(kept) => kept.head.as_ref(),
+        None => tip.as_ref().or(held.base_commit.as_ref()),
+    };
+    let recover = |words: &[&str]| project.hint_command_at(&path, Some(&held.run), words);
+    if stands_at == held.base_commit.as_ref() {
+        let back = ["rollback", "--to", &held.id, "--scope", "files", "--edits", "discard"];
+        commands.push(recover(&back));
+    } else {
+        // What is committed there is newer than the checkpoint; what was not committed then is in there still.
+        if kept.is_some() {
+            commands.push(format!("git -C {folder} checkout-index --all"));
+        }
+        commands.push(recover(&["checkpoint", "diff", &held.id]));
+    }
+    let moved = if stands_at == held.base_commit.as_ref() { "" } else { ", and its HEAD has moved on since" };
+    let message = format!(
+        "the work tree {} of run {} is gone; {} is what it held last{moved}",
+        path.display(),
+        held.run,
+        held.id
+    );
+    Ok(Some(Error::new(ErrorKind::UnsafePath, message).hint(commands.join(" && "))))
+}
+
+/// The words as a line for a shell.
+fn join(words: &[&str]) -> String {
+    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+}
+
+/// The checkpoint of what the work tree held last: the one that its run last wrote it from, unless that was another run's
+/// or taken on another branch, or parts of others lie on top of it.
+fn held_last<'a>(state: &'a State, path: &Path, latest: &'a Checkpoint) -> &'a Checkpoint {
+    let known = state.worktrees.get(&FolderId::of(path));
+    let layer = known.and_then(|worktree| worktree.baseline.last()).filter(|layer| layer.paths.is_empty());
+    let written = layer.and_then(|layer| state.checkpoint(&layer.checkpoint_id));
+    written.filter(|written| written.run == latest.run && written.head_ref == latest.head_ref).unwrap_or(latest)
+}
+
+/// The latest checkpoint that was taken there, of the run that is named where one is.
+fn latest_in<'a>(project: &Context, state: &'a State, path: &Path) -> Option<&'a Checkpoint> {
+    let naming = project.naming();
+    let named = naming.run_id.as_ref().map(|id| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref()));
+    let there = |checkpoint: &&Checkpoint| checkpoint.worktree.path() == path;
+    let own = named.as_ref().and_then(|key| state.checkpoints_of(key).rfind(there));
+    own.or_else(|| state.checkpoints.values().rfind(there))
+}

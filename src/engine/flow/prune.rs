@@ -1,0 +1,168 @@
+//! Removing checkpoints: the event first, then the references, then the objects that only they held. A leftover
+//! reference is removed at the next start, leftover objects by the next prune.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::{nested, seed_json, select, storage};
+use crate::engine::recovery::settle;
+use crate::git::WorktreeLock;
+use crate::git::discard::discard;
+use crate::git::exclusive::exclusive_bytes;
+use crate::git::refs::{delete_refs, ref_name};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{EventSource, Payload};
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::policy::retention::{Limits, Reasoned, RetentionPlan, retain};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::archive::{Archived, archive};
+
+/// What a prune did or would do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pruned {
+    /// Whether anything was removed.
+    pub changed: bool,
+    /// Kept, with reasons.
+    pub kept: Vec<Reasoned>,
+    /// Removed, with reasons.
+    pub removed: Vec<Reasoned>,
+    /// Milestones that were written to the archive and removed then.
+    pub archived: Vec<Archived>,
+    /// Bytes of the files that were removed from disk. In a dry run an estimate, and mostly far too high: the content that
+    /// only those to be removed hold, not compressed, whether git has packed it or not.
+    pub freed_bytes: u64,
+    /// Objects whose files were removed. The rest, if any, is git's to collect: what it has packed, or what was touched
+    /// less than an hour ago.
+    pub objects_removed: u64,
+    /// Why no object was removed, where something could not be looked through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects_left: Option<String>,
+}
+
+/// Plans and, unless it is a dry run, removes. One run's with `--run`, else every run's of this state directory. With a
+/// folder as `archive`, milestones as old as the limits say go there.
+pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Result<Pruned> {
+    if !context.dry_run() {
+        context.check_safe_mode("removing checkpoints")?;
+        settle::settle(context)?;
+    }
+    let named = context.naming().run_id.is_some();
+    let state = settle::load_settled(context)?;
+    let run = if named { Some(select::require(context, &state)?.key.clone()) } else { None };
+    let retention = &context.settings().retention;
+    let mut plan = retain(&state, run.as_ref(), limits, retention, context.clock.now());
+    let empties = !plan.removed.is_empty() && (plan.kept.is_empty() || limits.keeps_nothing());
+    let allowed = context.dry_run() || (named && context.says_yes());
+    if empties && !allowed {
+        let message = if plan.kept.is_empty() {
+            format!("this would remove all {} checkpoints", plan.removed.len())
+        } else {
+            format!("these limits keep nothing: {} checkpoints would be removed", plan.removed.len())
+        };
+        let message = format!("{message}; --run ID --yes does it for one run");
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.again(&["--dry-run"])));
+    }
+    // Milestones are in the archive, and were read back, before anything is removed.
+    let mut archived = BTreeMap::new();
+    if let Some(folder) = folder {
+        let outcome = archive(context, &state, &plan.archived, folder)?;
+        archived = outcome.archived;
+        plan.kept.extend(outcome.kept);
+        plan.kept.sort_by_key(|kept| state.checkpoint(&kept.id).map(|checkpoint| checkpoint.seq));
+    }
+    if (plan.removed.is_empty() && archived.is_empty()) || context.dry_run() {
+        let (kept, doomed) = split(&state, &plan, &archived);
+        let freed_bytes = freed(context, &kept, &doomed)?;
+        return Ok(Pruned {
+            changed: false,
+            kept: plan.kept,
+            removed: plan.removed,
+            archived: archived.into_values().collect(),
+            freed_bytes,
+            objects_removed: 0,
+            objects_left: None,
+        });
+    }
+    remove(context, run.as_ref(), limits, archived)
+}
+
+/// The cleanup when a run ends: the configured limits hold for its checkpoints (S13, S14). Nobody is asked, so everything
+/// of it is never removed.
+pub fn tidy_up(context: &Context, run: &RunKey) -> Result<()> {
+    let state = context.load()?.state;
+    let (limits, retention) = (Limits::default(), &context.settings().retention);
+    let plan = retain(&state, Some(run), &limits, retention, context.clock.now());
+    if plan.kept.is_empty() || plan.removed.is_empty() {
+        return Ok(());
+    }
+    let done = remove(context, Some(run), &limits, BTreeMap::new())?;
+    tracing::info!(removed = done.removed.len(), kept = done.kept.len(), "checkpoints of {run} were tidied up");
+    Ok(())
+}
+
+fn remove(
+    context: &Context,
+    run: Option<&RunKey>,
+    limits: &Limits,
+    mut archived: BTreeMap<String, Archived>,
+) -> Result<Pruned> {
+    let retention = &context.settings().retention;
+    // Decided again under the lock: what another process needs meanwhile is protected then.
+    let mut ledger = context.store().lock()?;
+    let mut plan = retain(ledger.state(), run, limits, retention, context.clock.now());
+    archived.retain(|id, _| plan.archived.iter().any(|reasoned| reasoned.id == *id));
+    // What became old enough only now, or is not in the archive whole, stays.
+    plan.kept.extend(std::mem::take(&mut plan.archived).into_iter().filter(|one| !archived.contains_key(&one.id)));
+    let (_, doomed) = split(ledger.state(), &plan, &archived);
+    let ids = doomed.iter().map(|checkpoint| checkpoint.id.clone()).collect();
+    let event =
+        NewEvent { run: run.cloned(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
+    ledger.append(context.clock.now(), vec![event])?;
+    seed_json::refresh_active(context, ledger.state())?;
+    write_views(&ledger, run)?;
+    drop(ledger);
+    let repo = context.repo()?;
+    let references: Vec<_> = doomed.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    delete_refs(repo, &lock, &references)?;
+    nested::forget(context, repo, &doomed);
+    let patches = storage::remove_patches(context, &doomed);
+    let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
+    let discarded = discard(repo, &lock, &commits);
+    Ok(Pruned {
+        changed: true,
+        kept: plan.kept,
+        removed: plan.removed,
+        archived: archived.into_values().collect(),
+        freed_bytes: discarded.bytes + patches,
+        objects_removed: discarded.objects,
+        objects_left: discarded.left,
+    })
+}
+
+/// The state's checkpoints: those that stay (of other runs as well), and those that go.
+fn split(
+    state: &State,
+    plan: &RetentionPlan,
+    archived: &BTreeMap<String, Archived>,
+) -> (Vec<Checkpoint>, Vec<Checkpoint>) {
+    let removed = plan.removed.iter().map(|reasoned| reasoned.id.as_str());
+    let doomed: BTreeSet<&str> = removed.chain(archived.keys().map(String::as_str)).collect();
+    state.checkpoints.values().cloned().partition(|checkpoint| !doomed.contains(checkpoint.id.as_str()))
+}
+
+fn freed(context: &Context, kept: &[Checkpoint], doomed: &[Checkpoint]) -> Result<u64> {
+    if doomed.is_empty() {
+        return Ok(0);
+    }
+    let commits = |all: &[Checkpoint]| all.iter().map(|checkpoint| checkpoint.commit.clone()).collect::<Vec<_>>();
+    let bases = kept.iter().chain(doomed).filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+    Ok(exclusive_bytes(context.repo()?, &commits(doomed), &commits(kept), &bases)?)
+}

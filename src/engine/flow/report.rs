@@ -1,0 +1,74 @@
+//! The report of a run: gathering what it is made from, and writing it down (A6, S13).
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::durable::{reap, write_atomic};
+use crate::engine::attempt::report::make;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::select;
+use crate::engine::recovery::settle;
+use crate::model::run::Run;
+use crate::policy::report::{MARK, Report};
+
+/// The report of the run that a command works on; only of one subtask where that is named.
+pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
+    let state = settle::load_settled(context)?;
+    let run = select::require(context, &state)?;
+    if let Some(subtask) = subtask {
+        require_subtask(context, run, subtask)?;
+    }
+    make(context, &state, run, subtask)
+}
+
+fn require_subtask(context: &Context, run: &Run, subtask: &str) -> Result<()> {
+    let mut known: Vec<&str> = run.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect();
+    known.sort_unstable();
+    known.dedup();
+    if known.contains(&subtask) {
+        return Ok(());
+    }
+    let which = if known.is_empty() { "it has no attempts".to_owned() } else { format!("known: {}", known.join(", ")) };
+    let message = format!("no subtask '{subtask}' in run {}: {which}", run.key);
+    Err(Error::new(ErrorKind::NoSubtask, message).hint(context.hint_command(Some(&run.key), &["attempt", "list"])))
+}
+
+/// Writes a report at `path`, whole or not at all, and returns the absolute path. A file that is no report is replaced
+/// only after a yes. Nothing is written in a dry run.
+pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
+    context.check_writes("writing a report")?;
+    let path = context.cwd().join(path);
+    // Without -o it goes to standard output.
+    let hint = "recover report";
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint);
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint));
+    };
+    let folder = fs::canonicalize(folder).map_err(failed)?;
+    let path = folder.join(name);
+    if let Ok(there) = fs::metadata(&path) {
+        if !there.is_file() {
+            return Err(Error::new(ErrorKind::Usage, format!("{} is no ordinary file", path.display())).hint(hint));
+        }
+        if there.len() > 0 && !context.says_yes() && !is_report(&path) {
+            let message = format!("{} already exists and is not a report: --yes overwrites it", path.display());
+            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
+        }
+    }
+    if !context.dry_run() {
+        reap(&folder);
+        write_atomic(&path, text.as_bytes()).map_err(failed)?;
+    }
+    Ok(path)
+}
+
+/// Whether a file is a report that was written before.
+fn is_report(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(200).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    read.is_ok()
+        && (head.contains(MARK) || (head.contains("\"command\": \"report\"") && head.contains("\"report\": {")))
+}

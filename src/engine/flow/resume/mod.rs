@@ -1,0 +1,230 @@
+//! Taking a failed or interrupted run up again (B3–B7, S15).
+
+mod checks;
+mod next;
+mod prepare;
+mod refuse;
+
+use std::time::Duration;
+
+use crate::engine::attempt::standing;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::Woken;
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::select;
+use crate::engine::recovery::settle;
+use crate::model::decision::{Action, Standing, Strategy};
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::state::State;
+
+use super::run::{DriveOptions, Driven, Driving, drive, prompt_of};
+use super::{fix_session, retry};
+
+use checks::validate;
+use prepare::{planned, prepare};
+use refuse::refuse;
+
+pub use checks::Check;
+pub use next::next_actions;
+
+/// How to take it up.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeRequest {
+    /// The run, where it is named by an argument.
+    pub run_id: Option<String>,
+    /// The strategy; the policy's where it is not named.
+    pub strategy: Option<Strategy>,
+    /// The iteration to go on from.
+    pub from_iteration: Option<u32>,
+    /// Leave the error out of the prompt.
+    pub no_error_context: bool,
+    /// More for the prompt.
+    pub instructions: Option<String>,
+    /// Start fresh from iteration 1.
+    pub restart: bool,
+    /// Prepare and print, run nothing.
+    pub prepare_only: bool,
+    /// Wait for the earliest time: `Some(None)` as long as it takes.
+    pub wait: Option<Option<Duration>>,
+    /// A command in place of the recorded one.
+    pub command: Vec<String>,
+}
+
+/// What a resume did.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    /// Whether anything changed.
+    pub changed: bool,
+    /// The run afterwards.
+    pub run: Run,
+    /// How it was taken up.
+    pub strategy: Option<Strategy>,
+    /// The prompt of the attempt that came or comes next.
+    pub prompt: Option<String>,
+    /// Whether the command was run.
+    pub executed: bool,
+    /// What was looked at.
+    pub validation: Vec<Check>,
+    /// What came of it; `None` where nothing was run.
+    pub driven: Option<Driven>,
+    /// Where it stands when nothing was run.
+    pub standing: Standing,
+}
+
+/// Takes the run up.
+pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
+    if !context.dry_run() {
+        settle::settle(context)?;
+    }
+    let mut state = settle::load_settled(context)?;
+    let key = chosen(context, &state, request)?;
+    let run = run_of(&state, &key)?;
+    let request = &with_configured_command(context, &run, request);
+    if run.status == RunStatus::Complete && !request.restart {
+        let validation = if is_lane(&state, &key) { validate(context, &state, &run, request) } else { Vec::new() };
+        return Ok(Resumed { validation, ..untouched(context, &state, run) });
+    }
+    let driving = if context.dry_run() { None } else { Some(Driving::take(context, &key)?) };
+    match refuse(context, &state, &run, request) {
+        // A lane is told where it stands whatever its state (C4, C6).
+        Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
+            let validation = validate(context, &state, &run, request);
+            return Ok(Resumed { validation, ..untouched(context, &state, run) });
+        }
+        refused => refused?,
+    }
+
+    if !request.restart
+        && let Some(stop) = stop_early(context, &key, request, &state)?
+    {
+        return Ok(stop);
+    }
+    state = settle::load_settled(context)?;
+    let run = run_of(&state, &key)?;
+    let standing = standing_of(context, &state, &run);
+    let granted = request.strategy.is_some() && matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
+    let strategy = effective_strategy(&run, request);
+    let validation = validate(context, &state, &run, request);
+
+    let prepared = |run, prompt, standing| Resumed {
+        changed: true,
+        run,
+        strategy,
+        prompt,
+        executed: false,
+        validation,
+        driven: None,
+        standing,
+    };
+
+    if strategy == Some(Strategy::ManualThenContinue) {
+        if !context.dry_run() {
+            fix_session::open(context, &key)?;
+        }
+        let run = run_of(&context.load()?.state, &key)?;
+        return Ok(prepared(run, None, Standing::NeedsPerson));
+    }
+    let Some(driving) = driving else {
+        let prompt = prompt_of(context, &planned(&run, request, strategy), &run.default_subtask(run.current_iteration));
+        return Ok(prepared(run, prompt, standing));
+    };
+    prepare(context, &state, &run, request, strategy, granted)?;
+    let run = run_of(&context.load()?.state, &key)?;
+    let prompt = prompt_of(context, &run, &run.default_subtask(run.current_iteration));
+    if request.prepare_only || run.spec.command.is_empty() {
+        return Ok(prepared(run, prompt, Standing::Allowed));
+    }
+    let driven = drive(context, &driving, drive_options)?;
+    let (run, standing) = (driven.run.clone(), driven.standing);
+    Ok(Resumed { executed: true, driven: Some(driven), ..prepared(run, prompt, standing) })
+}
+
+fn is_lane(state: &State, key: &RunKey) -> bool {
+    state.lane_stands(key).is_some()
+}
+
+fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<RunKey> {
+    if let Some(id) = &request.run_id {
+        let naming = context.naming();
+        if naming.run_id.as_ref().is_some_and(|named| named != id) {
+            return Err(Error::new(ErrorKind::Usage, "RUN and --run name different runs"));
+        }
+        return Ok(runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?.key.clone());
+    }
+    Ok(select::require(context, state)?.key.clone())
+}
+
+fn standing_of(context: &Context, state: &State, run: &Run) -> Standing {
+    standing::status_of(context, state, run).standing
+}
+
+fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
+    let standing = standing_of(context, state, &run);
+    Resumed {
+        changed: false,
+        run,
+        strategy: None,
+        prompt: None,
+        executed: false,
+        validation: Vec::new(),
+        driven: None,
+        standing,
+    }
+}
+
+/// The request with the configured command where the run has none of its own and none was given.
+fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest) -> ResumeRequest {
+    let mut request = request.clone();
+    let runner = &context.settings().runner;
+    if let Some(command) = runner.command.as_ref().filter(|_| request.command.is_empty() && run.spec.command.is_empty())
+    {
+        request.command = runner.argv(command);
+    }
+    request
+}
+
+/// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked
+/// for is taken here.
+fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &State) -> Result<Option<Resumed>> {
+    let run = run_of(state, key)?;
+    match standing_of(context, state, &run) {
+        Standing::Allowed => Ok(None),
+        // Handing over is no attempt: a person need not wait.
+        Standing::Wait(_) if request.strategy == Some(Strategy::ManualThenContinue) => Ok(None),
+        Standing::Wait(_) if request.prepare_only || context.dry_run() => Ok(None),
+        Standing::Wait(until) if context.live.waives(until) => Ok(None),
+        Standing::Wait(until) => match request.wait {
+            None => Ok(Some(untouched(context, state, run))),
+            Some(longest) => {
+                let deadline = longest.map(|longest| context.clock.now().plus(longest));
+                match retry::sleep(context, Some(&run), until, deadline)? {
+                    Woken::InTime | Woken::Now => Ok(None),
+                    Woken::Stop => Ok(Some(untouched(context, state, run))),
+                }
+            }
+        },
+        // An explicit strategy grants one attempt.
+        Standing::Exhausted | Standing::NeedsPerson if request.strategy.is_some() => Ok(None),
+        Standing::Exhausted | Standing::NeedsPerson => Ok(Some(untouched(context, state, run))),
+    }
+}
+
+fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
+    if request.restart {
+        return None;
+    }
+    let by_policy = || {
+        let decision = run.decision.as_ref().filter(|_| run.failure.is_some())?;
+        if decision.has(Action::Rollback) && decision.leads_to_attempt() {
+            Some(Strategy::RollbackAndRetry)
+        } else {
+            decision.strategy
+        }
+    };
+    request.strategy.or_else(by_policy).or(Some(if run.failure.is_some() {
+        Strategy::RetryWithContext
+    } else {
+        Strategy::RetrySame
+    }))
+}

@@ -1,0 +1,129 @@
+//! Where the next attempt begins and with what: its iteration and its prompt's parts, its files, the ledger's word on it.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::rollback_target::{put_back, way_back};
+use crate::model::decision::Strategy;
+use crate::model::event::Payload;
+use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
+use crate::model::state::{Named, State};
+use crate::policy::restore_plan::Edits;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::ResumeRequest;
+
+/// The iteration that an attempt would be made of.
+fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> u32 {
+    if request.restart {
+        return 1;
+    }
+    if let Some(from) = request.from_iteration {
+        return from;
+    }
+    let skipped = run.iterations.statuses().find(|(_, status)| *status == IterationStatus::Skipped);
+    let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
+    let at = match run.status {
+        // All iterations are through: what was given up is what is left to do.
+        RunStatus::Escalated => failed.or(skipped.map(|(number, _)| number)),
+        _ => None,
+    };
+    let at = at.unwrap_or(run.current_iteration);
+    // What has not failed is not skipped.
+    let is_failed = || failed == Some(at) || run.iterations.get(at).is_some_and(was_tried);
+    if strategy == Some(Strategy::ContinueNext) && is_failed() { run.iteration_after(at) } else { at }
+}
+
+/// Whether there is something to give up: an iteration that is yet to come, or to come again, is not.
+fn was_tried(iteration: &Iteration) -> bool {
+    !matches!(iteration.status, IterationStatus::Pending | IterationStatus::Superseded)
+}
+
+/// The run as it would stand after [`prepare`], for a dry run.
+pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> Run {
+    let mut run = run.clone();
+    run.current_iteration = iteration_of(&run, request, strategy);
+    run.next_instructions.clone_from(&request.instructions);
+    run.next_error_context = error_context(request, strategy);
+    run.resumed_with = strategy;
+    run
+}
+
+fn error_context(request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
+    !request.no_error_context
+        && !request.restart
+        && matches!(strategy, Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry))
+}
+
+/// Files first (that may be refused), then the ledger.
+pub(super) fn prepare(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+    granted: bool,
+) -> Result<()> {
+    let key = &run.key;
+    put_files_back(context, state, run, request, strategy)?;
+    let events = announced(run, request, strategy, granted);
+    let mut ledger = context.store().lock()?;
+    ledger.append(context.clock.now(), events.into_iter().map(|payload| NewEvent::about(key, payload)).collect())?;
+    Ok(write_views(&ledger, Some(key))?)
+}
+
+/// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for.
+fn put_files_back(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+) -> Result<()> {
+    let key = &run.key;
+    let initial = || state.initial(key).and_then(Named::kept);
+    if request.restart {
+        // Starting fresh is asked for, losing somebody's edits is not.
+        return initial().map_or(Ok(()), |initial| put_back(context, key, initial, Edits::Keep));
+    }
+    if strategy != Some(Strategy::RollbackAndRetry) {
+        return Ok(());
+    }
+    let cause = run.failure.as_ref().map(|failure| failure.cause);
+    // Who asks for it takes an initial checkpoint whose checks failed already as well.
+    let target = way_back(state, key, cause).or_else(initial).ok_or_else(|| {
+        Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
+            .hint(context.hint_command(Some(key), &["resume", "--strategy", "retry_with_context"]))
+    })?;
+    put_back(context, key, target, Edits::Refuse)
+}
+
+/// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.
+fn announced(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>, granted: bool) -> Vec<Payload> {
+    let iteration = iteration_of(run, request, strategy);
+    let mut events = Vec::new();
+    if !request.command.is_empty() {
+        let mut spec = run.spec.clone();
+        spec.command.clone_from(&request.command);
+        if spec.iterations_total.is_none() && spec.until.is_none() {
+            spec.iterations_total = Some(iteration.max(1));
+        }
+        events.push(Payload::RunSpecChanged { spec: Box::new(spec) });
+    }
+    // What is left behind undone is left behind on request.
+    events.extend((run.current_iteration..iteration).map(|left| Payload::IterationChanged {
+        iteration: left,
+        status: IterationStatus::Skipped,
+        reason: Some("skipped on request: the current state was accepted".to_owned()),
+    }));
+    events.push(Payload::RunResumed {
+        strategy,
+        iteration,
+        supersede: request.restart || request.from_iteration.is_some(),
+        instructions: request.instructions.clone(),
+        error_context: error_context(request, strategy),
+        granted: granted || (strategy == Some(Strategy::ContinueNext)),
+        restart: request.restart,
+    });
+    events
+}

@@ -1,0 +1,103 @@
+//! What a resume refuses before it touches anything, each with the way that is open instead.
+
+use std::path::Path;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::missing_worktree::refuse_for_gone;
+use crate::model::decision::Strategy;
+use crate::model::folder::shell_word;
+use crate::model::run::{Run, RunStatus};
+use crate::model::state::State;
+use crate::store::views::resume_hint;
+
+use super::{ResumeRequest, is_lane};
+
+/// How many iterations a resume may leave behind undone: each is an event.
+const MOST_LEFT_BEHIND: u32 = 10_000;
+
+/// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
+/// neither failed nor was interrupted.
+pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Result<()> {
+    if let Some(from) = request.from_iteration {
+        reachable(context, state, run, request.strategy, from)?;
+    }
+    if run.worktree != context.worktree_id()
+        && state.checkpoints_of(&run.key).next().is_none()
+        && is_lane(state, &run.key)
+    {
+        return Err(only_imported(context, state, run));
+    }
+    if run.worktree != context.worktree_id() {
+        if let Some(refused) = refuse_for_gone(context, state, run)? {
+            return Err(refused);
+        }
+        let there = run.worktree.path();
+        let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
+        let message = if there.exists() { message } else { format!("{message}, which is gone") };
+        // It says how a work tree that is gone comes back.
+        return Err(Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store())));
+    }
+    if run.is_being_fixed() && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
+        return Err(Error::new(ErrorKind::NeedsPerson, format!("a manual fix of run {} is open", run.key))
+            .hint(context.hint_command(Some(&run.key), &["manual-fix", "verify"])));
+    }
+    let interrupted = matches!(run.status, RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked)
+        || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
+        || (run.status == RunStatus::InProgress && !run.spec.command.is_empty() && run.live.is_none());
+    let failed = run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
+    if !failed && !interrupted && !request.restart {
+        let message = format!(
+            "run {} is not in failed state (it is {}): there is nothing to resume",
+            run.key,
+            run.status.as_str()
+        );
+        return Err(Error::new(ErrorKind::NotFailed, message)
+            .hint(context.hint_command(Some(&run.key), &["resume", "--restart"])));
+    }
+    Ok(())
+}
+
+/// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
+/// is known or the next. What is left behind is recorded iteration by iteration, which has its limit too.
+fn reachable(context: &Context, state: &State, run: &Run, strategy: Option<Strategy>, from: u32) -> Result<()> {
+    let (last, why) = if let Some(total) = run.spec.iterations_total {
+        (total, format!("run {} has {total}", run.key))
+    } else {
+        let known = run.iterations.last_number().unwrap_or(0).max(run.current_iteration);
+        let checkpoints = state.checkpoints_of(&run.key).map(|checkpoint| checkpoint.after_iteration).max();
+        let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
+        (next, format!("run {} can go on from {next} at most", run.key))
+    };
+    let farthest = run.current_iteration.saturating_add(MOST_LEFT_BEHIND);
+    let (last, message) = match () {
+        () if from > last => (last, format!("there is no iteration {from}: {why}")),
+        () if from > farthest => (
+            farthest,
+            format!(
+                "{} iterations would be left behind, {MOST_LEFT_BEHIND} are the most",
+                from - run.current_iteration
+            ),
+        ),
+        () => return Ok(()),
+    };
+    let last = last.to_string();
+    let mut words = vec!["resume", "--from-iteration", &last];
+    words.extend(strategy.iter().flat_map(|strategy| ["--strategy", strategy.as_str()]));
+    let hint = context.hint_command(Some(&run.key), &words);
+    Err(Error::new(ErrorKind::Usage, message).hint(hint))
+}
+
+/// A lane of which there are records and no checkpoint: its work tree is another system's to have made, or is made now.
+fn only_imported(context: &Context, state: &State, run: &Run) -> Error {
+    let message = format!("lane {} was imported: it belongs to the work tree {}", run.key, run.worktree);
+    let error = Error::new(ErrorKind::RunNotFound, message);
+    if run.worktree.path().exists() {
+        return error.hint(resume_hint(run, context.store()));
+    }
+    let base = state.lane_base(&run.key).unwrap_or_else(|| "HEAD".to_owned());
+    let main = context.worktree_id().shell_word();
+    let word = |text: &str| shell_word(Path::new(text));
+    let (lane, folder, base) = (word(&run.key.lane), run.worktree.shell_word(), word(&base));
+    error.hint(format!("git -C {main} worktree add -b {lane} {folder} {base}"))
+}

@@ -1,0 +1,166 @@
+//! Whether another attempt is allowed, waiting for it, and forgetting failures (L2, L4).
+
+use std::time::Duration;
+
+use crate::engine::attempt::standing::{Retry, status_of};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::{Progress, Woken};
+use crate::engine::base::runs;
+use crate::engine::record::run_settings::settings_of;
+use crate::engine::record::{attempt_record, select};
+use crate::engine::recovery::settle;
+use crate::model::decision::{Action, BudgetScope, Standing};
+use crate::model::event::Payload;
+use crate::model::run::{ProcessId, Run, RunKey};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::budget::Account;
+use crate::policy::retry_status::RetryStatus;
+use crate::policy::settings::RetrySettings;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::foreign_views;
+
+/// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
+pub fn look(context: &Context) -> Result<Retry> {
+    let state = settle::load_settled(context)?;
+    let own = of_state(context, &state)?;
+    Ok(foreign_views::hold_back(context, &state, own))
+}
+
+fn of_state(context: &Context, state: &State) -> Result<Retry> {
+    let retry: &RetrySettings = &context.settings().retry;
+    let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
+    let Some(run) = select::find(context, state)? else {
+        return Ok(Retry { run: None, status: None, standing: Standing::Allowed, max_attempts });
+    };
+    let settings = settings_of(context, run);
+    let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
+    let status = status_of(context, state, run);
+    let standing = status.standing;
+    Ok(Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts })
+}
+
+/// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
+/// as it is.
+pub fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
+    let deadline = longest.map(|longest| context.clock.now().plus(longest));
+    loop {
+        let retry = look(context)?;
+        let Standing::Wait(until) = retry.standing else { return Ok(retry) };
+        // Nobody is asked for anything here.
+        sleep(context, retry.run.as_ref(), until, deadline)?;
+    }
+}
+
+/// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
+/// short.
+pub fn sleep(context: &Context, run: Option<&Run>, until: Timestamp, deadline: Option<Timestamp>) -> Result<Woken> {
+    let parked = run.and_then(|run| run.parked.as_ref());
+    let decided = run.and_then(|run| run.decision.as_ref()).map(|decision| decision.reason.as_str());
+    let reason = parked.map(|parked| parked.reason.as_str()).or(decided).unwrap_or_default();
+    context.live.begin_wait();
+    context.live.tell(Progress::Waiting { until, parked: parked.is_some(), reason });
+    let slept = sleep_until(context, until, deadline);
+    context.live.tell(Progress::Waited);
+    slept
+}
+
+fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>) -> Result<Woken> {
+    if let Some(deadline) = deadline.filter(|deadline| *deadline < until) {
+        let woken = interruptible(context, deadline, until)?;
+        if woken != Woken::InTime {
+            return Ok(woken);
+        }
+        let message = format!(
+            "gave up waiting: the next attempt is allowed at {until}; --wait without a limit waits as long as it takes"
+        );
+        return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint("recover retry-status"));
+    }
+    interruptible(context, until, until)
+}
+
+/// Sleeps until `wake`; the wait is one until `until`.
+fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<Woken> {
+    /// So soon it is noticed that somebody asked for something.
+    const SLICE: Duration = Duration::from_millis(100);
+    let interrupted = |signal: crate::process::Signal| {
+        let message = format!("interrupted by {} while waiting; no attempt was used", signal.name());
+        Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
+    };
+    if !context.live.is_observed() {
+        context.clock.sleep_until(wake, &context.interrupts).map_err(interrupted)?;
+        return Ok(Woken::InTime);
+    }
+    loop {
+        if let Some(woken) = context.live.asked(until) {
+            return Ok(woken);
+        }
+        let now = context.clock.now();
+        if now >= wake {
+            return Ok(Woken::InTime);
+        }
+        context.clock.sleep_until(wake.min(now.plus(SLICE)), &context.interrupts).map_err(interrupted)?;
+    }
+}
+
+/// Refuses an attempt that would be the last of a budget which another run's attempt, under way now, may still use up
+/// (exit 7): of two that want the last one, one gets it.
+pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &RetryStatus) -> Result<()> {
+    let subtask = run.default_subtask(run.current_iteration);
+    let session = attempt_record::session_of(context, run);
+    let account = Account { state, run, subtask: &subtask, session: &session, witnessed: &[] };
+    let claimed = account.under_way_elsewhere(|live| live.supervisor.as_ref().is_some_and(crate::process::is_alive));
+    for budget in &status.budgets {
+        let others = match budget.scope {
+            // The fallback comes after the task's attempts.
+            BudgetScope::Task if run.decision.as_ref().is_some_and(|decided| decided.has(Action::Fallback)) => continue,
+            BudgetScope::Task => claimed.task,
+            BudgetScope::Session => claimed.session,
+            _ => continue,
+        };
+        if others > 0 && budget.left <= others {
+            let scope = budget.scope.as_str();
+            let message = format!(
+                "the last attempt of the {scope} is under way in another run; once that has passed, resume goes on"
+            );
+            return Err(Error::new(ErrorKind::Exhausted, message).hint(runs::about(&run.key, "recover retry-status")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses (11) to decide about a run while a `recover` is at work on it, on another one of its task, or in this work
+/// tree: what runs below that one may have left its session and cleared its environment, and looks like anybody.
+fn refuse_at_work(context: &Context, state: &State, run: &Run) -> Result<()> {
+    let worktree = context.worktree_id();
+    let is_concerned = |other: &&Run| {
+        let of_task = other.task_id.is_some() && other.task_id == run.task_id;
+        other.key == run.key || other.worktree == worktree || of_task
+    };
+    let is_at_work = |id: &&ProcessId| id.pid != std::process::id() && crate::process::is_alive(id);
+    let mut concerned = state.runs.iter().filter(is_concerned);
+    let Some((key, pid)) = concerned.find_map(|run| Some((&run.key, run.driver.as_ref().filter(is_at_work)?.pid)))
+    else {
+        return Ok(());
+    };
+    let message = format!("run {key} is at work (pid {pid}): wait for it, or stop it first with kill -INT {pid}");
+    Err(Error::new(ErrorKind::Locked, message).hint(runs::about(key, "recover status")))
+}
+
+/// Forgets the run's failures and its cooldown.
+///
+/// # Errors
+/// There is no run (4); it, its task or its work tree is at work (11).
+pub fn reset(context: &Context) -> Result<Retry> {
+    settle::settle(context)?;
+    let mut ledger = context.store().lock()?;
+    let run = select::require(context, ledger.state())?;
+    refuse_at_work(context, ledger.state(), run)?;
+    let key: RunKey = run.key.clone();
+    ledger.append(context.clock.now(), vec![NewEvent::about(&key, Payload::RetryReset {})])?;
+    write_views(&ledger, Some(&key))?;
+    of_state(context, ledger.state())
+}

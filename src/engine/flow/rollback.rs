@@ -1,0 +1,194 @@
+//! Rollback (B10): one iteration, to a checkpoint, or full; the run's bookkeeping follows.
+
+use std::collections::BTreeSet;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs;
+use crate::engine::record::select;
+use crate::engine::recovery::settle;
+use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::operation::{OperationKind, Reposition, Scope};
+use crate::model::run::{Iteration, Run, RunKey, RunStatus};
+use crate::model::selector::Selector;
+use crate::model::state::{Named, State};
+use crate::policy::restore_plan::Edits;
+
+use super::missing_worktree::refuse_for_gone;
+use super::restore::restore_with;
+
+/// Where to go back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To before this iteration.
+    Iteration(u32),
+    /// To this checkpoint.
+    Checkpoint(Selector),
+    /// To before the run.
+    Full,
+    /// To the safest prior stage of a lane (C5).
+    Safest,
+}
+
+/// How.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is put back.
+    pub scope: Scope,
+    /// Only these paths (globs).
+    pub paths: Vec<String>,
+    /// What to do about commits.
+    pub commits: Commits,
+    /// What to do about hand edits.
+    pub edits: Edits,
+    /// Whether the captured index is put back too.
+    pub restore_index: bool,
+    /// Whether the files of nested repositories are restored too.
+    pub nested: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            scope: Scope::All,
+            paths: Vec::new(),
+            commits: Commits::Refuse,
+            edits: Edits::Refuse,
+            restore_index: false,
+            nested: false,
+        }
+    }
+}
+
+/// What there is to choose from.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    /// The run that a command works on.
+    pub run: Run,
+    /// Its checkpoints, those before restores included, oldest first.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Id of the last good one.
+    pub last_good: Option<String>,
+    /// Id of the one that it began with.
+    pub initial: Option<String>,
+    /// Ids of those that a rollback went back over.
+    pub superseded: BTreeSet<String>,
+}
+
+/// The checkpoints of the run that a command works on.
+pub fn targets(context: &Context) -> Result<Targets> {
+    let state = settle::load_settled(context)?;
+    let run = select::require(context, &state)?.clone();
+    let all = || state.checkpoints_of(&run.key);
+    let superseded = all().filter(|one| !one.is_safety() && state.is_superseded(one));
+    Ok(Targets {
+        checkpoints: all().cloned().collect(),
+        last_good: state.last_good(&run.key).map(|good| good.id.clone()),
+        initial: state.initial(&run.key).and_then(Named::kept).map(|initial| initial.id.clone()),
+        superseded: superseded.map(|one| one.id.clone()).collect(),
+        run,
+    })
+}
+
+/// The checkpoints of all runs of this work tree, oldest first: an id names one whatever run it is of.
+pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
+    let state = settle::load_settled(context)?;
+    let worktree = context.worktree_id();
+    let here: BTreeSet<&RunKey> = state.runs_of(&worktree).map(|run| &run.key).collect();
+    Ok(state.checkpoints.values().filter(|checkpoint| here.contains(&checkpoint.run)).cloned().collect())
+}
+
+/// Rolls back.
+pub fn rollback(context: &Context, target: &Target, options: &Options) -> Result<Restore> {
+    restore_with(context, OperationKind::Rollback, |state| request(context, state, target, options))
+}
+
+fn request(context: &Context, state: &State, target: &Target, options: &Options) -> Result<RestoreRequest> {
+    let run = select::find(context, state)?;
+    let checkpoint = match target {
+        Target::Iteration(number) => before_iteration(state, run, *number)?,
+        Target::Checkpoint(selector) => select::checkpoint(context, state, selector)?,
+        Target::Full => select::checkpoint(context, state, &Selector::Initial)?,
+        Target::Safest => safest(state, run)?,
+    };
+    let touched = run.filter(|_| options.scope.covers_files());
+    if let Some(refused) = touched.map(|run| refuse_for_gone(context, state, run)).transpose()?.flatten() {
+        return Err(refused);
+    }
+    // A checkpoint of another run may be put back; only the run it belongs to moves along.
+    let run = state.run(&checkpoint.run).filter(|_| run.is_none_or(|run| run.key == checkpoint.run)).or(run);
+    let own = run.is_some_and(|run| run.key == checkpoint.run);
+    // Part of the files, or the working memory alone, is no way back to an earlier iteration.
+    let whole = options.scope.covers_files() && options.paths.is_empty();
+    let reposition = run.filter(|_| own && whole).map(|run| reposition(run, target, checkpoint.after_iteration));
+    Ok(RestoreRequest {
+        kind: OperationKind::Rollback,
+        run: run.map(|run| run.key.clone()),
+        checkpoint_id: checkpoint.id.clone(),
+        scope: options.scope,
+        paths: options.paths.clone(),
+        commits: options.commits,
+        edits: options.edits,
+        restore_index: options.restore_index,
+        reposition,
+        nested: NestedRequest { restore: options.nested, placed: Vec::new() },
+        undoes: None,
+    })
+}
+
+fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
+    match target {
+        Target::Full => Reposition { current_iteration: 1, status: RunStatus::Pending, clear_failure: true },
+        Target::Iteration(number) => {
+            Reposition { current_iteration: *number, status: RunStatus::Paused, clear_failure: false }
+        }
+        Target::Checkpoint(_) | Target::Safest => {
+            let current_iteration = next_after(run, after_iteration);
+            Reposition { current_iteration, status: RunStatus::Paused, clear_failure: false }
+        }
+    }
+}
+
+/// The iteration that comes next with the files as they were after `iteration`: after that one, as far as the run has come,
+/// also where a rollback took it back since.
+fn next_after(run: &Run, iteration: u32) -> u32 {
+    let mut next = iteration.saturating_add(1).min(run.current_iteration.max(1));
+    while next <= iteration && run.iterations.get(next).is_some_and(Iteration::has_passed) {
+        next += 1;
+    }
+    next
+}
+
+/// The safest prior stage of a lane; any other run has to say where to.
+fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
+    let lane = run.filter(|run| !state.lane_records(&run.key).is_empty());
+    let Some(run) = lane else {
+        return Err(Error::new(ErrorKind::Usage, "where to? --to SELECTOR, --iteration N or --full").hint(list(run)));
+    };
+    state.lane_safest(&run.key).ok_or_else(|| {
+        let message = format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
+        Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint list --all-runs")
+    })
+}
+
+/// The command that shows where a run can go back to.
+fn list(run: Option<&Run>) -> String {
+    run.map_or("recover checkpoint list".to_owned(), |run| runs::about(&run.key, "recover checkpoint list"))
+}
+
+/// The checkpoint before iteration `number`.
+fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Result<&'a Checkpoint> {
+    let none = || {
+        let at = run.filter(|run| number > run.current_iteration.max(1));
+        let why = at.map_or(String::new(), |run| format!(": the run is at iteration {}", run.current_iteration));
+        let message = format!("No checkpoint available before iteration {number}{why}");
+        Error::new(ErrorKind::NoCheckpoint, message).hint(list(run))
+    };
+    let run = run.ok_or_else(none)?;
+    if number > run.current_iteration.max(1) {
+        return Err(none());
+    }
+    state.before_iteration(run, number).ok_or_else(none)
+}

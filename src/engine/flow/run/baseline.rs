@@ -1,0 +1,76 @@
+//! The feedback loops before a run's first attempt (`[checks] baseline`): what fails there is not the attempts' doing.
+
+use std::collections::BTreeSet;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::base::progress::Progress;
+use crate::engine::base::runs::run_of;
+use crate::engine::record::checkpoint;
+use crate::engine::record::run_settings::{identity, loops_of};
+use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
+use crate::model::event::Payload;
+use crate::model::run::{Run, RunKey};
+use crate::process::{Show, own_id};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::DriveOptions;
+use super::feedback::{LoopReport, LoopSetting, run_loops};
+
+/// Runs them, once a run, and records what they said of the initial checkpoint. Returns the exit code of the signal that
+/// interrupted them; then nothing is recorded, and whoever takes the run up runs them again.
+pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result<Option<i32>> {
+    let Some((run, initial)) = subject(context, key)? else { return Ok(None) };
+    let folder = context.store().run_dir(key).join("baseline");
+    context
+        .store()
+        .root()
+        .create_dir_all(&folder)
+        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    // No attempt's number: the loops can tell.
+    let env = identity(&run, run.current_iteration, Some(0));
+    // Our stdout is for the attempts.
+    let show = if options.show == Show::Live { Show::Stderr } else { options.show };
+    record(context, key, Payload::BaselineStarted { supervisor: own_id() })?;
+    tracing::info!("running the feedback loops before the first attempt");
+    context.live.tell(Progress::Baseline { run: &run });
+    let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
+    if report.interrupted.is_some() {
+        return Ok(report.interrupted);
+    }
+    tell(&report);
+    // Good is what an attempt made and the loops passed: the initial checkpoint is no more than not known to fail.
+    let verdict = if report.passed() { Verdict::Unverified } else { Verdict::Failed };
+    let payload = Payload::BaselineVerified { checkpoint_id: initial.id, verdict, results: report.results };
+    record(context, key, payload)?;
+    Ok(None)
+}
+
+fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    Ok(write_views(&ledger, Some(key))?)
+}
+
+fn tell(report: &LoopReport) {
+    for (name, result) in report.results.iter().filter(|(_, result)| !result.passed) {
+        tracing::warn!("before the first attempt the feedback loop '{name}' fails already: {}", result.summary);
+    }
+}
+
+/// The run and its initial checkpoint, where there is something to find out: loops, no attempt yet, and the work tree is
+/// still the one that was captured.
+fn subject(context: &Context, key: &RunKey) -> Result<Option<(Run, Checkpoint)>> {
+    let state = context.load()?.state;
+    let run = run_of(&state, key)?;
+    let begun = run.baseline.is_some() || run.attempts().next().is_some();
+    if begun || !context.settings().checks.baseline || loops_of(context, &run).is_empty() {
+        return Ok(None);
+    }
+    // The run may have had others before it was to be supervised.
+    let initial = state.standing(key).rfind(|checkpoint| checkpoint.trigger == trigger::INITIAL).cloned();
+    let Some(initial) = initial else { return Ok(None) };
+    let same = checkpoint::prepare(context, &BTreeSet::new())?.capture.tree == initial.tree;
+    Ok(same.then_some((run, initial)))
+}

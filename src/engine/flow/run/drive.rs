@@ -1,0 +1,337 @@
+//! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
+
+use crate::engine::attempt::{begin, end, report, standing};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::{Progress, Woken};
+use crate::engine::base::runs::run_of;
+use crate::engine::flow::rollback_target::{put_back, way_back};
+use crate::engine::flow::{fix_session, prune, retry};
+use crate::engine::record::attempt_record::{Ended, Ending, Started};
+use crate::engine::record::run_settings;
+use crate::model::decision::{Action, Decision, Standing};
+use crate::model::event::Payload;
+use crate::model::failure::{Cause, Condition, Failure};
+use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::classify::known;
+use crate::policy::decide::{Fallback, fallback_of};
+use crate::policy::restore_plan::Edits;
+use crate::policy::retry_status::{RetryStatus, witnessed_status};
+use crate::policy::settings::Settings;
+use crate::process::{Program, Show, Supervised};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::execute::{begin_of, execute};
+use super::{DriveOptions, Driven, Driving, Outcome, baseline};
+
+/// What follows an attempt.
+enum Next {
+    /// Another attempt, of this or of the next iteration.
+    GoOn,
+    /// The run stops here.
+    Stop(Outcome),
+}
+
+/// Drives a run from where it stands.
+pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Result<Driven> {
+    let key = &driving.key;
+    let mut driver = Driver { context, key, options, escalated: false, interrupted: None, child_exit_code: None };
+    let outcome = driver.run()?;
+    driver.finish(outcome)
+}
+
+struct Driver<'a> {
+    context: &'a Context,
+    key: &'a RunKey,
+    options: &'a DriveOptions,
+    /// An iteration was given up for a person to look at.
+    escalated: bool,
+    interrupted: Option<i32>,
+    child_exit_code: Option<i32>,
+}
+
+impl Driver<'_> {
+    fn run(&mut self) -> Result<Outcome> {
+        if let Some(code) = baseline::verify(self.context, self.key, self.options)? {
+            self.interrupted = Some(code);
+            return Ok(Outcome::Cancelled);
+        }
+        loop {
+            let run = self.load()?;
+            if let Some(outcome) = self.is_done(&run)? {
+                return Ok(outcome);
+            }
+            if let Some(outcome) = self.wait(&run)? {
+                return Ok(outcome);
+            }
+            let Some((before, started)) = self.claim()? else { continue };
+            let executed = execute(self.context, self.key, &before, &started, self.options);
+            let executed = match executed {
+                Ok(executed) => executed,
+                Err(error) => return Err(self.abandon(&started, error)),
+            };
+            self.interrupted = executed.interrupted;
+            self.child_exit_code = executed.child_exit_code;
+            let ended = end::end(self.context, self.key, &started, executed.ending)?;
+            self.tell(&ended, &started);
+            match self.follow(&ended, &started)? {
+                Next::GoOn => {}
+                Next::Stop(outcome) => return Ok(outcome),
+            }
+            if self.context.live.is_to_stop() {
+                let run = self.load()?;
+                let done = self.is_done(&run)?;
+                return Ok(done.unwrap_or_else(|| stopped(&run)));
+            }
+        }
+    }
+
+    /// Where the run stands, counting at least the failures that this supervisor saw.
+    fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
+        let witnessed = |subtask: &str| self.context.witnessed_at(subtask);
+        let moment = (self.context.clock.now(), standing::seen(self.context, run));
+        witnessed_status(state, run, &settings.retry, moment, witnessed)
+    }
+
+    fn load(&self) -> Result<Run> {
+        run_of(&self.context.load()?.state, self.key)
+    }
+
+    /// Whether no iteration is left, or the goal is reached.
+    fn is_done(&mut self, run: &Run) -> Result<Option<Outcome>> {
+        let ended = if self.escalated { Outcome::Escalated } else { Outcome::Complete };
+        let between = run.failure.is_none() && run.current_iteration > 1;
+        if between && let Some(until) = &run.spec.until {
+            let reached = self.passes(until)?;
+            if self.interrupted.is_some() {
+                return Ok(Some(Outcome::Cancelled));
+            }
+            if reached {
+                return Ok(Some(ended));
+            }
+        }
+        let left = run.spec.iterations_total.is_none_or(|total| run.current_iteration <= total);
+        if left && !run.is_out_of_iterations() {
+            return Ok(None);
+        }
+        Ok(Some(if run.spec.until.is_some() && !self.escalated { Outcome::Failed } else { ended }))
+    }
+
+    fn passes(&mut self, command: &str) -> Result<bool> {
+        let shell = self.context.settings().runner.shell.clone();
+        let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
+        let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, self.context.worktree()) };
+        let exit = supervised
+            .run(&self.context.interrupts, |_| Ok(()))
+            .map_err(|error| Error::io(format!("cannot run --until '{command}'"), error))?;
+        self.interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+        Ok(exit.exit_code == Some(0))
+    }
+
+    /// Waits for the earliest time, or says that the run stops here.
+    fn wait(&mut self, run: &Run) -> Result<Option<Outcome>> {
+        let state = self.context.load()?.state;
+        let settings = run_settings::settings_of(self.context, run);
+        match self.status(&state, run, &settings).standing {
+            Standing::Allowed => Ok(None),
+            Standing::Exhausted => Ok(Some(Outcome::Failed)),
+            Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
+            Standing::Wait(until) if self.context.live.waives(until) => Ok(None),
+            Standing::Wait(until) => self.wait_until(run, until),
+        }
+    }
+
+    fn wait_until(&mut self, run: &Run, until: Timestamp) -> Result<Option<Outcome>> {
+        let outcome = stopped(run);
+        if self.options.no_wait {
+            return Ok(Some(outcome));
+        }
+        tracing::info!(%until, "waiting for the next attempt");
+        let deadline = self.options.longest_wait.map(|longest| self.context.clock.now().plus(longest));
+        match retry::sleep(self.context, Some(run), until, deadline) {
+            Ok(Woken::InTime | Woken::Now) => Ok(None),
+            Ok(Woken::Stop) => Ok(Some(outcome)),
+            Err(Error { kind: ErrorKind::Interrupted(code), .. }) => {
+                self.interrupted = Some(code);
+                Ok(Some(outcome))
+            }
+            Err(error) => {
+                self.stand(RunStatus::Paused)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Claims the next attempt under the ledger's lock: of two that want the last one, exactly one gets it. `None` when
+    /// it is not allowed any more.
+    fn claim(&self) -> Result<Option<(Run, Started)>> {
+        let mut ledger = self.context.store().lock()?;
+        let before = run_of(ledger.state(), self.key)?;
+        let settings = run_settings::settings_of(self.context, &before);
+        let status = self.status(ledger.state(), &before, &settings);
+        match status.standing {
+            Standing::Allowed => {}
+            // Somebody who watches did not want to wait for that.
+            Standing::Wait(until) if self.context.live.waives(until) => {}
+            _ => return Ok(None),
+        }
+        if before.granted == 0 {
+            retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
+        }
+        let started = begin::begin(self.context, &mut ledger, self.key, &begin_of(&before))?;
+        write_views(&ledger, Some(self.key))?;
+        drop(ledger);
+        let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
+        self.context.live.tell(Progress::Attempt {
+            run: &started.run,
+            iteration: started.iteration,
+            attempt: started.attempt,
+            limit: Some(status.max_attempts.unwrap_or(default)),
+            deadline: before.spec.timeout_ms.map(std::time::Duration::from_millis),
+        });
+        Ok(Some((before, started)))
+    }
+
+    /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
+    fn abandon(&self, started: &Started, error: Error) -> Error {
+        let failure = Failure { message: error.to_string(), ..known::cancelled() };
+        let ending = Ending { failure: Some(failure), ..Ending::default() };
+        if let Err(second) = end::end(self.context, self.key, started, ending) {
+            tracing::error!(%second, "the attempt's end was not recorded");
+        }
+        error
+    }
+
+    fn tell(&self, ended: &Ended, started: &Started) {
+        self.context.live.tell(Progress::Ended {
+            iteration: started.iteration,
+            attempt: started.attempt,
+            failure: ended.failure.as_ref(),
+            decision: ended.decision.as_ref(),
+        });
+        // Weakened tests may make an attempt pass: whoever watches is told at once.
+        if ended.conditions.contains(&Condition::Tampered) {
+            for note in &ended.notes {
+                tracing::warn!("the attempt may have weakened the tests: {note}");
+            }
+        }
+    }
+
+    fn follow(&mut self, ended: &Ended, started: &Started) -> Result<Next> {
+        if self.interrupted.is_some() {
+            return Ok(Next::Stop(Outcome::Cancelled));
+        }
+        let Some(decision) = &ended.decision else { return Ok(Next::GoOn) };
+        if ended.failure.as_ref().is_some_and(|failure| failure.cause == Cause::Cancelled) {
+            return Ok(Next::Stop(Outcome::Cancelled));
+        }
+        tracing::info!(actions = ?decision.actions, reason = %decision.reason, "decided");
+        if ended.run.spec.on_failure == OnFailure::Stop {
+            return Ok(Next::Stop(Outcome::Failed));
+        }
+        // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.
+        let stays = decision.leads_to_attempt() && self.context.live.is_to_stop();
+        if decision.has(Action::Rollback) && !stays {
+            self.roll_back(&ended.run, started.attempt, decision)?;
+        }
+        if decision.has(Action::Skip) {
+            self.skip(started.iteration, &decision.reason)?;
+            self.escalated |= decision.has(Action::Escalate);
+            return Ok(Next::GoOn);
+        }
+        if decision.has(Action::ManualFix) && !decision.has(Action::Escalate) {
+            fix_session::open(self.context, self.key)?;
+            return Ok(Next::Stop(Outcome::Paused));
+        }
+        if decision.has(Action::Escalate) {
+            return Ok(Next::Stop(Outcome::Escalated));
+        }
+        if !decision.leads_to_attempt() {
+            return Ok(Next::Stop(Outcome::Failed));
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn skip(&self, iteration: u32, reason: &str) -> Result<()> {
+        let payload =
+            Payload::IterationChanged { iteration, status: IterationStatus::Skipped, reason: Some(reason.to_owned()) };
+        self.append(vec![payload])
+    }
+
+    /// Puts the files of the way back in place: after a fallback what was there before it (S12), else the checkpoint
+    /// that the cause asks for. Hand edits made meanwhile stay, and so does HEAD where moving it is not the run's to do.
+    fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<()> {
+        let state = self.context.load()?.state;
+        let failure = run.failure.as_ref();
+        let iteration = failure.and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
+        let target = match fallback_of(run, iteration, attempt) {
+            Fallback::Failed { before, .. } => before.and_then(|id| state.checkpoint(id)),
+            Fallback::Ready | Fallback::None => way_back(&state, self.key, failure.map(|failure| failure.cause)),
+        };
+        let Some(target) = target else { return Ok(()) };
+        if let Err(refused) = self.context.check_safe_mode("a rollback by decision") {
+            tracing::warn!(checkpoint = %target.id, "not rolled back: {refused}");
+            return Ok(());
+        }
+        tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
+        self.context.live.tell(Progress::RollingBack { checkpoint: &target.id });
+        put_back(self.context, self.key, target, Edits::Keep)
+    }
+
+    fn append(&self, payloads: Vec<Payload>) -> Result<()> {
+        let mut ledger = self.context.store().lock()?;
+        let events = payloads.into_iter().map(|payload| NewEvent::about(self.key, payload)).collect();
+        ledger.append(self.context.clock.now(), events)?;
+        Ok(write_views(&ledger, Some(self.key))?)
+    }
+
+    fn stand(&self, status: RunStatus) -> Result<()> {
+        if self.load()?.status == status {
+            return Ok(());
+        }
+        let reason = format!("the run stopped: {}", status.as_str());
+        self.append(vec![Payload::RunStatusChanged { status, reason }])
+    }
+
+    fn finish(&self, outcome: Outcome) -> Result<Driven> {
+        let status = match outcome {
+            Outcome::Complete => RunStatus::Complete,
+            Outcome::Failed => RunStatus::Failed,
+            Outcome::Paused => RunStatus::Paused,
+            Outcome::Parked => RunStatus::Parked,
+            Outcome::Escalated => RunStatus::Escalated,
+            Outcome::Cancelled => RunStatus::Cancelled,
+        };
+        self.stand(status)?;
+        // What ended badly is evidence, what only stopped goes on: retention knows (S13).
+        if matches!(status, RunStatus::Complete | RunStatus::Failed | RunStatus::Escalated)
+            && let Err(error) = prune::tidy_up(self.context, self.key)
+        {
+            tracing::warn!(%error, "the run's checkpoints were not tidied up");
+        }
+        let badly = matches!(status, RunStatus::Failed | RunStatus::Escalated);
+        let report = if badly { report::keep(self.context, self.key) } else { None };
+        let state = self.context.load()?.state;
+        let run = run_of(&state, self.key)?;
+        let settings = run_settings::settings_of(self.context, &run);
+        let stands = self.status(&state, &run, &settings);
+        Ok(Driven {
+            outcome,
+            decision: stands.decision.filter(|_| outcome != Outcome::Complete),
+            run,
+            standing: stands.standing,
+            interrupted: self.interrupted,
+            has_good_checkpoint: state.last_good(self.key).is_some(),
+            child_exit_code: self.child_exit_code,
+            report,
+        })
+    }
+}
+
+/// A run that stops and can go on.
+fn stopped(run: &Run) -> Outcome {
+    if run.parked.is_some() { Outcome::Parked } else { Outcome::Paused }
+}

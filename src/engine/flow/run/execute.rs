@@ -1,0 +1,301 @@
+//! One attempt: prompt, environment, command, feedback loops, verdict.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::agent;
+use crate::durable::Sync;
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::flow::inside;
+use crate::engine::record::attempt_record::{Begin, Ending, Started};
+use crate::engine::record::lane;
+use crate::engine::record::run_settings::{identity, loops_of};
+use crate::model::event::Payload;
+use crate::model::run::{Leftover, ProcessId, Run, RunKey};
+use crate::policy::classify::{classify, guess_stage, known};
+use crate::policy::prompt::{PromptParts, prompt};
+use crate::policy::redact::redact;
+use crate::policy::settings::Leftovers;
+use crate::process::{self, MARK, Mark, Program, Stray, Supervised, own_id, own_program};
+use crate::store::NewEvent;
+
+use super::DriveOptions;
+use super::between::with_checkpoints;
+use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
+use crate::engine::recovery::steps::settle_lost;
+
+/// So many characters of a command line are enough to know a process by.
+const LONGEST_COMMAND: usize = 200;
+
+/// What was executed.
+pub struct Executed {
+    /// For the record.
+    pub ending: Ending,
+    /// Exit code of the signal that interrupted it.
+    pub interrupted: Option<i32>,
+    /// Exit code of the child.
+    pub child_exit_code: Option<i32>,
+}
+
+/// What an attempt of `run` is begun with.
+pub fn begin_of(run: &Run) -> Begin {
+    Begin { approach: run.spec.approach.clone(), iteration: None, subtask: None, supervisor: Some(own_id()) }
+}
+
+/// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
+pub fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
+    let strategy = before.resumed_with.or_else(|| before.decision.as_ref().and_then(|decision| decision.strategy));
+    prompt(&PromptParts {
+        run: before,
+        subtask,
+        strategy,
+        error_context: before.next_error_context,
+        instructions: before.next_instructions.as_deref(),
+        limit: usize::try_from(context.settings().run.prompt_limit).unwrap_or(usize::MAX),
+    })
+}
+
+/// Runs the command and the loops of an attempt that was begun. `before` is the run as it stood before.
+pub fn execute(
+    context: &Context,
+    key: &RunKey,
+    before: &Run,
+    started: &Started,
+    options: &DriveOptions,
+) -> Result<Executed> {
+    let folder = attempt_dir(context, key, started)?;
+    let log = folder.join("output.log");
+    let text = prompt_of(context, before, &started.subtask);
+    let command = Command::of(started);
+    let mut supervised = supervised(context, before, started, &folder, text.as_deref(), options)?;
+    if !options.show.is_passthrough() {
+        supervised.log = Some(log_file(context, &log)?);
+    }
+    let mark = Mark::new(inside::places(context));
+    let marked = (MARK.into(), mark.value().into());
+    supervised.env_set.push(marked.clone());
+    let run = || {
+        supervised.run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
+    };
+    let exit = with_checkpoints(context, key, run)
+        .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
+    let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
+    // What an atomic step left that was killed within the attempt is no part of its result.
+    match settle_lost(context) {
+        Ok(done) => done.into_iter().for_each(|what| context.note(what)),
+        Err(error) => tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),
+    }
+    if exit.leaked {
+        tracing::warn!("processes of the attempt outlived it and were ended");
+    }
+    if let Some(error) = &exit.log_error {
+        tracing::warn!(%error, log = %log.display(), "the attempt's log is incomplete");
+    }
+
+    let mut leftovers = Vec::new();
+    settle_strays(context, &mark, &mut leftovers);
+    let child_exit_code = exit.exit_code;
+    let mut ending = Ending {
+        duration_ms: millis(exit.duration),
+        exit_code: exit.exit_code,
+        signal: exit.signal.clone(),
+        timed_out: exit.timed_out,
+        log_path: Some(log.to_string_lossy().into_owned()),
+        ..Ending::default()
+    };
+    let agent = command.agent.clone();
+    let command = command.line();
+    let deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    let mut evidence = evidence_of(exit, guess_stage(&command), Some(command.clone()), deadline);
+    evidence.agent.clone_from(&agent);
+    let kind = agent::detect(Some(&command), agent.as_deref(), &evidence.stdout);
+    let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
+    ending.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
+    ending.cost_micros = record.as_ref().and_then(|record| record.cost_usd).and_then(micros);
+
+    let says_error = record.as_ref().is_some_and(|record| record.final_error.is_some() && !record.is_success);
+    let ended_well = evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error;
+    if !ended_well {
+        let rules = &context.settings().rules;
+        ending.failure = Some(classify(&evidence, record.as_ref(), rules, context.clock.now()));
+        ending.leftovers = leftovers;
+        return Ok(Executed { ending, interrupted, child_exit_code });
+    }
+    let mut env = identity(before, started.iteration, Some(started.attempt));
+    env.push(marked);
+    let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder };
+    let report = run_loops(context, &loops_of(context, before), &setting)?;
+    settle_strays(context, &mark, &mut leftovers);
+    ending.leftovers = leftovers;
+    let interrupted = report.interrupted;
+    if interrupted.is_some() {
+        ending.failure = Some(known::cancelled());
+    } else if let Some((feedback, evidence)) = report.first_failure {
+        let mut failure = classify(&evidence, None, &context.settings().rules, context.clock.now());
+        failure.message = format!("{}: {}", feedback.name, failure.message);
+        ending.failure = Some(failure);
+        ending.in_feedback_loop = true;
+        ending.failed_loop = Some(feedback.name);
+    }
+    ending.feedback_results = report.results;
+    Ok(Executed { ending, interrupted, child_exit_code })
+}
+
+/// Deals with what the attempt left behind outside its session, and says so of each process once.
+fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
+    let policy = context.settings().run.leftovers;
+    let is_to_end = |folder: &Path| match policy {
+        Leftovers::Auto => folder.starts_with(context.worktree()),
+        Leftovers::End => true,
+        Leftovers::Keep => false,
+    };
+    let strays = process::settle_strays(mark, is_to_end, context.settings().runner.grace).unwrap_or_else(|error| {
+        tracing::warn!(%error, "what the attempt left behind is not known");
+        Vec::new()
+    });
+    for Stray { pid, command, ended } in strays {
+        if told.iter().any(|known| known.pid == pid) {
+            continue;
+        }
+        let command: String = redact(&command).chars().take(LONGEST_COMMAND).collect();
+        let end = if ended { "it was ended" } else { "it was left running" };
+        tracing::warn!("process {pid} ({command}) left the attempt's session and outlived it: {end}");
+        told.push(Leftover { pid, command, ended });
+    }
+}
+
+/// What an attempt runs: the run's command, or the fallback in its place (S9).
+struct Command {
+    argv: Vec<String>,
+    /// `--agent` is about the run's own command.
+    agent: Option<String>,
+    is_fallback: bool,
+}
+
+impl Command {
+    fn of(started: &Started) -> Self {
+        let spec = &started.run.spec;
+        let begun = started.run.iterations.get(started.iteration).and_then(|iteration| iteration.attempts.last());
+        if begun.is_some_and(|attempt| attempt.fallback) {
+            return Self { argv: spec.fallback.clone(), agent: None, is_fallback: true };
+        }
+        Self { argv: spec.command.clone(), agent: spec.agent.clone(), is_fallback: false }
+    }
+
+    fn line(&self) -> String {
+        self.argv.join(" ")
+    }
+}
+
+/// Dollars in millionths; what is no sensible amount is no cost.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+pub fn micros(dollars: f64) -> Option<u64> {
+    (dollars.is_finite() && dollars >= 0.0).then(|| (dollars * 1e6).round() as u64)
+}
+
+fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    let event = NewEvent::about(key, Payload::ChildStarted { child: child.clone() });
+    Ok(ledger.append(context.clock.now(), vec![event])?)
+}
+
+/// The folder of an attempt's prompt, context and logs.
+fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<PathBuf> {
+    let lane = if key.phase == "-" && key.lane == "-" { String::new() } else { format!("{}_{}_", key.phase, key.lane) };
+    let lane: String = lane.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    let name = format!("{lane}iteration-{}-attempt-{}", started.iteration, started.attempt);
+    let folder = context.store().run_dir(key).join(name);
+    context
+        .store()
+        .root()
+        .create_dir_all(&folder)
+        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    Ok(folder)
+}
+
+fn supervised(
+    context: &Context,
+    before: &Run,
+    started: &Started,
+    folder: &Path,
+    prompt: Option<&str>,
+    options: &DriveOptions,
+) -> Result<Supervised> {
+    let command = Command::of(started);
+    let argv = command.argv.iter().map(std::ffi::OsString::from).collect();
+    let mut supervised = Supervised::new(Program::Argv(argv), context.worktree());
+    supervised.env_set = identity(before, started.iteration, Some(started.attempt));
+    let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
+    let mut remove = Vec::new();
+    match prompt {
+        Some(text) => {
+            let path = folder.join("prompt.md");
+            write(context, &path, text.as_bytes())?;
+            set("RECOVER_PROMPT_FILE", &path.to_string_lossy());
+        }
+        None => remove.push("RECOVER_PROMPT_FILE"),
+    }
+    let entries = lane::context_for_runner(&context.load()?.state, &before.key);
+    match failure_context(before, &started.subtask, &entries) {
+        Some(json) => {
+            let path = folder.join("failure-context.json");
+            write(context, &path, json.to_string().as_bytes())?;
+            set("RECOVER_FAILURE_CONTEXT", &path.to_string_lossy());
+        }
+        None => remove.push("RECOVER_FAILURE_CONTEXT"),
+    }
+    match before.agent_session.as_deref().filter(|_| !before.fresh_session && !command.is_fallback) {
+        Some(session) => set("RECOVER_AGENT_SESSION", session),
+        None => remove.push("RECOVER_AGENT_SESSION"),
+    }
+    supervised.env_remove = remove.into_iter().map(Into::into).collect();
+    supervised.stdin = prompt.map(|text| text.as_bytes().to_vec());
+    supervised.deadline = before.spec.timeout_ms.map(Duration::from_millis);
+    supervised.grace = context.settings().runner.grace;
+    supervised.show = options.show;
+    if before.spec.pty {
+        let program = own_program().map_err(|error| Error::io("cannot find the program of recover", error))?;
+        supervised.pty = Some(program);
+    }
+    supervised.log_limit = context.settings().run.log_limit;
+    Ok(supervised)
+}
+
+fn write(context: &Context, path: &Path, bytes: &[u8]) -> Result<()> {
+    let root = context.store().root();
+    path.parent().into_iter().for_each(|folder| root.reap(folder));
+    root.write(path, bytes, Sync::All).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+}
+
+/// What the child can read about earlier attempts; absent at a first one.
+fn failure_context(before: &Run, subtask: &str, entries: &[String]) -> Option<serde_json::Value> {
+    let earlier: Vec<_> = before
+        .iterations
+        .attempts_on(subtask)
+        .filter(|(_, attempt)| attempt.failure.is_some())
+        .map(|(iteration, attempt)| {
+            serde_json::json!({
+                "iteration": iteration.number,
+                "attempt": attempt.number,
+                "approach": attempt.approach,
+                "started_at": attempt.started_at,
+                "failure": attempt.failure,
+                "feedback_results": attempt.feedback_results,
+                "log_path": attempt.log_path,
+            })
+        })
+        .collect();
+    if earlier.is_empty() && before.failure.is_none() {
+        return None;
+    }
+    Some(serde_json::json!({
+        "schema_version": 1,
+        "run_id": before.key.run_id,
+        "failure": before.failure,
+        "decision": before.decision,
+        "attempts": earlier,
+        "failure_context": entries,
+    }))
+}

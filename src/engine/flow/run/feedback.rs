@@ -1,0 +1,173 @@
+//! Running the feedback loops: each in its own process group, with its own deadline and log.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::progress::Progress;
+use crate::engine::record::run_settings::log_name;
+use crate::model::failure::{FailureEvidence, LoopKind};
+use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
+use crate::policy::summary::summarize;
+use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
+
+/// What the loops said.
+#[derive(Debug, Default)]
+pub struct LoopReport {
+    /// By name.
+    pub results: FeedbackResults,
+    /// The evidence of the first loop that failed.
+    pub first_failure: Option<(FeedbackLoop, FailureEvidence)>,
+    /// Exit code of the signal that interrupted them.
+    pub interrupted: Option<i32>,
+}
+
+impl LoopReport {
+    /// Whether every loop passed.
+    pub fn passed(&self) -> bool {
+        self.results.values().all(|result| result.passed) && self.interrupted.is_none()
+    }
+}
+
+/// Around which loops run.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopSetting<'a> {
+    /// Their variables (see [`identity`]).
+    pub env: &'a [(OsString, OsString)],
+    /// Where their output is shown.
+    pub show: Show,
+    /// Where their logs are.
+    pub log_dir: &'a Path,
+}
+
+/// Runs all of them, also after one has failed: a person wants to see them all. One that fails is run again unchanged
+/// before that is believed (`[checks] flaky`).
+pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSetting<'_>) -> Result<LoopReport> {
+    let mut report = LoopReport::default();
+    for feedback in loops {
+        let begun = |again| Progress::LoopBegun { name: &feedback.name, deadline: deadline_of(feedback), again };
+        context.live.tell(begun(false));
+        let mut exit = run_one(context, feedback, setting, "")?;
+        let mut flaky = false;
+        if may_be_flaky(context, &exit) {
+            tracing::info!("the feedback loop '{}' failed: it is run again, unchanged", feedback.name);
+            context.live.tell(begun(true));
+            let again = run_one(context, feedback, setting, ".again")?;
+            flaky = has_passed(&again);
+            // What failed twice is told as it failed first.
+            if flaky || again.cancelled.is_some() {
+                exit = again;
+            }
+        }
+        if let Some(signal) = exit.cancelled {
+            context.live.tell(Progress::LoopsEnded);
+            report.interrupted = Some(signal.exit_code());
+            return Ok(report);
+        }
+        let passed = has_passed(&exit);
+        let (exit_code, duration) = (exit.exit_code, exit.duration);
+        let evidence = evidence_of(exit, Some(feedback.kind), Some(feedback.command.clone()), deadline_of(feedback));
+        let mut output = evidence.stdout.clone();
+        output.extend_from_slice(&evidence.stderr);
+        let (summary, passed_count, failed_count) = summarize(&output, exit_code);
+        let result = FeedbackResult {
+            passed,
+            exit_code,
+            duration,
+            summary: match () {
+                () if evidence.timed_out => "timed out".to_owned(),
+                () if flaky => format!("{summary} (flaky: failed first, passed when run again unchanged)"),
+                () => summary,
+            },
+            passed_count,
+            failed_count,
+            flaky,
+        };
+        context.live.tell(Progress::LoopEnded { name: &feedback.name, result: &result });
+        report.results.insert(feedback.name.clone(), result);
+        if !passed && report.first_failure.is_none() {
+            report.first_failure = Some((feedback.clone(), evidence));
+        }
+    }
+    context.live.tell(Progress::LoopsEnded);
+    Ok(report)
+}
+
+fn has_passed(exit: &Exit) -> bool {
+    exit.exit_code == Some(0) && !exit.timed_out && exit.cancelled.is_none() && exit.spawn_error.is_none()
+}
+
+/// Whether a loop's failure is worth a second look: it ran, and nobody ended it.
+fn may_be_flaky(context: &Context, exit: &Exit) -> bool {
+    let ended_by_us = exit.timed_out || exit.cancelled.is_some() || exit.spawn_error.is_some();
+    context.settings().checks.flaky && !has_passed(exit) && !ended_by_us
+}
+
+fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
+    feedback.timeout_ms.map(Duration::from_millis)
+}
+
+/// An empty log in the place of the one that may be there.
+pub fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
+    let made = context.store().root().create(path);
+    made.map(Arc::new).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+}
+
+fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
+    let shell = context.settings().runner.shell.clone();
+    let program = Program::Argv(vec![shell.into(), "-c".into(), feedback.command.clone().into()]);
+    let log = setting.log_dir.join(log_name(&feedback.name, which));
+    let supervised = Supervised {
+        deadline: deadline_of(feedback),
+        grace: context.settings().runner.grace,
+        // A loop's output is not the answer of the command that runs it.
+        show: if setting.show.is_passthrough() { Show::Stderr } else { setting.show },
+        env_set: setting.env.to_vec(),
+        log: Some(log_file(context, &log)?),
+        log_limit: context.settings().run.log_limit,
+        ..Supervised::new(program, context.worktree())
+    };
+    supervised
+        .run(&context.interrupts, |_| Ok(()))
+        .map_err(|error| Error::io(format!("cannot run the feedback loop '{}'", feedback.name), error))
+}
+
+/// What a classification is made from, of a command that ended.
+pub fn evidence_of(
+    exit: Exit,
+    stage: Option<LoopKind>,
+    command: Option<String>,
+    deadline: Option<Duration>,
+) -> FailureEvidence {
+    let spawn_error = exit.spawn_error.map(|error| match error.kind {
+        SpawnErrorKind::NotFound => format!("{}: not found", error.message),
+        SpawnErrorKind::PermissionDenied => format!("{}: Permission denied", error.message),
+        SpawnErrorKind::Other => error.message,
+    });
+    FailureEvidence {
+        stage,
+        command,
+        agent: None,
+        exit_code: exit.exit_code,
+        signal: exit.signal,
+        timed_out: exit.timed_out,
+        cancelled: exit.cancelled.is_some(),
+        spawn_error,
+        duration: Some(exit.duration),
+        deadline,
+        message: None,
+        stdout: exit.stdout.into_bytes(),
+        stderr: exit.stderr.into_bytes(),
+    }
+}
+
+/// For errors about a loop that nobody configured.
+pub fn no_loops() -> Error {
+    let message = "no feedback loops are configured: add [[feedback]] to .ultraplan/recover.toml, or go on unchecked with \
+                   manual-fix abort and resume --strategy continue_next";
+    Error::new(ErrorKind::Usage, message).hint("recover config")
+}

@@ -1,0 +1,159 @@
+//! `recover run`: a command supervised through iterations and attempts until it is complete, stopped, parked or
+//! escalated. `resume` goes through the same [`drive()`].
+
+mod baseline;
+mod between;
+mod drive;
+mod execute;
+mod feedback;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::durable::{FileLock, LockError};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs;
+use crate::engine::record::request::Request;
+use crate::engine::record::{checkpoint, lane, select};
+use crate::engine::recovery::settle;
+use crate::model::checkpoint::trigger;
+use crate::model::decision::{Decision, Standing};
+use crate::model::run::{Run, RunKey, RunSpec};
+use crate::model::state::State;
+use crate::process::Show;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+pub use drive::drive;
+pub use execute::{micros, prompt_of};
+pub use feedback::{LoopReport, LoopSetting, no_loops, run_loops};
+
+/// How a supervised run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All iterations are done.
+    Complete,
+    /// It failed and stopped.
+    Failed,
+    /// It stopped and can go on: a cooldown that is not waited for, a manual fix.
+    Paused,
+    /// It waits for a known time.
+    Parked,
+    /// A person is needed.
+    Escalated,
+    /// It was interrupted.
+    Cancelled,
+}
+
+/// How to go about it.
+#[derive(Clone, Copy, Debug)]
+pub struct DriveOptions {
+    /// Return rather than sleep when the next attempt has to wait.
+    pub no_wait: bool,
+    /// Where the child's output is shown.
+    pub show: Show,
+    /// Give up waiting after this long (exit 9).
+    pub longest_wait: Option<Duration>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Driven {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The run afterwards.
+    pub run: Run,
+    /// What was decided last.
+    pub decision: Option<Decision>,
+    /// What is allowed now.
+    pub standing: Standing,
+    /// The signal's exit code after an interruption.
+    pub interrupted: Option<i32>,
+    /// Whether there is a good checkpoint to go back to.
+    pub has_good_checkpoint: bool,
+    /// The exit code of the last child, for `--passthrough`.
+    pub child_exit_code: Option<i32>,
+    /// The report that was written beside the run's logs.
+    pub report: Option<std::path::PathBuf>,
+}
+
+/// The right to drive a run, from the first look at it to its last word: one process has it at a time, also while it
+/// waits between two attempts. It ends with the process.
+#[derive(Debug)]
+pub struct Driving {
+    key: RunKey,
+    _lock: FileLock,
+}
+
+impl Driving {
+    /// Takes it, or says who has it (exit 11).
+    pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
+        let folder = context.store().run_dir(key);
+        context
+            .store()
+            .root()
+            .create_dir_all(&folder)
+            .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+        // Lanes share the folder.
+        let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
+        match FileLock::acquire(context.store().root(), &folder.join(name), Duration::ZERO) {
+            Ok(lock) => Ok(Self { key: key.clone(), _lock: lock }),
+            Err(LockError::Held { holder, .. }) => {
+                let message = format!("run {key} is under way: {holder}");
+                Err(Error::new(ErrorKind::Locked, message).hint(context.hint_command(Some(key), &["status"])))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Makes the run, takes the initial checkpoint and drives it.
+pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
+    settle::settle(context)?;
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let mut ledger = context.store().lock()?;
+    let (key, events) = new_run(context, ledger.state(), spec)?;
+    let now = context.clock.now();
+    ledger.append(now, events)?;
+    let driving = Driving::take(context, &key)?;
+    let request = Request {
+        trigger: trigger::INITIAL.to_owned(),
+        after_iteration: Some(0),
+        lane_fields: lane::fill(context, ledger.state(), &key, lane::of_beginning(ledger.state(), &key)),
+        ..Request::default()
+    };
+    let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
+    ledger.append(now, vec![checkpoint::event(&initial)])?;
+    write_views(&ledger, Some(&key))?;
+    drop(ledger);
+    drop(prepared);
+    drive(context, &driving, options)
+}
+
+/// The key of a new run. A run of that name may be there already if it has no command yet (a checkpoint came first).
+fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, Vec<NewEvent>)> {
+    let naming = context.naming();
+    let id = naming.run_id.clone().unwrap_or_else(|| runs::new_run_id("run", context.clock.now(), state));
+    let key = RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
+    match state.run(&key) {
+        None => {
+            let created = select::created(context, &key, spec);
+            Ok((key, vec![created]))
+        }
+        Some(run) if run.spec.command.is_empty() && run.live.is_none() => {
+            let changed = crate::model::event::Payload::RunSpecChanged { spec: Box::new(spec) };
+            let event = NewEvent::about(&key, changed);
+            Ok((key, vec![event]))
+        }
+        Some(run) => {
+            let status = run.status.as_str();
+            let message =
+                format!("run {} already exists ({status}): resume it, or choose another name with --run", run.key);
+            Err(Error::new(ErrorKind::AlreadyExists, message).hint(context.hint_command(Some(&run.key), &["resume"])))
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! `recover step`: a named command that is run once in a run, lane by lane (C4), all or nothing where that is asked for
+//! (S6), with a way to take its effect back (S12).
+//!
+//! A step is supervised as an attempt is: what it is and who runs it is in the ledger before its command is started, so
+//! that a kill is noticed by whoever comes next. An atomic step is a checkpoint before the command and, unless that
+//! succeeds, an ordinary restore of the covered files.
+
+mod compensate;
+mod turn;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::attempt_record::{commits_since, head_of};
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::record::run_settings::identity;
+use crate::engine::record::{checkpoint, lane, select};
+use crate::engine::recovery::settle;
+use crate::engine::restore::step::put_back;
+use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
+use crate::model::event::Payload;
+use crate::model::folder::FolderId;
+use crate::model::lane::AFTER_TESTS;
+use crate::model::path::PathReason;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
+use crate::policy::selection::Selection;
+use crate::process::{Exit, Program, Show, Supervised, own_id};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::checkpoint::{is_due_by_operations, on_the_way};
+
+use turn::Turn;
+
+pub use compensate::{Crossing, compensate};
+pub use turn::is_above;
+
+/// What to run once.
+#[derive(Clone, Debug)]
+pub struct StepRequest {
+    /// Its name.
+    pub name: String,
+    /// The command.
+    pub command: Vec<String>,
+    /// The lane's stage whose checkpoint follows.
+    pub stage: Option<String>,
+    /// Where the lane is to be merged.
+    pub target_branch: Option<String>,
+    /// Put the covered files back unless it succeeds.
+    pub atomic: bool,
+    /// What it is about to do.
+    pub intent: Option<String>,
+    /// What it covers (globs); empty for the whole work tree.
+    pub paths: Vec<String>,
+    /// The shell command that takes its effect outside the work tree back.
+    pub compensate: Option<String>,
+    /// Where the command's output goes.
+    pub show: Show,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct StepReport {
+    /// The step; `None` in a dry run of one that was never begun.
+    pub step: Option<ToldStep>,
+    /// Whether the command was run.
+    pub executed: bool,
+    /// What the command ended with, as a shell says it.
+    pub exit_code: Option<i32>,
+    /// The checkpoint of its stage, else the one before it.
+    pub checkpoint_id: Option<String>,
+    /// How many paths were put back; `None` where nothing had to be.
+    pub rolled_back: Option<usize>,
+    /// Why the checkpoint of its stage could not be taken.
+    pub stage_error: Option<String>,
+    /// Why the command could not be started.
+    pub spawn_error: Option<String>,
+}
+
+/// Something to say before the command's own output.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// Another process runs it.
+    Waiting(String),
+    /// It is done and is not run again.
+    Skipped(Box<Step>),
+    /// An earlier execution was cut off.
+    CutOff(Box<Step>),
+    /// It was done, and its lane was gone back past it.
+    RolledBack(Box<Step>),
+}
+
+/// Refuses what cannot be a step.
+pub fn check(request: &StepRequest) -> Result<()> {
+    if let Some(problem) = name_problem(&request.name) {
+        let shown = crate::policy::visible::escape(&request.name);
+        let message = format!("the step's name '{shown}' {problem}: a short printable name is wanted");
+        return Err(Error::new(ErrorKind::Usage, message).hint("recover step --help"));
+    }
+    selection(request).map(drop)
+}
+
+/// What an atomic step covers.
+fn selection(request: &StepRequest) -> Result<Selection> {
+    Selection::globs(&request.paths)
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")).hint("recover step --help"))
+}
+
+/// Runs it, unless it is done. `notice` says what has to be said before.
+pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) -> Result<StepReport> {
+    check(request)?;
+    if context.dry_run() {
+        return preview(context, request);
+    }
+    if request.atomic {
+        context.check_safe_mode("putting files back after a step that fails")?;
+    }
+    settle::settle(context)?;
+    let key = run_for(context)?;
+    let turn = Turn::take(context, &key, &request.name, notice)?;
+    // Whoever had the turn before may have been killed.
+    settle::settle(context)?;
+    let run = run_of(&context.load()?.state, &key)?;
+    let report = match run.step(&request.name) {
+        Some(step) if step.status == StepStatus::Done && !step.runs_again(&key) => {
+            notice(&Notice::Skipped(Box::new(step.clone())));
+            skipped(context, &key, request)?
+        }
+        earlier => {
+            match earlier {
+                Some(step) if step.status == StepStatus::CutOff => notice(&Notice::CutOff(Box::new(step.clone()))),
+                Some(step) if step.runs_again(&key) => notice(&Notice::RolledBack(Box::new(step.clone()))),
+                _ => {}
+            }
+            execute(context, &key, request, &turn)?
+        }
+    };
+    drop(turn);
+    Ok(report)
+}
+
+/// The run that the step belongs to; made where there is none.
+fn run_for(context: &Context) -> Result<RunKey> {
+    let mut ledger = context.store().lock()?;
+    let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
+    if !events.is_empty() {
+        ledger.append(context.clock.now(), events)?;
+        write_views(&ledger, Some(&key))?;
+    }
+    Ok(key)
+}
+
+/// A step that is done. The kill may have come before its stage's checkpoint: that is taken now.
+fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepReport> {
+    let state = context.load()?.state;
+    let mut report = report_of(&state, key, &request.name, false)?;
+    let step = run_of(&state, key)?.step(&request.name).cloned();
+    if let Some(step) = step.filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
+    {
+        report.checkpoint_id = Some(take_stage(context, key, &step.start, 0)?.id);
+    }
+    Ok(report)
+}
+
+fn execute(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) -> Result<StepReport> {
+    let start = begin(context, key, request)?;
+    let mut supervised = supervised(context, key, request, turn)?;
+    supervised.show = request.show;
+    let exit = supervised
+        .run(&context.interrupts, |child| {
+            let payload = Payload::StepChildStarted { name: start.name.clone(), child: child.clone() };
+            record(context, key, payload).map_err(std::io::Error::other)
+        })
+        .map_err(|error| Error::io(format!("cannot run {}", request.command.join(" ")), error));
+    let (exit, failure) = match exit {
+        Ok(exit) => (exit, None),
+        Err(error) => (Exit { exit_code: Some(1), ..Exit::default() }, Some(error)),
+    };
+    if exit.leaked {
+        tracing::warn!("processes of the step outlived it and were ended");
+    }
+    let ended = end(context, key, &start, &exit)?;
+    if let Err(error) = keep_if_due(context, key) {
+        tracing::warn!(%error, "no checkpoint was taken after the step");
+    }
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(ended),
+    }
+}
+
+/// A step is an operation: after so many of them the run gets a checkpoint (S10).
+fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
+    if !context.settings().checkpoint.enabled {
+        return Ok(());
+    }
+    let state = context.load()?.state;
+    // However old the latest one is meanwhile.
+    if is_due_by_operations(context, &state, key, 0) {
+        on_the_way(&context.for_run(key)?, trigger::OPERATION)?;
+    }
+    Ok(())
+}
+
+/// Records what the step is, before anything of it is done; for an atomic one takes the checkpoint to go back to.
+fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepStart> {
+    let mut start = StepStart {
+        name: request.name.clone(),
+        command: request.command.clone(),
+        cwd: FolderId::of(context.cwd()),
+        worktree: context.worktree_id(),
+        stage: request.stage.clone(),
+        target_branch: request.target_branch.clone(),
+        head: head_of(context),
+        atomic: None,
+        compensate: request.compensate.clone(),
+        supervisor: own_id(),
+    };
+    let prepared = if request.atomic { Some(checkpoint::prepare(context, &BTreeSet::new())?) } else { None };
+    let mut ledger = context.store().lock()?;
+    let now = context.clock.now();
+    if let Some(prepared) = &prepared {
+        refuse_uncovered(prepared, request)?;
+        let about = request.intent.as_deref().map(|intent| format!(": {intent}")).unwrap_or_default();
+        let before = Request {
+            description: format!("Before step {}{about}", request.name),
+            trigger: trigger::STEP.to_owned(),
+            kind: CheckpointType::Operation,
+            ..Request::default()
+        };
+        let before = checkpoint::record(context, &ledger, key, prepared, before)?;
+        ledger.append(now, vec![checkpoint::event(&before)])?;
+        start.atomic =
+            Some(Atomic { intent: request.intent.clone(), paths: request.paths.clone(), checkpoint_id: before.id });
+    }
+    ledger.append(now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
+    write_views(&ledger, Some(key))?;
+    Ok(start)
+}
+
+/// What is covered and could not be captured could not be put back. What is left out by the rules is told of.
+fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
+    let covered = selection(request)?;
+    let skipped = prepared.capture.manifest.skipped.iter().filter(|skipped| covered.matches(&skipped.path));
+    let skipped: Vec<PathReason> = skipped.cloned().collect();
+    if prepared.capture.partial && !skipped.is_empty() {
+        let message = "not everything could be captured: a step that fails could not be taken back in full; make these \
+                       paths readable, or leave them out with [checkpoint] exclude";
+        return Err(Error::new(ErrorKind::Partial, message).paths(skipped));
+    }
+    for PathReason { path, reason, .. } in skipped.iter().take(5) {
+        tracing::warn!("{path} is not captured ({reason}): it stays as it is then, should the step fail");
+    }
+    if skipped.len() > 5 {
+        tracing::warn!("and so do {} more", skipped.len() - 5);
+    }
+    Ok(())
+}
+
+fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    Ok(write_views(&ledger, Some(key))?)
+}
+
+fn supervised(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) -> Result<Supervised> {
+    let argv = request.command.iter().map(OsString::from).collect();
+    let mut supervised = Supervised::new(Program::Argv(argv), context.cwd());
+    supervised.env_set = variables(context, key, &request.name)?;
+    supervised.env_set.push(turn.variable(context));
+    supervised.grace = context.settings().runner.grace;
+    Ok(supervised)
+}
+
+/// What a step's commands get to know.
+fn variables(context: &Context, key: &RunKey, name: &str) -> Result<Vec<(OsString, OsString)>> {
+    let run = run_of(&context.load()?.state, key)?;
+    let mut all = identity(&run, run.current_iteration, None);
+    for (variable, value) in [("RECOVER_PHASE", &*key.phase), ("RECOVER_LANE", &*key.lane), ("RECOVER_STEP", name)] {
+        all.push((variable.into(), value.into()));
+    }
+    Ok(all)
+}
+
+/// The end: the covered files first unless it succeeded, then the event, then the stage's checkpoint.
+fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Result<StepReport> {
+    let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
+    let rolled_back = if succeeded { None } else { put_back(context, key, start)? };
+    let code = exit.shell_code();
+    let end = StepEnd {
+        name: start.name.clone(),
+        status: if succeeded { StepStatus::Done } else { StepStatus::Failed },
+        exit_code: Some(code),
+        duration_ms: millis(exit.duration),
+        rolled_back: rolled_back.is_some(),
+        commits: commits_since(context, start.head.as_ref()),
+    };
+    record(context, key, Payload::StepEnded(end))?;
+    // A stage that failed is told as well (C9); one that was interrupted has not come to its end.
+    let has_stage = start.stage.is_some() && exit.cancelled.is_none();
+    let stage = if has_stage { Some(take_stage(context, key, start, code)) } else { None };
+    let mut report = report_of(&context.load()?.state, key, &start.name, true)?;
+    report.rolled_back = rolled_back;
+    report.stage_error = stage.and_then(Result::err).map(|error| error.to_string());
+    report.spawn_error = exit.spawn_error.as_ref().map(|error| error.message.clone());
+    Ok(report)
+}
+
+/// The checkpoint of the lane's stage that the step completes.
+fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> Result<Checkpoint> {
+    let tests = start.stage.as_deref() == Some(AFTER_TESTS);
+    let line = shlex::try_join(start.command.iter().map(String::as_str)).unwrap_or_else(|_| start.command.join(" "));
+    let (status, headline) = if code == 0 { ("complete", "After step") } else { ("failed", "Failed: step") };
+    let fields = LaneFields {
+        stage: start.stage.clone(),
+        status: Some(status.to_owned()),
+        notes: (code != 0).then(|| format!("last command: {line} (exit code {code})")),
+        test_command: tests.then(|| line.clone()),
+        exit_code: tests.then_some(code),
+        target_branch: start.target_branch.clone(),
+        ..LaneFields::default()
+    };
+    let request = Request {
+        description: format!("{headline} {}", start.name),
+        trigger: trigger::STEP.to_owned(),
+        lane_fields: lane::fill(context, &context.load()?.state, key, fields),
+        ..Request::default()
+    };
+    // Much may have happened while the command ran.
+    settle::settle(context)?;
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let mut ledger = context.store().lock()?;
+    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
+    write_views(&ledger, Some(key))?;
+    Ok(taken)
+}
+
+/// The stage's checkpoint that came after the step.
+fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<String> {
+    let of_stage =
+        |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage == step.start.stage && !step.is_after(checkpoint.seq);
+    let ended = step.start.stage.is_some() && step.status == StepStatus::Done;
+    // One that was gone back past says nothing of where the lane stands now.
+    let found = state.checkpoints_of(key).rfind(of_stage).filter(|found| ended && !state.is_superseded(found));
+    found.map(|checkpoint| checkpoint.id.clone())
+}
+
+/// What there is to tell of it, whether its command was run now or before.
+fn report_of(state: &State, key: &RunKey, name: &str, executed: bool) -> Result<StepReport> {
+    let run = run_of(state, key)?;
+    let step = run.step(name);
+    let before = step.and_then(|step| step.start.atomic.as_ref()).map(|atomic| atomic.checkpoint_id.clone());
+    Ok(StepReport {
+        step: step.map(|step| step.told(key)),
+        executed,
+        exit_code: step.and_then(|step| step.exit_code),
+        checkpoint_id: step.and_then(|step| stage_checkpoint(state, key, step)).or(before),
+        rolled_back: None,
+        stage_error: None,
+        spawn_error: None,
+    })
+}
+
+/// What would happen.
+fn preview(context: &Context, request: &StepRequest) -> Result<StepReport> {
+    let state = settle::load_settled(context)?;
+    let run = match select::find(context, &state) {
+        Err(error) if error.kind != ErrorKind::RunNotFound => return Err(error),
+        // An ended run that nobody names gets no more steps: a new one would be made.
+        found => found.ok().flatten().filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
+    };
+    let step = run.and_then(|run| run.step(&request.name).map(|step| step.told(&run.key)));
+    Ok(StepReport {
+        step,
+        executed: false,
+        exit_code: None,
+        checkpoint_id: None,
+        rolled_back: None,
+        stage_error: None,
+        spawn_error: None,
+    })
+}

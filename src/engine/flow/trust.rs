@@ -1,0 +1,137 @@
+//! `recover trust --state`: what a state directory holds, and taking over what came from elsewhere.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::recovery::settle;
+use crate::model::run::{Run, RunKey};
+use crate::store::{Origin, StoreError};
+
+/// A state directory, as `recover trust --state` shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct StateReport {
+    /// The id that it has here; `None` while it has none that is known.
+    pub id: Option<String>,
+    /// The state directory, absolute.
+    pub path: String,
+    /// Whether it still counts as somebody else's.
+    pub foreign: bool,
+    /// Why it does, or did.
+    pub reason: Option<&'static str>,
+    /// Runs in it.
+    pub runs: usize,
+    /// Their attempts.
+    pub attempts: usize,
+    /// Checkpoints in it.
+    pub checkpoints: usize,
+    /// What is run where one of its runs is taken up or rolled back.
+    pub commands: Vec<RecordedCommand>,
+}
+
+/// A command that a run would start.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecordedCommand {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunKey,
+    /// `command`, `fallback`, `until`, `feedback`, `compensate`, or `prompt`, which is no command but given to one.
+    pub kind: &'static str,
+    /// The command as a line for a shell, or the prompt.
+    pub text: String,
+}
+
+/// What taking over did, or would do.
+#[derive(Clone, Debug)]
+pub struct Trusted {
+    /// Whether anything changed (or would).
+    pub changed: bool,
+    /// The state.
+    pub state: StateReport,
+}
+
+/// What the state directory holds.
+pub fn look(context: &Context) -> Result<StateReport> {
+    let store = context.store();
+    let state = match settle::load_settled(context) {
+        Err(error) if error.kind == ErrorKind::Corrupt => {
+            context.warn(format!(
+                "{error}: once it is taken over, `recover doctor --rebuild` brings back what can be read"
+            ));
+            Arc::default()
+        }
+        loaded => loaded?,
+    };
+    let origin = store.origin();
+    Ok(StateReport {
+        id: store.id().filter(|_| store.has_known_id()),
+        path: store.dir().to_string_lossy().into_owned(),
+        foreign: matches!(origin, Origin::Foreign(_)),
+        reason: match origin {
+            Origin::Ours => None,
+            Origin::Foreign(why) => Some(why.as_str()),
+        },
+        runs: state.runs.len(),
+        attempts: state.runs.iter().map(|run| run.attempts().count()).sum(),
+        checkpoints: state.checkpoints.len(),
+        commands: state.runs.iter().flat_map(commands_of).collect(),
+    })
+}
+
+/// What a run has recorded that would be run, or be said to what is run.
+fn commands_of(run: &Run) -> Vec<RecordedCommand> {
+    let line = |words: &[String]| shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
+    let spec = &run.spec;
+    let words = [("command", &spec.command), ("fallback", &spec.fallback)];
+    let mut all: Vec<(&'static str, String)> =
+        words.into_iter().filter(|(_, words)| !words.is_empty()).map(|(kind, words)| (kind, line(words))).collect();
+    all.extend(spec.until.iter().map(|until| ("until", until.clone())));
+    all.extend(spec.feedback.iter().map(|check| ("feedback", check.command.clone())));
+    all.extend(run.steps.iter().filter_map(|step| step.start.compensate.clone()).map(|undo| ("compensate", undo)));
+    all.extend(spec.prompt.iter().map(|prompt| ("prompt", prompt.clone())));
+    all.into_iter().map(|(kind, text)| RecordedCommand { run: run.key.clone(), kind, text }).collect()
+}
+
+/// Takes the state over whole: it gets an id that is known here, and its ledger its second name. In a dry run only says
+/// what it holds.
+///
+/// # Errors
+/// There is no state (10); nobody said yes (13).
+pub fn take_over(context: &Context) -> Result<Trusted> {
+    let store = context.store();
+    if !store.has_content() {
+        let message = format!("there is no state in {}", store.dir().display());
+        return Err(Error::new(ErrorKind::NoRepository, message).hint("recover status"));
+    }
+    let state = look(context)?;
+    let changed = state.foreign || state.id.is_none();
+    if !changed || context.dry_run() {
+        return Ok(Trusted { changed, state });
+    }
+    if state.foreign && !context.says_yes() {
+        let message = format!(
+            "the state in {} came from elsewhere: {} can be run once it is taken over; --dry-run shows what, --yes allows it",
+            state.path,
+            if state.commands.is_empty() {
+                "what is recorded in it".to_owned()
+            } else {
+                format!("{} recorded commands", state.commands.len())
+            }
+        );
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.again(&["--dry-run"])));
+    }
+    let ours = store.clone().of_origin(Origin::Ours);
+    if let Some(kept) = ours.set_other_copy_aside()? {
+        context.warn(format!("another ledger was recorded here before: it is kept in {}", kept.display()));
+    }
+    ours.create_dirs()?;
+    match ours.lock() {
+        // It was said, and is ours to rebuild from now on.
+        Err(StoreError::Corrupt { .. }) => {}
+        locked => drop(locked?),
+    }
+    let state = StateReport { id: ours.id(), foreign: false, ..state };
+    Ok(Trusted { changed, state })
+}

@@ -1,0 +1,48 @@
+//! Taking back restores, and doing them again. Undo and redo are restores themselves, with a safety checkpoint each.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::model::operation::{OperationKind, Scope, UndoEntry};
+use crate::policy::restore_plan::Edits;
+
+use super::restore::restore_with;
+
+/// Takes the last restore of this work tree back.
+pub fn undo(context: &Context, commits: Commits, edits: Edits) -> Result<Restore> {
+    step(context, OperationKind::Undo, commits, edits)
+}
+
+/// Does again what the last undo took back.
+pub fn redo(context: &Context, commits: Commits, edits: Edits) -> Result<Restore> {
+    step(context, OperationKind::Redo, commits, edits)
+}
+
+fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) -> Result<Restore> {
+    // A restore that was cut off is finished first: then there is something to take back.
+    restore_with(context, kind, |state| {
+        let worktree = state.worktrees.get(&context.worktree_id());
+        let entry: Option<&UndoEntry> = worktree.and_then(|worktree| match kind {
+            OperationKind::Undo => worktree.undo.last(),
+            _ => worktree.redo.last(),
+        });
+        let entry = entry.ok_or_else(|| {
+            let message = format!("nothing to {} in this work tree", kind.as_str());
+            Error::new(ErrorKind::NothingToUndo, message).hint("recover log")
+        })?;
+        Ok(RestoreRequest {
+            kind,
+            run: entry.run.clone(),
+            checkpoint_id: entry.checkpoint_id.clone(),
+            scope: entry.scope,
+            paths: entry.paths.clone(),
+            commits,
+            edits,
+            restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
+            reposition: None,
+            nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
+            undoes: Some(entry.head.clone()),
+        })
+    })
+}

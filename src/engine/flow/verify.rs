@@ -1,0 +1,64 @@
+//! Whether checkpoints can be restored in full.
+
+use serde::Serialize;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::damage::doubt;
+use crate::engine::record::{nested, select};
+use crate::engine::recovery::settle;
+use crate::git;
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::selector::Selector;
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct VerifyReport {
+    /// How many checkpoints were read.
+    pub checked: usize,
+    /// What is missing or damaged.
+    pub problems: Vec<VerifyProblem>,
+}
+
+/// Something missing or damaged.
+#[derive(Debug, Serialize)]
+pub struct VerifyProblem {
+    /// The checkpoint.
+    pub checkpoint_id: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Reads every object of the named checkpoints; of all without any name.
+pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport> {
+    let state = settle::load_settled(context)?;
+    let chosen: Vec<&Checkpoint> = if selectors.is_empty() {
+        state.checkpoints.values().collect()
+    } else {
+        selectors.iter().map(|selector| select::checkpoint(context, &state, selector)).collect::<Result<_>>()?
+    };
+    let mut problems = Vec::new();
+    if !chosen.is_empty() {
+        let repo = context.repo()?;
+        for checkpoint in &chosen {
+            let found = load_checkpoint(repo, &checkpoint.commit).and_then(|stored| {
+                let mut problems = stored.verify(repo)?;
+                problems.extend(nested::verify(context, repo, &stored)?);
+                Ok(problems)
+            });
+            let messages = match found {
+                Ok(messages) => messages,
+                // What cannot be read now may be whole.
+                Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => return Err(error.into()),
+                Err(error) => vec![error.to_string()],
+            };
+            let named = |message| VerifyProblem { checkpoint_id: checkpoint.id.clone(), message };
+            problems.extend(messages.into_iter().map(named));
+        }
+    }
+    if !problems.is_empty() {
+        doubt(context.repo()?);
+    }
+    Ok(VerifyReport { checked: chosen.len(), problems })
+}

@@ -1,0 +1,221 @@
+//! Taking a checkpoint: capture under the work tree's lock, then commit, reference and event under the ledger's.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::git::WorktreeLock;
+use crate::git::capture::capture;
+use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
+use crate::git::journal::read_journal;
+use crate::git::refs::{ref_exists, ref_name, resolve_ref};
+use crate::git::stored::load_checkpoint;
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::event::Payload;
+use crate::model::path::RepoPath;
+use crate::model::run::{Run, RunKey};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::store::{Exclusive, NewEvent};
+
+use super::message::message;
+use super::nested::{self, NestedCapture};
+use super::request::{Prepared, Request};
+use super::{memory, seed_json, step_liveness, storage};
+
+use super::changes::changes_since;
+
+/// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor
+/// planned from: who writes has settled it before, who only reads is told (exit 16).
+pub fn lock(context: &Context) -> Result<WorktreeLock> {
+    let repo = context.repo()?;
+    let lock = context.lock_worktree(repo)?;
+    match read_journal(repo)? {
+        None => step_liveness::refuse_cut_off(context).map(|()| lock),
+        Some(journal) => {
+            let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
+            Err(Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"])))
+        }
+    }
+}
+
+/// Captures work tree, index, HEAD and working memory.
+pub fn prepare(context: &Context, also: &BTreeSet<RepoPath>) -> Result<Prepared> {
+    prepare_under(context, lock(context)?, also)
+}
+
+/// Captures under a lock that is held already. `also` are paths to take even when they are ignored.
+pub fn prepare_under(context: &Context, lock: WorktreeLock, also: &BTreeSet<RepoPath>) -> Result<Prepared> {
+    let begun = Instant::now();
+    let repo = context.repo()?;
+    let mut capture = capture(repo, &lock, &context.capture_rules(), also)?;
+    let nested = nested::capture_all(context, repo, &mut capture)?;
+    let memory = memory::read(context)?;
+    Ok(Prepared { capture, nested, memory, lock, begun })
+}
+
+/// Writes the commit and its reference; the caller appends the event ([`event`]) in the same hold of the ledger's
+/// lock, so that ids and order are exact.
+pub fn record(
+    context: &Context,
+    ledger: &Exclusive,
+    key: &RunKey,
+    prepared: &Prepared,
+    request: Request,
+) -> Result<Checkpoint> {
+    record_with(context, ledger, key, prepared, request, |_| Vec::new())
+}
+
+/// The same where more events than [`event`] follow in the same hold of the lock. They are known already and go into the
+/// checkpoint too, so that a ledger which is rebuilt from it has them; `following` makes them of the checkpoint's id.
+pub fn record_with(
+    context: &Context,
+    ledger: &Exclusive,
+    key: &RunKey,
+    prepared: &Prepared,
+    request: Request,
+    following: impl FnOnce(&str) -> Vec<NewEvent>,
+) -> Result<Checkpoint> {
+    let repo = context.repo()?;
+    let state = ledger.state();
+    let now = context.clock.now();
+    nested::remove_strays(context, state, &prepared.nested)?;
+    let (seq, id) = free_id(context, state, key, now, &prepared.nested)?;
+    let previous = state.checkpoints_of(key).next_back();
+    let run = state.run(key);
+    let is_for_the_run = request.lane_fields.stage.is_none() && request.trigger != trigger::SAFETY;
+    if let Some(run) = run.filter(|run| is_for_the_run && is_elsewhere(context, run)) {
+        tracing::warn!("run {} works in {}, and this is taken in {}", run.key, run.worktree, context.worktree_id());
+    }
+    let capture = &prepared.capture;
+    let after_iteration =
+        request.after_iteration.unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
+    let task_id = run.and_then(|run| run.task_id.clone()).or_else(|| context.naming().task.clone());
+    let task = task_id.as_deref();
+    let subject = storage::Subject { key, task, id: &id, after_iteration, request: &request };
+    let kept = storage::keep(context, prepared, &subject)?;
+    let (changes, changed_paths) = changes_since(context, previous, capture)?;
+    let mut checkpoint = Checkpoint {
+        id,
+        seq,
+        run: key.clone(),
+        task_id,
+        lane_fields: request.lane_fields,
+        kind: request.kind,
+        trigger: if request.trigger.is_empty() { trigger::MANUAL.to_owned() } else { request.trigger },
+        worktree: context.worktree_id(),
+        state_dir: context.state_dir_id(),
+        after_iteration,
+        attempt: request.attempt,
+        verdict: request.verdict,
+        storage_type: kept.storage_type,
+        commit: ObjectId(String::new()),
+        tree: capture.tree.clone(),
+        base_commit: kept.committed.as_ref().map_or(&capture.head, |committed| &committed.head).commit.clone(),
+        head_ref: capture.head.branch.clone(),
+        branch_commit: kept.committed.as_ref().map(|committed| committed.commit.clone()),
+        patch_path: kept.patch_path,
+        previous: previous.map(|checkpoint| checkpoint.id.clone()),
+        created_at: now,
+        description: request.description,
+        pinned: request.pinned,
+        pin_note: None,
+        captured: capture.totals(),
+        changes,
+        changed_paths,
+        skipped: capture.manifest.skipped.clone(),
+        partial: capture.partial,
+        feedback_results: request.feedback_results,
+        duration_ms: u64::try_from(prepared.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    if checkpoint.description.is_empty() {
+        checkpoint.description = headline(&checkpoint);
+    }
+    let since = run.map_or(0, |run| run.checkpoint_event_seq);
+    let mut events = events_of(ledger, key, since)?;
+    // The checkpoint's own event comes first.
+    events.extend(ledger.lines_to_come(now, 1, following(&checkpoint.id))?.into_bytes());
+    let message = message(&checkpoint)?;
+    let before = previous.filter(|_| !prepared.nested.is_empty()).and_then(|previous| {
+        let held = resolve_ref(repo, &ref_name(&previous.run.run_id, &previous.id))?;
+        load_checkpoint(repo, &held).ok()
+    });
+    let around = (repo, capture);
+    let nested::Recorded { links, copies } =
+        nested::record(context, around, &prepared.nested, before.as_ref(), &checkpoint)?;
+    let parts = CheckpointParts {
+        memory: &prepared.memory,
+        events_jsonl: &events,
+        copies: copies.as_ref(),
+        message: &message,
+        at: now,
+    };
+    checkpoint.commit = write_linked(repo, capture, &links, kept.committed.as_ref(), &parts)?;
+    seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
+    let reference = ref_name(&key.run_id, &checkpoint.id);
+    name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
+    capture.remember(&reference, &checkpoint.commit);
+    Ok(checkpoint)
+}
+
+/// Whether a run works in another work tree, which is there. A lane's stages tell where it works.
+fn is_elsewhere(context: &Context, run: &Run) -> bool {
+    run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree)
+}
+
+/// The next sequence number and its id. Another state directory of the same repository, or a kill before the event, may
+/// have left a reference of that name.
+fn free_id(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    now: Timestamp,
+    nested: &[NestedCapture],
+) -> Result<(u64, String)> {
+    let repo = context.repo()?;
+    let mut seq = state.last_checkpoint_seq + 1;
+    loop {
+        let id = format!("ckpt_{}_{seq:04}", now.datetime().format("%Y%m%d_%H%M%S"));
+        if !ref_exists(repo, &ref_name(&key.run_id, &id)) && !nested::taken(nested, &key.run_id, &id) {
+            return Ok((seq, id));
+        }
+        seq += 1;
+    }
+}
+
+/// The event of a checkpoint that was recorded.
+pub fn event(checkpoint: &Checkpoint) -> NewEvent {
+    event_with(checkpoint, Vec::new())
+}
+
+/// The same where the caller named commits as the run's own.
+pub(in crate::engine) fn event_with(checkpoint: &Checkpoint, own_commits: Vec<ObjectId>) -> NewEvent {
+    let checkpoint = Box::new(checkpoint.clone());
+    let key = checkpoint.run.clone();
+    NewEvent::about(&key, Payload::CheckpointCreated { checkpoint, adopted: false, own_commits })
+}
+
+fn headline(checkpoint: &Checkpoint) -> String {
+    match (checkpoint.trigger.as_str(), checkpoint.after_iteration) {
+        (trigger::INITIAL, _) => "Before the first attempt".to_owned(),
+        (trigger::SAFETY, _) => "Before a restore".to_owned(),
+        (trigger::INTERVAL, _) => "On the way: the last one was old enough".to_owned(),
+        (trigger::OPERATION, _) => "On the way: enough was done since the last one".to_owned(),
+        (_, 0) => "Checkpoint".to_owned(),
+        (_, number) => format!("After iteration {number}"),
+    }
+}
+
+/// The run's raw events after `since`, one a line.
+fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for (event, line) in ledger.store().read_lines(since)? {
+        if event.run.as_ref() == Some(key) {
+            text.extend_from_slice(line.as_bytes());
+            text.push(b'\n');
+        }
+    }
+    Ok(text)
+}

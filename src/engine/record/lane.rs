@@ -1,0 +1,325 @@
+//! What the lane contract's records say beside their checkpoint (C3, C8, C9), and what is told of a lane (C4, C6).
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::engine::base::context::Context;
+use crate::git::head::commits_between;
+use crate::git::refs::resolve_ref;
+use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
+use crate::model::decision::Decision;
+use crate::model::failure::{Failure, LoopKind};
+use crate::model::feedback::FeedbackLoop;
+use crate::model::lane::{AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane};
+use crate::model::run::{AttemptOutcome, Run, RunKey};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::model::step::{Step, StepStatus};
+use crate::policy::redact::redact;
+use crate::policy::visible::escape;
+use crate::store::views::{resume_hint, rollback_hint};
+
+use super::attempt_record::{Ending, Started};
+use super::run_settings::{self, loops_of};
+
+/// What a record says of a stage that went well.
+const COMPLETE: &str = "complete";
+/// What it says while another attempt is to come.
+const RETRYING: &str = "retrying";
+/// How many of the log's last entries a failure's context has (C8).
+const LOG_ENTRIES: usize = 5;
+/// How much of a log's end is looked at for them.
+const LOG_END: u64 = 64 << 10;
+/// Characters of a log entry.
+const ENTRY_LENGTH: usize = 400;
+/// Entries of a failure's context; the oldest go first.
+const MAX_CONTEXT: usize = 120;
+/// Commits that a record lists.
+const MAX_COMMITS: usize = 200;
+
+/// Fills in what a record of a stage says anyway: the lane's base, its HEAD and commits, where it is to be merged. The
+/// commits are those on its branch, which tells nothing of who made them.
+pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFields) -> LaneFields {
+    let Some(reached) = fields.stage.clone() else { return fields };
+    if fields.base_branch.is_none() {
+        fields.base_branch = state.lane_base(key).or_else(|| project_branch(context));
+    }
+    if !matches!(reached.as_str(), AFTER_TESTS | PRE_PR | RETRY) {
+        return fields;
+    }
+    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return fields };
+    let Some(head) = repo.head().ok().and_then(|head| head.commit) else { return fields };
+    if fields.head_sha.is_none() {
+        fields.head_sha = Some(head.0.clone());
+    }
+    if reached == PRE_PR && fields.target_branch.is_none() {
+        fields.target_branch.clone_from(&fields.base_branch);
+    }
+    if fields.commit_shas.is_empty()
+        && let Some(base) = base_commit(context, state, key, fields.base_branch.as_deref())
+        && let Ok(commits) = commits_between(repo, Some(&base), &head)
+    {
+        fields.commit_shas = commits.into_iter().take(MAX_COMMITS).map(|commit| commit.0).collect();
+    }
+    fields
+}
+
+/// The branch of the project's work tree, if this is it: what nobody named is to be merged there.
+fn project_branch(context: &Context) -> Option<String> {
+    let repo = context.repo().ok().filter(|_| context.has_git())?;
+    let branch = repo.head().ok()?.branch.filter(|_| repo.workdir() == repo.main_worktree())?;
+    branch.strip_prefix("refs/heads/").map(str::to_owned)
+}
+
+/// Where the lane's own commits begin: at its base branch, unless it is on that itself, else where it stood at its first
+/// stage.
+fn base_commit(context: &Context, state: &State, key: &RunKey, base: Option<&str>) -> Option<ObjectId> {
+    let first = || {
+        let staged = state.checkpoints_of(key).find(|checkpoint| checkpoint.lane_fields.stage.is_some());
+        staged.and_then(|checkpoint| checkpoint.base_commit.clone())
+    };
+    let other = base.filter(|base| project_branch(context).as_deref() != Some(base));
+    other.and_then(|base| branch_commit(context, base)).or_else(first)
+}
+
+/// The commit of a branch, local or of a remote; `None` where it is not there.
+pub fn branch_commit(context: &Context, branch: &str) -> Option<ObjectId> {
+    let repo = context.repo().ok().filter(|_| context.has_git())?;
+    let names = ["refs/heads/", "refs/remotes/", "refs/remotes/origin/", ""];
+    names.iter().find_map(|prefix| resolve_ref(repo, &format!("{prefix}{branch}")))
+}
+
+/// What the checkpoint says that a lane's run begins with: the stage that was not reached yet.
+pub fn of_beginning(state: &State, key: &RunKey) -> LaneFields {
+    let reached = |stage: &str| state.lane_records(key).iter().any(|record| record.stage == stage);
+    let (next, status) = match (is_lane(state, key), reached(BEFORE_START), reached(AFTER_START)) {
+        (false, ..) | (true, true, true) => return LaneFields::default(),
+        (true, false, _) => (BEFORE_START, "ready"),
+        (true, true, false) => (AFTER_START, "in_progress"),
+    };
+    LaneFields { stage: Some(next.to_owned()), status: Some(status.to_owned()), ..LaneFields::default() }
+}
+
+/// What is known of an attempt that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct EndedAttempt<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Which attempt.
+    pub started: &'a Started,
+    /// How it ended.
+    pub ending: &'a Ending,
+    /// Why it failed.
+    pub failure: Option<&'a Failure>,
+    /// What was decided.
+    pub decision: Option<&'a Decision>,
+    /// How it counts.
+    pub outcome: AttemptOutcome,
+}
+
+/// What the checkpoint at an attempt's end says of its lane: that the tests were run, and what a failure leaves for the
+/// next attempt (C8, C9).
+pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) -> LaneFields {
+    let EndedAttempt { run, ending, outcome, .. } = *about;
+    if outcome == AttemptOutcome::Cancelled || !is_lane(state, &run.key) {
+        return LaneFields::default();
+    }
+    let mut fields = LaneFields::default();
+    if let Some((test, code)) = tests_of(context, run, ending) {
+        fields.stage = Some(AFTER_TESTS.to_owned());
+        fields.status = Some(if outcome == AttemptOutcome::Passed { COMPLETE } else { "failed" }.to_owned());
+        fields.test_command = Some(test.command);
+        fields.exit_code = code;
+    }
+    match (about.failure, outcome) {
+        (Some(failure), AttemptOutcome::Failed) => failed(context, state, about, failure, &mut fields),
+        (_, AttemptOutcome::Passed) => recovered(state, &run.key, &mut fields),
+        _ => {}
+    }
+    fill(context, state, &run.key, fields)
+}
+
+/// The feedback loop that speaks for the tests: the one that failed, else the first that is a test, else the first.
+fn tests_of(context: &Context, run: &Run, ending: &Ending) -> Option<(FeedbackLoop, Option<i32>)> {
+    let loops: Vec<FeedbackLoop> =
+        loops_of(context, run).into_iter().filter(|one| ending.feedback_results.contains_key(&one.name)).collect();
+    let failed = ending.failed_loop.as_ref().and_then(|name| loops.iter().find(|one| one.name == *name));
+    let tests = failed.or_else(|| loops.iter().find(|one| one.kind == LoopKind::Test)).or(loops.first())?;
+    Some((tests.clone(), ending.feedback_results.get(&tests.name)?.exit_code))
+}
+
+fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure, fields: &mut LaneFields) {
+    let EndedAttempt { run, started, ending, decision, .. } = *about;
+    let settings = run_settings::settings_of(context, run);
+    let max = settings.retry.limit_for(failure.cause, failure.detail).map(|attempts| attempts.saturating_sub(1));
+    let before = run.charged_to(&started.subtask).count();
+    let number = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
+    let goes_on = decision.is_some_and(Decision::leads_to_attempt);
+    let status = if goes_on { RETRYING } else { "failed" };
+    fields.max_retries = max;
+    fields.retry_attempt = Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
+    fields.failure_context = failure_context(context, state, about, failure);
+    let command = last_command(context, run, ending);
+    fields.notes = (!command.is_empty()).then(|| format!("last command: {}", line(&command)));
+    fields.retry_status = Some(status.to_owned());
+    if fields.stage.is_none() {
+        fields.stage = Some(RETRY.to_owned());
+        fields.status = Some(status.to_owned());
+    }
+}
+
+/// The attempt that passed is what the lane was retrying for.
+fn recovered(state: &State, key: &RunKey, fields: &mut LaneFields) {
+    let records = state.lane_records(key);
+    let retried = records.iter().find(|record| record.stage == RETRY && record.status == Some(RETRYING));
+    let Some(before) = retried.and_then(LaneRecord::checkpoint).map(|checkpoint| &checkpoint.lane_fields) else {
+        return;
+    };
+    (fields.max_retries, fields.retry_attempt) = (before.max_retries, before.retry_attempt);
+    fields.failure_context.clone_from(&before.failure_context);
+    fields.retry_status = Some(COMPLETE.to_owned());
+    if fields.stage.is_none() {
+        (fields.stage, fields.status) = (Some(RETRY.to_owned()), Some(COMPLETE.to_owned()));
+    }
+}
+
+/// The command that was attempted last.
+fn last_command(context: &Context, run: &Run, ending: &Ending) -> Vec<String> {
+    let failed = ending.failed_loop.as_ref();
+    let found = failed.and_then(|name| loops_of(context, run).into_iter().find(|one| one.name == *name));
+    found.map_or_else(|| run.spec.command.clone(), |feedback| vec!["sh".into(), "-c".into(), feedback.command])
+}
+
+/// The errors of the attempts so far, each with the last entries of its log.
+fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure) -> Vec<String> {
+    let EndedAttempt { run, started, ending, .. } = *about;
+    let last = state.checkpoints_of(&run.key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
+    let same = last.filter(|checkpoint| checkpoint.after_iteration == started.iteration);
+    let mut all = same
+        .filter(|checkpoint| has_failed(checkpoint))
+        .map(|checkpoint| checkpoint.lane_fields.failure_context.clone())
+        .unwrap_or_default();
+    all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
+    let log = ending.log_path.as_ref().map(PathBuf::from);
+    let log = match (&ending.failed_loop, log) {
+        (Some(name), Some(log)) => Some(log.with_file_name(run_settings::log_name(name, ""))),
+        (_, log) => log,
+    };
+    let kept = || ending.log_end.lines().map(str::to_owned).collect();
+    all.extend(entries(&log.map_or_else(kept, |log| last_lines(context, &log))));
+    let surplus = all.len().saturating_sub(MAX_CONTEXT);
+    all.drain(..surplus);
+    all
+}
+
+/// Whether the attempt that it was taken after failed.
+fn has_failed(checkpoint: &Checkpoint) -> bool {
+    checkpoint.lane_fields.retry_status.as_deref() != Some(COMPLETE)
+}
+
+/// The end of a log, line by line.
+fn last_lines(context: &Context, log: &Path) -> Vec<String> {
+    let mut bytes = Vec::new();
+    let read = context.store().root().open(log).and_then(|mut file| {
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))?;
+        file.read_to_end(&mut bytes)
+    });
+    if let Err(error) = read {
+        tracing::debug!(%error, log = %log.display(), "the log's last entries are not known");
+        return Vec::new();
+    }
+    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+}
+
+/// The last lines that say something.
+fn entries(lines: &[String]) -> Vec<String> {
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LOG_ENTRIES)..];
+    last.iter().map(|line| escape(&redact(line)).chars().take(ENTRY_LENGTH).collect()).collect()
+}
+
+/// What the latest failed attempt of a lane left for the next one.
+pub fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
+    let last = state.checkpoints_of(key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
+    let failed = last.filter(|checkpoint| has_failed(checkpoint));
+    failed.map(|checkpoint| checkpoint.lane_fields.failure_context.clone()).unwrap_or_default()
+}
+
+/// Where a lane stands and the ways on and back (C6).
+#[derive(Clone, Debug)]
+pub struct LaneStanding {
+    /// Its stage.
+    pub stage: String,
+    /// What its record says of it.
+    pub status: Option<String>,
+    /// The file of its records.
+    pub path: String,
+    /// Commands that go on with it.
+    pub next_actions: Vec<String>,
+    /// How it is taken up.
+    pub resume_hint: String,
+    /// How it goes back to its beginning, else to its safest prior stage.
+    pub rollback_hint: String,
+    /// Which that is; `None` where there is none.
+    pub back_to: Option<String>,
+    /// Steps that are done and are not run again.
+    pub done: Vec<String>,
+}
+
+/// What there is to say of a lane; `None` for a run that is none.
+pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneStanding> {
+    let (run, store) = (state.run(key)?, context.store());
+    let record = state.lane_stands(key)?;
+    let begun = state.lane_records(key).iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some());
+    let resume_hint = resume_hint(run, store);
+    let mut left: Vec<&Step> = run.steps.iter().filter(|step| is_left(key, step)).collect();
+    left.sort_by_key(|step| step.first_seq);
+    let mut next_actions: Vec<String> = left.into_iter().map(|step| again(context, key, step)).collect();
+    if next_actions.is_empty() || !run.spec.command.is_empty() {
+        next_actions.push(resume_hint.clone());
+    }
+    let done = run.steps.iter().filter(|step| step.status == StepStatus::Done && !step.runs_again(key));
+    let safest = || state.lane_safest(key).and_then(|checkpoint| checkpoint.lane_fields.stage.clone());
+    Some(LaneStanding {
+        stage: record.stage.to_owned(),
+        status: record.status.map(str::to_owned),
+        path: store.lane_file().to_string_lossy().into_owned(),
+        next_actions,
+        resume_hint,
+        rollback_hint: rollback_hint(run, store, begun.then_some(BEFORE_START)),
+        back_to: if begun { Some(BEFORE_START.to_owned()) } else { safest() },
+        done: done.map(|step| step.start.name.clone()).collect(),
+    })
+}
+
+/// Whether a step was begun and has to be run again.
+fn is_left(key: &RunKey, step: &Step) -> bool {
+    matches!(step.status, StepStatus::Failed | StepStatus::CutOff | StepStatus::Compensated) || step.runs_again(key)
+}
+
+/// The command that runs a step again.
+fn again(context: &Context, key: &RunKey, step: &Step) -> String {
+    let start = &step.start;
+    let mut words = vec!["step", start.name.as_str()];
+    if let Some(stage) = &start.stage {
+        words.extend(["--stage", stage]);
+    }
+    if let Some(target) = &start.target_branch {
+        words.extend(["--target-branch", target]);
+    }
+    let atomic = start.atomic.as_ref();
+    words.extend(atomic.map(|_| "--atomic"));
+    for path in atomic.into_iter().flat_map(|atomic| &atomic.paths) {
+        words.extend(["--path", path]);
+    }
+    if let Some(compensate) = &start.compensate {
+        words.extend(["--compensate", compensate]);
+    }
+    let command = context.hint_command_at(&start.cwd.path(), Some(key), &words);
+    format!("{command} -- {}", line(&start.command))
+}
+
+fn line(command: &[String]) -> String {
+    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
+}

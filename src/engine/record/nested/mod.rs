@@ -1,0 +1,369 @@
+//! Repositories inside the work tree: each is captured by the same rules, and its checkpoint lies in its own object
+//! database, linked from the manifest of the one around it.
+//!
+//! A nested checkpoint and its reference are complete before the outer commit that names it is written. A kill in between
+//! leaves a reference without an outer checkpoint; the next checkpoint removes it.
+
+mod stored;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::git::capture::{Capture, capture};
+use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
+use crate::git::journal::read_journal;
+use crate::git::nested_copy::{Copies, copy_all};
+use crate::git::nested_refs::{nested_id, outer_ref};
+use crate::git::refs::{delete_refs, list_refs, ref_exists, ref_name};
+use crate::git::stored::{StoredCheckpoint, load_checkpoint};
+use crate::git::{Error as GitError, Repo, WorktreeLock, trailers};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::folder::FolderId;
+use crate::model::manifest::Nested;
+use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+
+use super::damage::doubt;
+use super::message::RECORD;
+
+pub use stored::{Now, adopt, changed, forget, verify};
+
+/// More repositories one inside the other than this are not followed.
+const MAX_DEPTH: usize = 16;
+/// The trailer that names the outer work tree.
+const OUTER_WORKTREE: &str = "Outer-Worktree";
+/// The trailer that names the outer state directory.
+const OUTER_STATE: &str = "Outer-State";
+
+/// A nested repository, captured and not recorded yet, with its lock.
+#[derive(Debug)]
+pub struct NestedCapture {
+    /// Its folder in the repository around it.
+    path: RepoPath,
+    /// Its folder in the outermost one.
+    pub(in crate::engine) whole: RepoPath,
+    pub(in crate::engine) capture: Capture,
+    pub(in crate::engine) inner: Vec<NestedCapture>,
+    lock: WorktreeLock,
+    pub(in crate::engine) repo: Repo,
+}
+
+/// Why a nested repository was not captured.
+struct Refusal {
+    reason: String,
+    /// Whether it should have been.
+    partial: bool,
+}
+
+/// Captures every repository inside the work tree of `capture`, which learns what came of it.
+pub fn capture_all(context: &Context, repo: &Repo, capture: &mut Capture) -> Result<Vec<NestedCapture>> {
+    if capture.manifest.nested.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut walk = Walk { context, seen: BTreeSet::from([real(repo.git_dir())]) };
+    walk.below(repo, capture, &RepoPath::default(), 1)
+}
+
+struct Walk<'a> {
+    context: &'a Context,
+    /// The git folders that are in use.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Walk<'_> {
+    fn below(
+        &mut self,
+        outer: &Repo,
+        capture: &mut Capture,
+        whole: &RepoPath,
+        depth: usize,
+    ) -> Result<Vec<NestedCapture>> {
+        let mut captures = Vec::new();
+        for nested in capture.manifest.nested.clone() {
+            let listed = |skipped: &PathReason| skipped.path == nested.path && skipped.reason == NESTED;
+            // One that is not checked out holds nothing, and is not listed.
+            if !capture.manifest.skipped.iter().any(listed) {
+                continue;
+            }
+            match self.one(outer, &nested.path, &whole.join(nested.path.as_bytes()), depth)? {
+                Ok(one) => {
+                    let manifest = &mut capture.manifest;
+                    manifest.skipped.retain(|skipped| !listed(skipped));
+                    let inside = one.capture.manifest.skipped.iter().map(|skipped| PathReason {
+                        path: nested.path.join(skipped.path.as_bytes()),
+                        ..skipped.clone()
+                    });
+                    manifest.skipped.extend(inside);
+                    manifest.skipped.sort();
+                    manifest.partial |= one.capture.partial;
+                    captures.push(one);
+                }
+                Err(refusal) => {
+                    let reason = format!("{NESTED}: {}", refusal.reason);
+                    let skipped = capture.manifest.skipped.iter_mut().filter(|one| listed(one));
+                    skipped.for_each(|one| one.reason.clone_from(&reason));
+                    capture.manifest.partial |= refusal.partial;
+                }
+            }
+            capture.partial = capture.manifest.partial;
+        }
+        Ok(captures)
+    }
+
+    /// Captures one. A full disk is an error; whatever else is wrong with it is its own affair.
+    fn one(
+        &mut self,
+        outer: &Repo,
+        path: &RepoPath,
+        whole: &RepoPath,
+        depth: usize,
+    ) -> Result<Result<NestedCapture, Refusal>> {
+        if depth > MAX_DEPTH {
+            let reason = format!("more than {MAX_DEPTH} repositories inside one another");
+            return Ok(Err(Refusal { reason, partial: false }));
+        }
+        let done = self.open(outer, path).and_then(|repo| {
+            let lock = self.context.lock_worktree(&repo)?;
+            if let Some(journal) = read_journal(&repo)? {
+                let reason =
+                    format!("{} {} in it was cut off and is not settled yet", journal.kind, journal.operation_id);
+                return Err(Refused::Here(Refusal { reason, partial: true }));
+            }
+            let capture = capture(&repo, &lock, &self.context.capture_rules(), &BTreeSet::new())?;
+            Ok((repo, lock, capture))
+        });
+        let (repo, lock, mut capture) = match done {
+            Ok(done) => done,
+            Err(Refused::Here(refusal)) => return Ok(Err(refusal)),
+            Err(Refused::Git(error @ GitError::NoSpace { .. })) => return Err(error.into()),
+            Err(Refused::Git(error)) => return Ok(Err(refusal(&error))),
+        };
+        let inner = self.below(&repo, &mut capture, whole, depth + 1)?;
+        Ok(Ok(NestedCapture { path: path.clone(), whole: whole.clone(), capture, inner, lock, repo }))
+    }
+
+    fn open(&mut self, outer: &Repo, path: &RepoPath) -> Result<Repo, Refused> {
+        let repo = Repo::nested(outer, path, self.context.home())?;
+        if self.seen.insert(real(repo.git_dir())) {
+            return Ok(repo);
+        }
+        let reason = "it shares its git folder with another work tree".to_owned();
+        Err(Refused::Here(Refusal { reason, partial: false }))
+    }
+}
+
+enum Refused {
+    Here(Refusal),
+    Git(GitError),
+}
+
+impl From<GitError> for Refused {
+    fn from(error: GitError) -> Self {
+        Self::Git(error)
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What policy or the format forbids is listed; what went wrong makes the capture partial.
+fn refusal(error: &GitError) -> Refusal {
+    let partial = !matches!(
+        error,
+        GitError::NotARepository { .. }
+            | GitError::Unsupported { .. }
+            | GitError::ForeignOwner { .. }
+            | GitError::StrayWorktree { .. }
+            | GitError::UnsafePath { .. }
+            | GitError::UntrackedFlood { .. }
+    );
+    let mut reason = match error {
+        GitError::NotARepository { .. } => "there is no repository that could be read".to_owned(),
+        other => other.to_string(),
+    };
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        reason = format!("{reason}: {cause}");
+        source = cause.source();
+    }
+    Refusal { reason, partial }
+}
+
+/// Whether the nested repositories are as a checkpoint's manifest has them. Their paths and commits are compared with
+/// the manifests.
+pub fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
+    let known = |one: &NestedCapture| then.iter().any(|nested| nested.path == one.path);
+    captures.iter().all(known)
+        && then.iter().all(|nested| {
+            let found = captures.iter().find(|one| one.path == nested.path);
+            match (found, &nested.checkpoint) {
+                (None, None) => true,
+                (Some(one), Some(commit)) => one.is(commit),
+                _ => false,
+            }
+        })
+}
+
+/// Whether a reference of this checkpoint is in the way.
+pub fn taken(captures: &[NestedCapture], run_id: &str, checkpoint: &str) -> bool {
+    captures.iter().any(|one| {
+        let id = nested_id(checkpoint, &one.whole);
+        id.is_ok_and(|id| ref_exists(&one.repo, &ref_name(run_id, &id))) || taken(&one.inner, run_id, checkpoint)
+    })
+}
+
+/// Removes what a kill left: references of this work tree and state directory without a checkpoint around them.
+pub fn remove_strays(context: &Context, state: &State, captures: &[NestedCapture]) -> Result<()> {
+    for one in captures {
+        let mut strays = Vec::new();
+        for found in list_refs(&one.repo)?.0 {
+            let Some(outer) = outer_ref(&found.name) else { continue };
+            let id = outer.rsplit('/').next().unwrap_or_default();
+            if state.checkpoint(id).is_none()
+                && !ref_exists(context.repo()?, outer)
+                && load_checkpoint(&one.repo, &found.commit).is_ok_and(|stored| is_ours(context, &stored.message))
+            {
+                strays.push(found.name);
+            }
+        }
+        if !strays.is_empty() {
+            delete_refs(&one.repo, &one.lock, &strays)?;
+        }
+        remove_strays(context, state, &one.inner)?;
+    }
+    Ok(())
+}
+
+/// Whether a nested checkpoint was made for this work tree from this state directory.
+fn is_ours(context: &Context, message: &str) -> bool {
+    let all = trailers::parse(message);
+    let has = |key: &str, value: &str| all.iter().any(|(known, found)| known == key && found == value);
+    has(OUTER_WORKTREE, context.worktree_id().text()) && has(OUTER_STATE, context.state_dir_id().text())
+}
+
+/// What a checkpoint holds of the repositories inside.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The links for its manifest.
+    pub links: Vec<Nested>,
+    /// Their files; see [`crate::git::nested_copy`].
+    pub copies: Option<ObjectId>,
+}
+
+/// Writes the nested checkpoints of `checkpoint`, sets their references, and copies their files into the database of the
+/// `outer` repository, whose `capture` is written next.
+///
+/// A repository that is as the `previous` checkpoint of the outer one has it is linked to the same commit again, and
+/// nothing is copied of it. `previous` is one that its reference holds.
+pub fn record(
+    context: &Context,
+    (outer, capture): (&Repo, &Capture),
+    captures: &[NestedCapture],
+    previous: Option<&StoredCheckpoint>,
+    checkpoint: &Checkpoint,
+) -> Result<Recorded> {
+    let mut links = capture.manifest.nested.clone();
+    if captures.is_empty() {
+        return Ok(Recorded { links, copies: None });
+    }
+    let linked = previous.map_or(&[][..], |stored| stored.manifest.nested.as_slice());
+    let mut written = Vec::new();
+    for one in captures {
+        let before = linked.iter().find(|nested| nested.path == one.path);
+        let commit = one.write(context, before.and_then(|nested| nested.checkpoint.as_ref()), checkpoint)?;
+        for link in links.iter_mut().filter(|link| link.path == one.path) {
+            link.checkpoint = Some(commit.clone());
+        }
+        written.push((one, commit));
+    }
+    let all: Vec<_> = written.iter().map(|(one, commit)| (&one.path, &one.repo, commit)).collect();
+    let Copies { tree: copies, failed } = copy_all(outer, capture, previous, &all)?;
+    for (path, error) in failed {
+        tracing::warn!(%error, "{path}: of this nested repository only its own checkpoint has the files");
+        written.iter().filter(|(one, _)| one.path == path).for_each(|(one, _)| doubt(&one.repo));
+    }
+    Ok(Recorded { links, copies })
+}
+
+impl NestedCapture {
+    /// Whether a stored checkpoint of this repository holds the same.
+    pub fn is(&self, commit: &ObjectId) -> bool {
+        load_checkpoint(&self.repo, commit).is_ok_and(|stored| {
+            self.capture.same_as(&stored, &[]).unwrap_or(false) && unchanged(&self.inner, &stored.manifest.nested)
+        })
+    }
+
+    /// The same but for HEAD and index, here and in those inside.
+    pub(in crate::engine) fn has_files_of(&self, commit: &ObjectId) -> bool {
+        let Ok(stored) = load_checkpoint(&self.repo, commit) else { return false };
+        let then = &stored.manifest.nested;
+        let same = |one: &Self| {
+            let link = then.iter().find(|link| link.path == one.path);
+            link.and_then(|link| link.checkpoint.as_ref()).is_some_and(|commit| one.has_files_of(commit))
+        };
+        let held = then.iter().filter(|link| link.checkpoint.is_some()).count();
+        self.capture.is_same_tree(&stored) && self.inner.len() == held && self.inner.iter().all(same)
+    }
+
+    fn write(&self, context: &Context, previous: Option<&ObjectId>, checkpoint: &Checkpoint) -> Result<ObjectId> {
+        let before = previous.and_then(|commit| load_checkpoint(&self.repo, commit).ok());
+        let around = (&self.repo, &self.capture);
+        let Recorded { links, copies } = record(context, around, &self.inner, before.as_ref(), checkpoint)?;
+        let id = nested_id(&checkpoint.id, &self.whole)?;
+        let same = |stored: &StoredCheckpoint| {
+            links == stored.manifest.nested
+                && copies == stored.copies
+                && self.capture.same_as(stored, &[]).unwrap_or(false)
+        };
+        let commit = if let Some(stored) = before.filter(same) {
+            stored.commit
+        } else {
+            let message = self.message(context, &id, checkpoint)?;
+            let (copies, at) = (copies.as_ref(), checkpoint.created_at);
+            let parts = CheckpointParts { memory: &[], events_jsonl: b"", copies, message: &message, at };
+            write_linked(&self.repo, &self.capture, &links, None, &parts)?
+        };
+        let reference = ref_name(&checkpoint.run.run_id, &id);
+        name_checkpoint(&self.repo, &self.lock, &self.capture, &reference, &commit)?;
+        self.capture.remember(&reference, &commit);
+        Ok(commit)
+    }
+
+    /// The record is that of the outer checkpoint, as seen from here. It names no state directory, so that none takes
+    /// it in unasked.
+    fn message(&self, context: &Context, id: &str, checkpoint: &Checkpoint) -> Result<String> {
+        let capture = &self.capture;
+        let record = Checkpoint {
+            id: id.to_owned(),
+            worktree: FolderId::of(self.repo.workdir()),
+            state_dir: FolderId::default(),
+            commit: ObjectId(String::new()),
+            tree: capture.tree.clone(),
+            base_commit: capture.head.commit.clone(),
+            head_ref: capture.head.branch.clone(),
+            previous: None,
+            captured: capture.totals(),
+            changes: crate::model::checkpoint::ChangeTotals::default(),
+            changed_paths: Vec::new(),
+            skipped: capture.manifest.skipped.clone(),
+            partial: capture.partial,
+            ..checkpoint.clone()
+        };
+        let record =
+            serde_json::to_string(&record).map_err(|error| Error::failed("cannot encode a nested record", error))?;
+        let (outer, state) = (context.worktree_id(), context.state_dir_id());
+        let headline = format!("{} (nested in {outer})", checkpoint.description);
+        let all = [
+            ("Id", id),
+            ("Run", &checkpoint.run.run_id),
+            (OUTER_WORKTREE, outer.text()),
+            (OUTER_STATE, state.text()),
+            (RECORD, &record),
+        ];
+        Ok(trailers::format(&headline, &all))
+    }
+}

@@ -1,0 +1,168 @@
+//! Nested checkpoints that are stored: verified, compared, named, taken in, forgotten.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::adopt::adopt_one;
+use crate::engine::record::damage::doubt;
+use crate::engine::record::message::record_of;
+use crate::git::nested_refs::refs_of;
+use crate::git::refs::delete_refs;
+use crate::git::stored::{StoredCheckpoint, load_checkpoint};
+use crate::git::{self, Repo, Result as GitResult, WorktreeLock};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::Nested;
+use crate::model::operation::OperationKind;
+use crate::model::path::RepoPath;
+use crate::model::selector::Selector;
+use crate::model::snapshot::{Change, ChangeType, ObjectId};
+use crate::policy::selection::Selection;
+
+use super::NestedCapture;
+
+/// What is missing or damaged of the nested checkpoints that one links, as sentences. A repository that is gone takes
+/// nothing away of what can be restored: its files are in the outer checkpoint, and verified with it.
+pub fn verify(context: &Context, outer: &Repo, stored: &StoredCheckpoint) -> GitResult<Vec<String>> {
+    let mut problems = Vec::new();
+    for link in &stored.manifest.nested {
+        let Some(commit) = &link.checkpoint else { continue };
+        let has_copy = || stored.nested_copy(outer, &link.path).is_ok_and(|copy| copy.is_some());
+        let found = match Repo::nested(outer, &link.path, context.home()) {
+            Ok(repo) if !repo.has_object(commit) && has_copy() => Vec::new(),
+            Ok(repo) => verify_one(context, &repo, commit)?,
+            Err(git::Error::NotARepository { .. }) if has_copy() => Vec::new(),
+            Err(error) => vec![error.to_string()],
+        };
+        problems.extend(found.into_iter().map(|problem| format!("nested repository {}: {problem}", link.path)));
+    }
+    Ok(problems)
+}
+
+fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Vec<String>> {
+    let found = load_checkpoint(repo, commit).and_then(|stored| {
+        let mut inside = stored.verify(repo)?;
+        inside.extend(verify(context, repo, &stored)?);
+        Ok(inside)
+    });
+    let problems = match found {
+        Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => return Err(error),
+        found => found.unwrap_or_else(|error| vec![error.to_string()]),
+    };
+    if !problems.is_empty() {
+        doubt(repo);
+    }
+    Ok(problems)
+}
+
+/// Deletes the references in nested repositories of checkpoints that were pruned. One that cannot be deleted now goes
+/// with the next checkpoint.
+pub fn forget(context: &Context, outer: &Repo, gone: &[Checkpoint]) {
+    for checkpoint in gone.iter().filter(|checkpoint| checkpoint.worktree == context.worktree_id()) {
+        if let Ok(stored) = load_checkpoint(outer, &checkpoint.commit)
+            && let Err(error) = forget_one(context, outer, &stored, checkpoint)
+        {
+            tracing::warn!(%error, "references of {} in a nested repository are left", checkpoint.id);
+        }
+    }
+}
+
+fn forget_one(context: &Context, outer: &Repo, stored: &StoredCheckpoint, checkpoint: &Checkpoint) -> GitResult<()> {
+    for link in &stored.manifest.nested {
+        let Some(commit) = &link.checkpoint else { continue };
+        // A repository that is gone has taken its references along.
+        let Ok(repo) = Repo::nested(outer, &link.path, context.home()) else { continue };
+        if let Ok(inside) = load_checkpoint(&repo, commit) {
+            forget_one(context, &repo, &inside, checkpoint)?;
+        }
+        let names: Vec<String> =
+            refs_of(&repo, &checkpoint.run.run_id, &checkpoint.id)?.into_iter().map(|found| found.name).collect();
+        delete_refs(&repo, &WorktreeLock::acquire(&repo, context.lock_timeout())?, &names)?;
+    }
+    Ok(())
+}
+
+/// The other side of a comparison.
+#[derive(Clone, Copy)]
+pub enum Now<'a> {
+    /// A stored checkpoint's links.
+    Stored(&'a [Nested]),
+    /// The work tree.
+    Captured(&'a [NestedCapture]),
+}
+
+/// Adds the nested repositories whose content differs to `changes`, where their commit has not brought them there.
+pub fn changed(
+    context: &Context,
+    outer: &Repo,
+    then: &[Nested],
+    now: Now<'_>,
+    selection: &Selection,
+    changes: &mut Vec<Change>,
+) {
+    let mut add = |path: &RepoPath, kind| {
+        if selection.matches(path) && !changes.iter().any(|change| change.path == *path) {
+            changes.push(Change { path: path.clone(), kind, old_path: None, added: None, deleted: None });
+        }
+    };
+    let held =
+        |links: &[Nested]| -> Vec<Nested> { links.iter().filter(|link| link.checkpoint.is_some()).cloned().collect() };
+    let then = held(then);
+    let paths: Vec<RepoPath> = match now {
+        Now::Stored(links) => held(links).into_iter().map(|link| link.path).collect(),
+        Now::Captured(captures) => captures.iter().map(|one| one.path.clone()).collect(),
+    };
+    for path in paths.iter().filter(|path| !then.iter().any(|link| link.path == **path)) {
+        add(path, ChangeType::Created);
+    }
+    for link in &then {
+        let same = match now {
+            Now::Stored(links) => {
+                links.iter().find(|other| other.path == link.path && other.checkpoint.is_some()).map(|other| {
+                    let repo = Repo::nested(outer, &link.path, context.home());
+                    repo.is_ok_and(|repo| same_content(context, &repo, link, other))
+                })
+            }
+            Now::Captured(captures) => captures
+                .iter()
+                .find(|one| one.path == link.path)
+                .map(|one| link.checkpoint.as_ref().is_some_and(|commit| one.is(commit))),
+        };
+        match same {
+            None => add(&link.path, ChangeType::Deleted),
+            Some(false) => add(&link.path, ChangeType::Modified),
+            Some(true) => {}
+        }
+    }
+    changes.sort_by(|a, b| a.path.cmp(&b.path));
+}
+
+fn same_content(context: &Context, repo: &Repo, a: &Nested, b: &Nested) -> bool {
+    if a.checkpoint == b.checkpoint {
+        return true;
+    }
+    let load = |link: &Nested| load_checkpoint(repo, link.checkpoint.as_ref()?).ok();
+    let (Some(a), Some(b)) = (load(a), load(b)) else { return false };
+    let mut inside = Vec::new();
+    let nested = Now::Stored(&b.manifest.nested);
+    changed(context, repo, &a.manifest.nested, nested, &Selection::all(), &mut inside);
+    a.same_as(&b) && inside.is_empty()
+}
+
+/// The checkpoint that is meant: where `selector` is the commit of one that was taken of this repository for one around
+/// it, it is taken in first.
+pub fn adopt(context: &Context, selector: &Selector) -> Result<Selector> {
+    let as_it_is = || Ok(selector.clone());
+    let Selector::Id(text) = selector else { return as_it_is() };
+    let is_commit = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_commit || !context.has_git() {
+        return as_it_is();
+    }
+    let Ok(stored) = load_checkpoint(context.repo()?, &ObjectId(text.clone())) else { return as_it_is() };
+    let Some(mut found) = record_of(&stored).filter(|found| found.state_dir.is_empty()) else { return as_it_is() };
+    let id = Selector::Id(found.id.clone());
+    if !context.dry_run() {
+        context.check_safe_mode(OperationKind::Restore.as_str())?;
+        found.state_dir = context.state_dir_id();
+        adopt_one(context, found)?;
+    }
+    Ok(id)
+}

@@ -1,0 +1,163 @@
+//! A checkpoint in the state recovery's own format (S2, S11): whole as an export, and what the view of the latest one holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::git::capture::Capture;
+use crate::git::checkpoint::MemoryFile;
+use crate::git::file_states::{FileState, last_seen};
+use crate::git::stored::{StoredCheckpoint, blob_size, load_checkpoint};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{Entry, EntryKind, Snapshot};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::store::views::{ActiveState, latest_checkpoint, session_checkpoint};
+
+/// How many bytes of working memory and file states the view of the latest checkpoint holds (S2).
+const MOST_BYTES: usize = 100 << 10;
+/// About what a file's state takes beside its path.
+const STATE_BYTES: usize = 120;
+
+/// The document: file states by path, and the working memory with its files as JSON where they are, else as text.
+///
+/// `checksum` is the id of the content's blob. `last_modified` is the time that the file had when it was captured; null
+/// where that is not known.
+pub fn document(context: &Context, state: &State, checkpoint: &Checkpoint) -> Result<Value> {
+    let repo = context.repo()?;
+    let stored = load_checkpoint(repo, &checkpoint.commit)?;
+    let snapshot = stored.snapshot(repo)?;
+    let modified = modified(context, checkpoint, &stored, &snapshot)?;
+    let mut files = Map::new();
+    for (path, entry) in files_of(&snapshot) {
+        let file = FileState {
+            path: path.clone(),
+            blob: entry.oid.clone(),
+            size: blob_size(repo, &entry.oid)?,
+            modified: modified.get(path).copied(),
+        };
+        files.insert(path.to_lossy().into_owned(), told(&file));
+    }
+    let mut memory = Map::new();
+    memory.insert("current_task".to_owned(), json!(checkpoint.description));
+    for kept in stored.memory(repo)? {
+        memory.insert(kept.path.to_lossy().into_owned(), remembered(&kept));
+    }
+    let run = state.run(&checkpoint.run);
+    Ok(session_checkpoint(checkpoint, run, &Value::Object(memory), &Value::Object(files)))
+}
+
+/// A file of the working memory: as JSON where it is that, else as text.
+fn remembered(file: &MemoryFile) -> Value {
+    let text = || Value::String(String::from_utf8_lossy(&file.content).into_owned());
+    serde_json::from_slice(&file.content).unwrap_or_else(|_| text())
+}
+
+fn told(file: &FileState) -> Value {
+    json!({"checksum": file.blob, "last_modified": file.modified, "size_bytes": file.size})
+}
+
+fn files_of(snapshot: &Snapshot) -> impl Iterator<Item = (&RepoPath, &Entry)> {
+    snapshot.entries.iter().filter(|(_, entry)| matches!(entry.kind, EntryKind::File | EntryKind::Symlink))
+}
+
+/// When files were last modified, as far as the checkpoint or the last capture of the worktree knows.
+fn modified(
+    context: &Context,
+    checkpoint: &Checkpoint,
+    stored: &StoredCheckpoint,
+    snapshot: &Snapshot,
+) -> Result<BTreeMap<RepoPath, Timestamp>> {
+    let mut modified = stored.modified(snapshot);
+    if checkpoint.worktree != context.worktree_id() || files_of(snapshot).all(|(path, _)| modified.contains_key(path)) {
+        return Ok(modified);
+    }
+    let seen = last_seen(context.repo()?)?;
+    for (path, entry) in files_of(snapshot) {
+        // The same content with a time from before the checkpoint was the same then.
+        let was = seen.get(path).filter(|(blob, at)| *blob == entry.oid && *at <= checkpoint.created_at);
+        if let (false, Some((_, at))) = (modified.contains_key(path), was) {
+            modified.insert(path.clone(), *at);
+        }
+    }
+    Ok(modified)
+}
+
+/// Keeps what the view of the latest checkpoint holds, while the capture still knows all of it. It can be made again: a
+/// failure is told and no more.
+pub fn keep_active(context: &Context, checkpoint: &Checkpoint, memory: &[MemoryFile], capture: &Capture) {
+    if checkpoint.is_safety() {
+        return;
+    }
+    let files = capture.file_states(&checkpoint.changed_paths, MOST_BYTES / STATE_BYTES);
+    let active = bounded(checkpoint, memory, files, capture.stats.files);
+    if let Err(error) = active.keep(context.store()) {
+        tracing::warn!(%error, "active_checkpoint.json does not tell of the files of {}", checkpoint.id);
+    }
+}
+
+/// What the view of the latest checkpoint holds: what is kept of it, or else what its commit says. What cannot be read is
+/// told and left out.
+pub fn active_state(context: &Context, state: &State) -> Option<ActiveState> {
+    let latest = latest_checkpoint(state)?;
+    let kept = ActiveState::read(context.store()).filter(|kept| kept.checkpoint_id == latest.id);
+    kept.or_else(|| {
+        let made = made_again(context, latest);
+        made.inspect_err(|error| tracing::warn!(%error, "the files of {} cannot be told", latest.id)).ok()
+    })
+}
+
+/// Sees to it that what is kept is the latest checkpoint's: that may have changed without one being taken.
+pub fn refresh_active(context: &Context, state: &State) -> Result<()> {
+    match active_state(context, state) {
+        Some(active) if ActiveState::read(context.store()).as_ref() != Some(&active) => {
+            Ok(active.keep(context.store())?)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn made_again(context: &Context, checkpoint: &Checkpoint) -> Result<ActiveState> {
+    let repo = context.repo()?;
+    let stored = load_checkpoint(repo, &checkpoint.commit)?;
+    let snapshot = stored.snapshot(repo)?;
+    let modified = modified(context, checkpoint, &stored, &snapshot)?;
+    let changed: BTreeSet<&RepoPath> = checkpoint.changed_paths.iter().collect();
+    let (first, others): (Vec<_>, Vec<_>) = files_of(&snapshot).partition(|(path, _)| changed.contains(path));
+    let mut files = Vec::new();
+    for (path, entry) in first.into_iter().chain(others).take(MOST_BYTES / STATE_BYTES) {
+        files.push(FileState {
+            path: path.clone(),
+            blob: entry.oid.clone(),
+            size: blob_size(repo, &entry.oid)?,
+            modified: modified.get(path).copied(),
+        });
+    }
+    Ok(bounded(checkpoint, &stored.memory(repo)?, files, files_of(&snapshot).count() as u64))
+}
+
+/// The working memory first, then the states of files in their order, up to the limit. A file of the memory that is closed
+/// to others stays so: the view is for all to read.
+fn bounded(checkpoint: &Checkpoint, memory: &[MemoryFile], files: Vec<FileState>, all_files: u64) -> ActiveState {
+    let mut active = ActiveState { checkpoint_id: checkpoint.id.clone(), ..ActiveState::default() };
+    let mut left = MOST_BYTES;
+    for file in memory {
+        if file.mode & 0o044 == 0 || file.content.len() > left {
+            active.memory_left_out += 1;
+            continue;
+        }
+        left -= file.content.len();
+        active.working_memory.insert(file.path.to_lossy().into_owned(), remembered(file));
+    }
+    for file in files {
+        let path = file.path.to_lossy();
+        let Some(rest) = left.checked_sub(path.len() + STATE_BYTES) else { break };
+        left = rest;
+        active.file_states.insert(path.into_owned(), told(&file));
+    }
+    active.file_states_left_out = all_files.saturating_sub(active.file_states.len() as u64);
+    active
+}

@@ -1,0 +1,190 @@
+//! How a checkpoint is kept beside its hidden commit: as a commit on the branch, or as a patch file (B12).
+//!
+//! The hidden commit is always there and is what restores use. What is asked for and cannot be done is an error; what is
+//! only configured is left out with a warning, and the checkpoint's record says so.
+
+use std::path::PathBuf;
+
+use crate::durable::Sync;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::git::branch_commit::{Committed, commit_on_branch};
+use crate::git::diff::Objects;
+use crate::git::patch::write_patch;
+use crate::git::{Repo, trailers};
+use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
+use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
+use crate::policy::settings::SafeMode;
+
+use super::request::{Prepared, Request};
+
+/// The checkpoint that is being recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Its run.
+    pub key: &'a RunKey,
+    /// What the run works on.
+    pub task: Option<&'a str>,
+    /// Its id.
+    pub id: &'a str,
+    /// The iteration it is taken after.
+    pub after_iteration: u32,
+    /// What it says.
+    pub request: &'a Request,
+}
+
+/// Where a checkpoint is kept beside its hidden commit.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// What it amounts to.
+    pub storage_type: StorageType,
+    /// The commit that was made on the branch.
+    pub committed: Option<Committed>,
+    /// The patch file that was written, absolute.
+    pub patch_path: Option<String>,
+}
+
+/// Keeps what was captured as it is asked for or configured. The caller writes the hidden commit afterwards, with HEAD and
+/// index as the commit on the branch left them.
+pub fn keep(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
+    let request = subject.request;
+    let wanted = match request.storage {
+        Some(storage) => storage,
+        None => configured(context, request),
+    };
+    let kept = match wanted {
+        StorageType::Snapshot => Ok(Kept::default()),
+        StorageType::Commit => commit(context, prepared, subject),
+        StorageType::Patch => patch(context, prepared, subject),
+    };
+    match kept {
+        Err(error) if request.storage.is_none() => {
+            tracing::warn!(%error, "{} is kept as a hidden commit only", subject.id);
+            Ok(Kept::default())
+        }
+        kept => kept,
+    }
+}
+
+/// What the configuration makes of a checkpoint. A commit on the branch is for what is good, for progress that goes on
+/// in another session (A8) and for what a person asks for: neither for failures nor for what was there before the run.
+fn configured(context: &Context, request: &Request) -> StorageType {
+    let storage = context.settings().checkpoint.effective_storage();
+    match request.trigger.as_str() {
+        trigger::SAFETY => StorageType::Snapshot,
+        _ if storage != StorageType::Commit => storage,
+        // There is no branch: not worth a warning each time.
+        _ if !context.has_git() => StorageType::Snapshot,
+        // Nor is what the mode says.
+        _ if context.settings().rollback.safe_mode == SafeMode::ReadOnly => StorageType::Snapshot,
+        trigger::INITIAL | trigger::CRASH => StorageType::Snapshot,
+        trigger::ATTEMPT | trigger::MANUAL_FIX if request.verdict != Verdict::Passed && !request.saves_progress => {
+            StorageType::Snapshot
+        }
+        _ => StorageType::Commit,
+    }
+}
+
+fn commit(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
+    context.check_writes("a commit on the branch")?;
+    let (repo, manifest) = (context.repo()?, &prepared.capture.manifest);
+    if !context.has_git() {
+        let message = "a folder without git has no branch to commit on";
+        return Err(Error::new(ErrorKind::NoRepository, message).hint("git init"));
+    }
+    if let Some(operation) = &manifest.operation {
+        let message = format!(
+            "a {operation} is in progress: no commit is made in the middle of it; finish it, or give it up with \
+             git {operation} --abort"
+        );
+        return Err(Error::new(ErrorKind::OperationInProgress, message).hint("git status"));
+    }
+    if manifest.index_extras.iter().any(|extra| extra.stage > 0) {
+        let message = "there are conflicts in the index: no commit is made before they are resolved";
+        return Err(Error::new(ErrorKind::Conflicts, message).hint("git status"));
+    }
+    let headline = headline(subject);
+    let message = trailers::format(&headline, &[("Id", subject.id), ("Run", &subject.key.run_id)]);
+    let reflog = format!("recover: commit for checkpoint {}: {headline}", subject.id);
+    let committed =
+        commit_on_branch(repo, &prepared.lock, &prepared.capture, &message, &reflog, context.lock_timeout())?;
+    Ok(Kept { storage_type: StorageType::Commit, committed, patch_path: None })
+}
+
+/// The subject line of the commit: the caller's words, else which iteration of what it is.
+fn headline(subject: &Subject<'_>) -> String {
+    let request = subject.request;
+    if !request.description.is_empty() {
+        return request.description.clone();
+    }
+    let what = subject.task.unwrap_or(&subject.key.run_id);
+    match subject.after_iteration {
+        0 => format!("recover: {what}"),
+        number => format!("recover: {what} iteration {number}"),
+    }
+}
+
+fn patch(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
+    let capture = &prepared.capture;
+    let base = capture.head.commit.as_ref();
+    let path = write_patch_file(context, subject.key, subject.id, Objects::Captured(capture), base, &capture.tree)?;
+    let patch_path = Some(path.to_string_lossy().into_owned());
+    Ok(Kept { storage_type: StorageType::Patch, committed: None, patch_path })
+}
+
+/// Writes the patch file of a checkpoint whose objects are stored again; for a state directory that was lost.
+pub fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<()> {
+    let objects = Objects::Stored(context.repo()?);
+    let base = checkpoint.base_commit.as_ref();
+    write_patch_file(context, &checkpoint.run, &checkpoint.id, objects, base, &checkpoint.tree).map(drop)
+}
+
+/// Where the patch file of a checkpoint is.
+pub fn patch_file(context: &Context, key: &RunKey, id: &str) -> PathBuf {
+    context.store().run_dir(key).join("patches").join(format!("{id}.patch"))
+}
+
+fn write_patch_file(
+    context: &Context,
+    key: &RunKey,
+    id: &str,
+    objects: Objects<'_>,
+    base: Option<&ObjectId>,
+    tree: &ObjectId,
+) -> Result<PathBuf> {
+    let path = patch_file(context, key, id);
+    let root = context.store().root();
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
+    if let Some(folder) = path.parent() {
+        root.create_dir_all(folder).map_err(failed)?;
+        root.reap(folder);
+    }
+    let mut bytes = Vec::new();
+    write_patch(objects, base, tree, &mut bytes)?;
+    root.write(&path, &bytes, Sync::All).map_err(failed)?;
+    Ok(path)
+}
+
+/// Removes the patch files of checkpoints that are gone. Only what lies where they are written is touched. Returns the
+/// bytes of what was removed.
+pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
+    let mut bytes = 0;
+    for checkpoint in gone {
+        let path = patch_file(context, &checkpoint.run, &checkpoint.id);
+        let root = context.store().root();
+        let size = root.open(&path).and_then(|file| file.metadata());
+        let removed = size.and_then(|file| root.remove_file(&path).map(|()| file.len()));
+        match removed {
+            Ok(size) => bytes += size,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(%error, path = %path.display(), "a patch file was not removed"),
+        }
+    }
+    bytes
+}
+
+/// The patch of a checkpoint from its base commit, for an export.
+pub fn patch_of(repo: &Repo, checkpoint: &Checkpoint, out: &mut dyn std::io::Write) -> Result<()> {
+    Ok(write_patch(Objects::Stored(repo), checkpoint.base_commit.as_ref(), &checkpoint.tree, out)?)
+}

@@ -1,0 +1,8 @@
+//! Crash recovery, before every command that writes: restores, steps, attempts and sessions that a kill cut off, and
+//! checkpoints whose event was never written. Commands that only read apply the same in memory.
+
+mod attempts;
+pub mod rebuild;
+pub mod session;
+pub mod settle;
+pub mod steps;

@@ -1,0 +1,109 @@
+//! Sessions whose agent is gone without a word: killed, or its terminal closed. No hook is called then, and the run would
+//! stand in progress for ever.
+//!
+//! Each call of a hook notes who called it beside the run. It is no more than a look at who is alive, so it is no event. A
+//! wrapper that lives for one call only is told from the agent by not coming twice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::durable::Sync;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::events::assume;
+use crate::model::event::Payload;
+use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
+use crate::model::state::State;
+use crate::process::{caller, is_alive};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+/// A session of which nobody knows whose process it is counts as over so long after its latest checkpoint.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Who called the hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Caller {
+    /// The process.
+    process: Option<ProcessId>,
+    /// Whether it has called before.
+    again: bool,
+}
+
+fn place(context: &Context, key: &RunKey) -> PathBuf {
+    context.store().run_dir(key).join("agent.json")
+}
+
+fn noted(context: &Context, key: &RunKey) -> Option<Caller> {
+    serde_json::from_slice(&context.store().root().read(&place(context, key)).ok()?).ok()
+}
+
+/// Notes who calls the hook of a session. What cannot be noted is found by its age.
+pub fn note(context: &Context, key: &RunKey) {
+    let before = noted(context, key);
+    let process = caller();
+    let again = process.is_some() && before.as_ref().is_some_and(|before| before.process == process);
+    let now = Caller { process, again };
+    if before.as_ref() == Some(&now) {
+        return;
+    }
+    let path = place(context, key);
+    let write = || {
+        let root = context.store().root();
+        root.create_dir_all(&context.store().run_dir(key))?;
+        root.write(&path, &serde_json::to_vec(&now)?, Sync::Nothing)
+    };
+    if let Err(error) = write() {
+        tracing::debug!(%error, "who calls the hook was not noted");
+    }
+}
+
+/// Whether a session is under way of which nobody is left.
+pub fn is_lost(context: &Context, state: &State, run: &Run) -> bool {
+    if run.status != RunStatus::InProgress || run.live.is_some() {
+        return false;
+    }
+    let Some(caller) = noted(context, &run.key) else { return false };
+    if let Some(agent) = caller.process.filter(|_| caller.again) {
+        return !is_alive(&agent);
+    }
+    let latest = state.checkpoints_of(&run.key).next_back().map(|latest| latest.created_at);
+    context.clock.now().since(latest.unwrap_or(run.created_at)) > LONGEST_PAUSE
+}
+
+fn lost(context: &Context, state: &State) -> Vec<RunKey> {
+    let here = state.runs_of(&context.worktree_id());
+    here.filter(|run| is_lost(context, state, run)).map(|run| run.key.clone()).collect()
+}
+
+/// As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
+fn over(key: &RunKey) -> NewEvent {
+    let reason = "the session is over: its agent is gone".to_owned();
+    NewEvent::about(key, Payload::RunStatusChanged { status: RunStatus::Complete, reason })
+}
+
+/// Applies to the state in memory what [`end_lost`] would record.
+pub fn assume_over(context: &Context, state: &mut Arc<State>) {
+    for key in lost(context, state) {
+        assume(state, context.clock.now(), over(&key));
+    }
+}
+
+/// Ends the sessions of this work tree whose agent is gone. One that is taken up again is under way again.
+pub fn end_lost(context: &Context) -> Result<Vec<String>> {
+    let mut done = Vec::new();
+    for key in lost(context, &context.load()?.state) {
+        let mut ledger = context.store().lock()?;
+        // Another process may have come first.
+        if !ledger.state().run(&key).is_some_and(|run| is_lost(context, ledger.state(), run)) {
+            continue;
+        }
+        ledger.append(context.clock.now(), vec![over(&key)])?;
+        write_views(&ledger, Some(&key))?;
+        done.push(format!("the agent of session {key} is gone: the session is over"));
+    }
+    Ok(done)
+}

@@ -1,0 +1,272 @@
+//! What comes before everything else: what a kill left half-done is finished, what it left unsaid is recorded.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use crate::engine::attempt::end;
+use crate::engine::base::clock;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::adopt::adopt_one;
+use crate::engine::record::attempt_record::{Ending, Started};
+use crate::engine::record::liveness::{is_lost, lost_baseline};
+use crate::engine::record::message::record_of;
+use crate::engine::record::step_liveness;
+use crate::engine::restore::execute;
+use crate::git::WorktreeLock;
+use crate::git::refs::{delete_refs, ref_names, resolve_ref};
+use crate::git::stored::{StoredCheckpoint, load_checkpoint};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::event::{Event, Payload};
+use crate::model::run::{Run, RunStatus};
+use crate::model::state::State;
+use crate::policy::classify::known;
+use crate::process::{end_children_of, end_group};
+use crate::store::views::write_views;
+use crate::store::{NewEvent, salvage};
+
+use super::{attempts, rebuild, session};
+use crate::engine::recovery::steps;
+
+/// How long processes of a lost attempt may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
+pub fn load_settled(context: &Context) -> Result<Arc<State>> {
+    let mut state = context.load()?.state;
+    refuse_lost_ledger(context, &state)?;
+    tell_if_moved(context, &state);
+    attempts::assume_crashed(context, &mut state);
+    steps::assume_cut_off(context, &mut state);
+    session::assume_over(context, &mut state);
+    Ok(state)
+}
+
+/// Says once why nothing that was recorded is found here, where the project has another place now.
+fn tell_if_moved(context: &Context, state: &State) {
+    static TOLD: Once = Once::new();
+    if let Some(place) = rebuild::recorded_at(context, state) {
+        TOLD.call_once(|| {
+            let (place, way) = (place.display(), context.hint_command(None, &["doctor", "--rebuild"]));
+            tracing::warn!("this project was recorded at {place}: `{way}` takes its runs over");
+        });
+    }
+}
+
+/// For commands that write. Finishes a restore and takes back an atomic step that was cut off, takes in checkpoints whose event was never written,
+/// and records attempts whose supervisor was killed. Nobody asked for that: a note says each thing that was done.
+pub fn settle(context: &Context) -> Result<()> {
+    let mut done = Vec::new();
+    let settled = settle_into(context, &mut done);
+    done.into_iter().for_each(|what| context.note(what));
+    settled
+}
+
+/// [`settle`] for who answers with what was done, which is added to `done` also where an error comes after it.
+pub fn settle_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
+    refuse_lane_file(context)?;
+    if context.has_git() || context.store().exists() {
+        context.store().load_for_writing()?;
+        done.extend(execute::finish_cut_off(context)?);
+        let state = context.load()?.state;
+        refuse_lost_ledger(context, &state)?;
+        tell_if_moved(context, &state);
+        done.extend(adopt(context, &state)?);
+        // What is taken in is no work under way: that there is none is known without another look.
+        if is_any_lost(context, &state) {
+            settle_lost(context, done)?;
+        }
+        done.extend(session::end_lost(context)?);
+    }
+    Ok(())
+}
+
+/// Lane records are written anew as a whole (C1): a file of another kind in their place would be gone.
+fn refuse_lane_file(context: &Context) -> Result<()> {
+    if !context.store().lane_file_is_foreign() {
+        return Ok(());
+    }
+    let file = context.store().lane_file().display();
+    let message = format!("[checkpoint] lane_file: {file} is there and holds no lane records; name another file");
+    Err(Error::new(ErrorKind::Config, message).hint(context.hint_command(None, &["config", "--origins"])))
+}
+
+/// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
+fn is_any_lost(context: &Context, state: &State) -> bool {
+    let lost = |run: &Run| is_lost(run) || lost_baseline(run).is_some();
+    step_liveness::is_any_lost(context, state) || state.runs_of(&context.worktree_id()).any(lost)
+}
+
+fn settle_lost(context: &Context, done: &mut Vec<String>) -> Result<()> {
+    done.extend(steps::settle_lost(context)?);
+    let attempts = record_lost(context)?;
+    if !attempts.is_empty() {
+        done.extend(attempts);
+        // Their processes may have been running steps.
+        done.extend(steps::settle_lost(context)?);
+    }
+    done.extend(end_lost_baselines(context)?);
+    Ok(())
+}
+
+/// Checkpoints with a reference and without an event: the kill came between the two. A reference of a checkpoint that
+/// was pruned is a leftover and goes.
+fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
+    let repo = context.repo()?;
+    let known: HashSet<&str> = state.checkpoints.ids().collect();
+    let is_settled = |id: &str| known.contains(id) && !state.pruned.contains(id);
+    let mut done = Vec::new();
+    if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
+        tracing::warn!(
+            "the ledger is gone: checkpoints are taken in, `recover doctor --rebuild` brings their history back"
+        );
+    }
+    for name in ref_names(repo, is_settled)? {
+        let id = name.rsplit('/').next().unwrap_or_default();
+        if state.pruned.contains(id) {
+            let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+            // It may just have come back.
+            if !context.load()?.state.pruned.contains(id) {
+                continue;
+            }
+            delete_refs(repo, &lock, std::slice::from_ref(&name))?;
+            done.push(format!("removed the leftover reference of {id}"));
+        } else {
+            let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+            let Some(stored) = stored else { continue };
+            if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {
+                if state.last_seq > 0 {
+                    refuse_set_back(context, state, &stored, &name)?;
+                }
+                done.extend(adopt_one(context, found)?);
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// The ledger and its second copy are gone, and checkpoints of this project know of attempts: what was used up is not
+/// forgotten because a folder was removed (L6). Where there were checkpoints alone, they are taken in.
+fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
+    if state.last_seq > 0 || !context.has_git() {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    let is_attempt = |event: &Event| matches!(event.payload, Payload::AttemptStarted { .. } | Payload::AttemptEnded(_));
+    for name in ref_names(repo, |_| false)? {
+        let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+        let Some(stored) = stored.filter(|one| record_of(one).is_some_and(|found| belongs(context, &found))) else {
+            continue;
+        };
+        let knows_attempts = salvage(&stored.events_jsonl(repo)?).events.iter().any(is_attempt);
+        // The very first command may be at work right now.
+        if knows_attempts && !context.store().exists() {
+            let ledger = context.store().ledger_path();
+            let message = format!("{} and its second copy are gone, and {name} knows of attempts", ledger.display());
+            return Err(
+                Error::new(ErrorKind::Corrupt, message).hint(context.hint_command(None, &["doctor", "--rebuild"]))
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A checkpoint carries the numbers of events. Those that come after its own event follow in the same hold of the ledger's
+/// lock, and a kill may have come before all of them. Any others that the ledger does not have, which ends after event
+/// `last`, were in it: it was cut off.
+fn knows_more(events_jsonl: &[u8], last: u64) -> bool {
+    let numbers: BTreeSet<u64> = salvage(events_jsonl).events.iter().map(|event| event.seq).collect();
+    let mut to_come = numbers.range(last + 1..).copied().zip(last + 2..);
+    to_come.any(|(number, next)| number != next)
+}
+
+/// Refuses a ledger that was set back, of which a checkpoint's reference tells.
+fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, name: &str) -> Result<()> {
+    let events = stored.events_jsonl(context.repo()?)?;
+    if !knows_more(&events, state.last_seq) {
+        return Ok(());
+    }
+    let ledger = context.store().lock()?;
+    let last = ledger.state().last_seq;
+    let known = name.rsplit('/').next().is_some_and(|id| ledger.state().checkpoint(id).is_some());
+    if known || !knows_more(&events, last) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} ends after event {last}, and {name} knows of events after that: it was cut off",
+        context.store().ledger_path().display()
+    );
+    Err(Error::new(ErrorKind::Corrupt, message).hint(context.hint_command(None, &["doctor", "--rebuild"])))
+}
+
+/// Several state directories may share one repository: each takes in its own work trees' checkpoints only.
+fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
+    checkpoint.state_dir == context.state_dir_id()
+}
+
+/// Attempts of this work tree whose supervisor was killed: what is left of their processes is ended, what they left in
+/// the work tree is kept in a checkpoint, and they count as crashed.
+fn record_lost(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let worktree = context.worktree_id();
+    let mut done = Vec::new();
+    for run in state.runs_of(&worktree).filter(|run| is_lost(run)) {
+        let Some(live) = &run.live else { continue };
+        let failed =
+            |error| crate::engine::base::error::Error::io("cannot look for the lost attempt's processes", error);
+        if let Some(child) = &live.child {
+            let ended = end_group(child, GRACE).map_err(failed)?;
+            tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
+        }
+        // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
+        if let Some(supervisor) = &live.supervisor {
+            let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+            tracing::debug!(?ended, "other processes of a lost attempt");
+        }
+        let recorded = run.iterations.get(live.iteration).and_then(|i| i.attempts.last());
+        let Some(recorded) = recorded else { continue };
+        let started = Started {
+            run: run.clone(),
+            iteration: live.iteration,
+            attempt: live.attempt,
+            subtask: recorded.subtask.clone(),
+            at: recorded.started_at,
+        };
+        let log_path = recorded.log_path.clone();
+        let ending = Ending {
+            failure: Some(known::supervisor_lost()),
+            duration_ms: clock::millis(context.clock.now().since(recorded.started_at)),
+            log_path,
+            trigger: Some(trigger::CRASH),
+            headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
+            ..Ending::default()
+        };
+        end::end(context, &run.key, &started, ending)?;
+        done.push(format!(
+            "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
+            live.attempt, live.iteration, run.key
+        ));
+    }
+    Ok(done)
+}
+
+/// Feedback loops before a run's first attempt whose `recover` was killed: what is left of them is ended. No attempt was
+/// made; whoever takes the run up begins with them again.
+fn end_lost_baselines(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let mut done = Vec::new();
+    for run in state.runs_of(&context.worktree_id()) {
+        let Some(supervisor) = lost_baseline(run) else { continue };
+        let failed = |error| crate::engine::base::error::Error::io("cannot look for the run's feedback loops", error);
+        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+        tracing::debug!(?ended, "feedback loops of a lost run");
+        let reason = "recover was killed before the first attempt".to_owned();
+        let payload = Payload::RunStatusChanged { status: RunStatus::Cancelled, reason };
+        let mut ledger = context.store().lock()?;
+        ledger.append(context.clock.now(), vec![NewEvent::about(&run.key, payload)])?;
+        write_views(&ledger, Some(&run.key))?;
+        done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
+    }
+    Ok(done)
+}

@@ -1,0 +1,105 @@
+//! Steps whose `recover` was killed: what is left of their processes is ended, the files of an atomic one are put back,
+//! and how far the command got counts as not known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::durable::FileLock;
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::attempt_record;
+use crate::engine::record::events::assume;
+use crate::engine::record::step_liveness::{is_any_lost, is_lost, lost_here};
+use crate::engine::restore::step::put_back;
+use crate::model::event::Payload;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::model::step::{Step, StepEnd, StepStatus};
+use crate::process::{end_children_of, end_group};
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+/// How long processes of a lost step may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Applies to the state in memory that steps were cut off, for commands that write nothing.
+pub fn assume_cut_off(context: &Context, state: &mut Arc<State>) {
+    let now = context.clock.now();
+    let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
+    let lost: Vec<_> = all.filter(|(_, step)| is_lost(step)).map(|(key, step)| (key, step.clone())).collect();
+    for (key, step) in lost {
+        assume(state, now, NewEvent::about(&key, ended(context, &step, false)));
+    }
+}
+
+fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
+    Payload::StepEnded(StepEnd {
+        name: step.start.name.clone(),
+        status: StepStatus::CutOff,
+        exit_code: None,
+        duration_ms: millis(context.clock.now().since(step.started_at)),
+        rolled_back,
+        commits: attempt_record::commits_since(context, step.start.head.as_ref()),
+    })
+}
+
+/// Deals with the steps of this work tree that were cut off. Returns what was done.
+pub fn settle_lost(context: &Context) -> Result<Vec<String>> {
+    if !is_any_lost(context, &context.load()?.state) {
+        return Ok(Vec::new());
+    }
+    // One process does so at a time, to the last event of it: what another one does next is not part of the step.
+    let _settling = FileLock::acquire(
+        context.store().root(),
+        &context.store().private_dir().join("steps.lock"),
+        context.lock_timeout(),
+    )?;
+    let mut done = Vec::new();
+    for (key, step) in lost_here(context, &context.load()?.state) {
+        done.push(if is_lost(&step) { cut_off(context, &key, &step)? } else { stopped(context, &key, &step)? });
+    }
+    Ok(done)
+}
+
+fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
+    let failed = |error| Error::io("cannot look for the lost step's processes", error);
+    if let Some(child) = &step.child {
+        let ended = end_group(child, GRACE).map_err(failed)?;
+        tracing::debug!(?ended, pid = child.pid, "processes of a lost step");
+    }
+    let ended_others = end_children_of(&step.start.supervisor, GRACE).map_err(failed)?;
+    tracing::debug!(?ended_others, "other processes of a lost step");
+    let name = &step.start.name;
+    let put_back = match put_back(context, key, &step.start) {
+        // Nothing will ever bring them back: that must not hold up everything else.
+        Err(error) if matches!(error.kind, ErrorKind::NoCheckpoint | ErrorKind::Corrupt) => {
+            tracing::warn!(%error, "step '{name}' was cut off, and its files cannot be put back");
+            None
+        }
+        other => other?,
+    };
+    record(context, key, ended(context, step, put_back.is_some()))?;
+    Ok(match put_back {
+        Some(paths) => format!("step '{name}' of run {key} was cut off: {paths} paths were put back"),
+        None => format!("step '{name}' of run {key} was cut off"),
+    })
+}
+
+fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
+    let failed = |error| Error::io("cannot look for the processes of the step's compensation", error);
+    if let Some(supervisor) = &step.compensating {
+        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+        tracing::debug!(?ended, "processes of a lost compensation");
+    }
+    let name = step.start.name.clone();
+    let text = format!("the compensation of step '{name}' of run {key} was cut off: how far it got is not known");
+    record(context, key, Payload::StepCompensated { name, succeeded: false, exit_code: None })?;
+    Ok(text)
+}
+
+fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
+    Ok(write_views(&ledger, Some(key))?)
+}

@@ -1,0 +1,316 @@
+//! Doing what was planned, so that a kill at any instant can be finished or reverted from the journal.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::request::Request;
+use crate::engine::record::{checkpoint, memory, seed_json, select};
+use crate::git::head::{commit_on_top, move_branch};
+use crate::git::journal::{
+    JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
+};
+use crate::git::restore::{Expect, Restored, execute, refresh_index, restore_index};
+use crate::git::stored::load_checkpoint;
+use crate::git::verify::verify;
+use crate::git::{Repo, WorktreeLock, git_file};
+use crate::model::checkpoint::{CheckpointType, trigger};
+use crate::model::event::{EventSource, Payload};
+use crate::model::manifest::Head;
+use crate::model::operation::{HeadMove, NestedPart, Operation, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::RunKey;
+use crate::model::step::StepRef;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::head::HeadPlan;
+use super::interruption::Interruption;
+use super::journal::{CarryOut, decode, encode, is_recorded};
+use super::plan::Planned;
+use super::request::{Restore, RestoreRequest};
+use super::revert::{not_taken_back, revert, take_back, unreaped, unsettled};
+
+/// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
+///
+/// With `takes_back` a request to stop takes back what was done, as long as files are left to write; else, and after that,
+/// the restore is finished.
+pub fn carry_out(
+    context: &Context,
+    request: &RestoreRequest,
+    planned: Planned,
+    steps: Vec<StepRef>,
+    takes_back: bool,
+) -> Result<Restore> {
+    let interruption = &Interruption::new(takes_back)?;
+    interruption.refuse(request.kind)?;
+    let repo = context.repo()?;
+    let mut ledger = context.store().lock()?;
+    let (key, created) = match &request.run {
+        Some(key) => (key.clone(), Vec::new()),
+        None => select::find_or_create(context, ledger.state(), "manual")?,
+    };
+    let now = context.clock.now();
+    ledger.append(now, created)?;
+    let safety = Request {
+        description: format!("Before {} to {}", request.kind.as_str(), planned.target.id),
+        trigger: trigger::SAFETY.to_owned(),
+        kind: CheckpointType::Operation,
+        ..Request::default()
+    };
+    let safety = checkpoint::record(context, &ledger, &key, &planned.prepared, safety)?;
+    ledger.append(now, vec![checkpoint::event(&safety)])?;
+    drop(ledger);
+
+    let head_before = planned.prepared.capture.head.clone();
+    let head_after = head_after(repo, &planned, &head_before, request)?;
+    let head = HeadMove {
+        before: head_before.commit.clone(),
+        after: head_after.as_ref().map_or_else(|| head_before.commit.clone(), |head| head.commit.clone()),
+    };
+    let mut result = planned.result(Some(safety.id.clone()), false);
+    result.head = head.clone();
+    let operation = Operation {
+        id: format!("op_{:04}", safety.seq),
+        kind: request.kind,
+        worktree: context.worktree_id(),
+        safety_checkpoint_id: safety.id.clone(),
+        checkpoint_id: planned.target.id.clone(),
+        scope: request.scope,
+        paths: request.paths.clone(),
+        head,
+        written: result.written.len() as u64,
+        deleted: result.deleted.len() as u64,
+        kept: result.kept.clone(),
+        reposition: request.reposition.clone(),
+        index_restored: planned.index,
+        steps,
+        nested: NestedPart { restored: request.nested.restore, placed: planned.nested.place.clone() },
+    };
+    let of_base = planned.of_base;
+    let on_top = planned.head == HeadPlan::Revert && !request.restore_index;
+    let carry_out = CarryOut {
+        run: Some(key.clone()),
+        operation,
+        clear_loop_state: false,
+        on_top,
+        of_base,
+        unlink: planned.nested.remove.clone(),
+    };
+    let journal = RestoreJournal {
+        version: JOURNAL_VERSION,
+        operation_id: carry_out.operation.id.clone(),
+        kind: request.kind.as_str().to_owned(),
+        safety_commit: safety.commit.clone(),
+        target_commit: planned.target.commit.clone(),
+        selection: request.paths.clone(),
+        plan: planned.files,
+        kept: result.kept.clone(),
+        head_before,
+        head_after,
+        restore_index: planned.index,
+        context: encode(&carry_out)?,
+    };
+    let lock = &planned.prepared.lock;
+    interruption.refuse(request.kind)?;
+    begin(context, lock, &journal)?;
+    let done = match step(context, lock, &journal, (Expect::Captured, interruption)) {
+        Ok(done) => done,
+        Err(error) => return Err(revert(context, lock, &journal, interruption.explained(request.kind, error))),
+    };
+    result.verified = done.verified;
+    // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
+    let stayed = |path: &RepoPath| done.restored.kept.iter().any(|kept| kept.path == *path);
+    result.deleted.retain(|path| !stayed(path));
+    result.written.retain(|path| !stayed(path));
+    result.kept.extend(done.restored.kept);
+    result.kept.sort();
+    result.kept.dedup();
+    settle_journal(context, lock, &journal).map_err(|error| unsettled(context, lock, &journal, error))?;
+    interruption.tell_finished(context, &journal.kind);
+    let run = context.load()?.state.run(&key).cloned();
+    Ok(Restore { changed: true, result, run })
+}
+
+/// Writes the journal. An error may come after it has got its name: then it goes again.
+fn begin(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    let repo = context.repo()?;
+    write_journal(repo, lock, journal)
+        .map_err(|error| if has_journal(repo) { revert(context, lock, journal, error.into()) } else { error.into() })
+}
+
+fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRequest) -> Result<Option<Head>> {
+    let commit = match &planned.head {
+        HeadPlan::Stay => return Ok(None),
+        HeadPlan::Move(to) => to.clone(),
+        HeadPlan::Revert => {
+            let message = format!("Revert to checkpoint {}\n", planned.target.id);
+            let tree = &planned.stored.tree;
+            let made = commit_on_top(repo, &planned.prepared.lock, tree, before.commit.as_ref(), &message)?;
+            tracing::debug!(commit = %made, kind = request.kind.as_str(), "the checkpoint's content as a commit on top");
+            Some(made)
+        }
+    };
+    Ok(Some(Head { commit, branch: before.branch.clone() }))
+}
+
+struct Done {
+    restored: Restored,
+    verified: bool,
+}
+
+/// Everything between the journal and the event. May be repeated after a cut.
+fn step(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    (expect, interruption): (Expect, &Interruption),
+) -> Result<Done> {
+    let repo = context.repo()?;
+    let carry_out = decode(journal)?;
+    let scope = carry_out.operation.scope;
+    carry_out.unlink.iter().try_for_each(|file| git_file::take_away(repo, file))?;
+    let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
+    carry_out.operation.nested.placed.iter().try_for_each(|file| git_file::put(repo, file))?;
+    let verified = verify(repo, &journal.plan, &restored)?;
+    if !verified.differing.is_empty() {
+        let message = "what was written does not read back as the checkpoint's";
+        return Err(Error::new(ErrorKind::Failed, message).paths(verified.differing));
+    }
+    let mut memory_kept = Vec::new();
+    if scope.covers_state() && journal.selection.is_empty() {
+        memory_kept = restore_memory(context, journal, carry_out.clear_loop_state)?;
+    }
+    if let Some(after) = &journal.head_after {
+        let now = repo.head()?;
+        if now != *after {
+            let message = format!("recover: {} to {}", journal.kind, carry_out.operation.checkpoint_id);
+            move_branch(repo, lock, &journal.head_before, after.commit.as_ref(), &message)?;
+        }
+    }
+    if journal.restore_index {
+        let mut stored = load_checkpoint(repo, &journal.target_commit)?;
+        if carry_out.of_base {
+            let here = load_checkpoint(repo, &journal.safety_commit)?.manifest;
+            stored = stored.base(repo, &here)?.unwrap_or(stored);
+        }
+        if carry_out.on_top {
+            stored.index_tree = Some(stored.tree.clone());
+            stored.manifest.index_extras.clear();
+        }
+        restore_index(repo, lock, &stored, context.lock_timeout())?;
+    } else if context.has_git()
+        && scope != Scope::State
+        && let Err(error) = refresh_index(repo, lock, &restored.written, &verified, context.lock_timeout())
+    {
+        // Only stat data: git finds out by itself, a little slower.
+        tracing::debug!(%error, "the index was not refreshed");
+    }
+    let root = memory::named_root(context);
+    let named = |kept: PathReason| PathReason { path: root.join(kept.path.as_bytes()), ..kept };
+    restored.kept.extend(memory_kept.into_iter().map(named));
+    Ok(Done { restored, verified: true })
+}
+
+/// Puts the working memory back. What the loop wrote since the safety checkpoint stays as it is and is returned.
+fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state: bool) -> Result<Vec<PathReason>> {
+    let repo = context.repo()?;
+    let now = memory::read(context)?;
+    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
+    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+    let mut plan = memory::plan(&now, &then, &context.settings().memory)?;
+    if clear_loop_state {
+        plan.clear(&memory::loop_state(&now, &context.settings().memory)?);
+    }
+    let kept = plan.leave_changed(&now, &[&before, &then]);
+    memory::apply(context.store(), &plan)?;
+    Ok(kept)
+}
+
+/// The event, then the journal goes: from here on the restore is history.
+fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    let carry_out = decode(journal)?;
+    let mut ledger = context.store().lock()?;
+    if !is_recorded(ledger.state(), journal) {
+        let payload = Payload::Restored { operation: Box::new(carry_out.operation) };
+        let event = NewEvent { run: carry_out.run.clone(), source: EventSource::Recover, payload };
+        ledger.append(context.clock.now(), vec![event])?;
+    }
+    // It is done: the next command writes the views, should they fail now.
+    let written = seed_json::refresh_active(context, ledger.state());
+    if let Err(error) = written.and_then(|()| Ok(write_views(&ledger, carry_out.run.as_ref())?)) {
+        let kind = &journal.kind;
+        tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
+    }
+    drop(ledger);
+    Ok(remove_journal(context.repo()?, lock)?)
+}
+
+/// Finishes a restore that a kill cut off, or takes it back where that is not possible. Returns what was done.
+pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
+    let repo = context.repo()?;
+    if read_journal(repo)?.is_none() {
+        return Ok(None);
+    }
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    // Read again under the lock: whoever held it may have been the one that was at it.
+    let Some(journal) = read_journal(repo)? else { return Ok(None) };
+    // It was cut off once: now it comes to an end, one way or the other.
+    let interruption = Interruption::new(false)?;
+    reap_temp_files(repo, &lock, &journal.plan).map_err(|error| unreaped(context, &error.into()))?;
+    match step(context, &lock, &journal, (Expect::CutOff, &interruption)) {
+        Ok(_) => {
+            settle_journal(context, &lock, &journal)?;
+            interruption.tell_finished(context, &journal.kind);
+            interruption.go_on()?;
+            Ok(Some(format!("{} {} had been cut off: finished", journal.kind, journal.operation_id)))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a restore that was cut off cannot be finished; it is taken back");
+            let left =
+                take_back(context, &lock, &journal).map_err(|second| not_taken_back(context, &error, &second))?;
+            if !left.is_empty() {
+                return Err(
+                    Error::new(ErrorKind::Partial, "a cut-off restore could be taken back in part only").paths(left)
+                );
+            }
+            Ok(Some(format!("{} {} had been cut off: taken back", journal.kind, journal.operation_id)))
+        }
+    }
+}
+
+/// Puts the working memory back as an operation of its own: nothing but the state directory is touched (L6).
+pub fn restore_state_only(
+    context: &Context,
+    lock: &WorktreeLock,
+    run: &RunKey,
+    operation: Operation,
+    commits: (&crate::model::snapshot::ObjectId, &crate::model::snapshot::ObjectId),
+) -> Result<RestoreJournal> {
+    let journal = RestoreJournal {
+        version: JOURNAL_VERSION,
+        operation_id: operation.id.clone(),
+        kind: operation.kind.as_str().to_owned(),
+        safety_commit: commits.0.clone(),
+        target_commit: commits.1.clone(),
+        selection: Vec::new(),
+        plan: crate::policy::restore_plan::RestorePlan::default(),
+        kept: Vec::new(),
+        head_before: Head::default(),
+        head_after: None,
+        restore_index: false,
+        context: encode(&CarryOut {
+            run: Some(run.clone()),
+            operation,
+            clear_loop_state: true,
+            on_top: false,
+            of_base: false,
+            unlink: Vec::new(),
+        })?,
+    };
+    let _interruption = Interruption::new(false)?;
+    begin(context, lock, &journal)?;
+    let kept = restore_memory(context, &journal, true).map_err(|error| revert(context, lock, &journal, error))?;
+    if !kept.is_empty() {
+        tracing::warn!(?kept, "written meanwhile: left as it is");
+    }
+    Ok(journal)
+}

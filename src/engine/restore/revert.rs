@@ -1,0 +1,141 @@
+//! Taking back what a restore did before it failed, and saying so where that fails too.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::memory;
+use crate::git::head::move_branch;
+use crate::git::journal::{RestoreJournal, has_journal, reap_temp_files, remove_journal};
+use crate::git::restore::{Expect, execute, index_is, restore_index};
+use crate::git::stored::load_checkpoint;
+use crate::git::{Repo, WorktreeLock, git_file};
+use crate::model::path::PathReason;
+
+use super::journal::{decode, is_recorded};
+
+/// How the message of an error ends after which everything is as it was.
+const TAKEN_BACK: &str = "what was written was taken back";
+
+/// Takes back what a failed restore has done so far. The journal stays only where that fails too.
+pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+    match take_back(context, lock, journal) {
+        Ok(left) if left.is_empty() => taken_back(error),
+        Ok(left) => {
+            let mut partial = Error::new(
+                ErrorKind::Partial,
+                format!("{error}; not everything could be taken back: undo does, once what is in the way is gone"),
+            );
+            partial.hint = Some("recover undo".to_owned());
+            partial.paths(left)
+        }
+        // The journal goes last: all the rest was taken back.
+        Err(_) if !context.repo().is_ok_and(has_journal) => error,
+        Err(second) => not_taken_back(context, &error, &second),
+    }
+}
+
+/// What stopped the restore, and that nothing is left of that.
+fn taken_back(mut error: Error) -> Error {
+    if !error.message.ends_with(TAKEN_BACK) {
+        error.message.push_str("; ");
+        error.message.push_str(TAKEN_BACK);
+    }
+    error
+}
+
+/// A temporary file that cannot be removed would be captured: the journal waits until it can be.
+pub(super) fn unreaped(context: &Context, error: &Error) -> Error {
+    waits(context, format!("a temporary file of a restore that was cut off cannot be removed: {}", in_full(error)))
+}
+
+/// Neither done nor taken back: the journal waits until the reason is gone.
+pub(super) fn not_taken_back(context: &Context, error: &Error, second: &Error) -> Error {
+    waits(context, format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
+}
+
+/// Everything is as it should be, but the event, the views or the journal's removal failed.
+pub(super) fn unsettled(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+    if !context.repo().is_ok_and(has_journal) {
+        // It goes last.
+        return error;
+    }
+    match context.load() {
+        Ok(loaded) if is_recorded(&loaded.state, journal) => waits(context, in_full(&error)),
+        // Without its event the restore has not happened: nothing could take it back.
+        Ok(_) => revert(context, lock, journal, error),
+        // Which of the two it is only the repair can tell.
+        Err(second) => not_taken_back(context, &error, &second),
+    }
+}
+
+fn waits(context: &Context, message: String) -> Error {
+    Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"]))
+}
+
+/// An error with its causes, for a message that tells of two.
+fn in_full(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
+/// first error is returned, and the journal stays then.
+pub(super) fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+    let repo = context.repo()?;
+    let carry_out = decode(journal)?;
+    let placed = carry_out.operation.nested.placed.iter().try_for_each(|file| git_file::take_away(repo, file));
+    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| false).map_err(Error::from);
+    let unlinked = carry_out.unlink.iter().try_for_each(|file| git_file::put(repo, file));
+    let memory = take_back_memory(context, journal);
+    let head = take_back_head(repo, lock, journal);
+    let index = take_back_index(context, repo, lock, journal);
+    let mut left = files?.kept;
+    placed?;
+    unlinked?;
+    left.extend(memory?);
+    head?;
+    index?;
+    reap_temp_files(repo, lock, &journal.plan)?;
+    remove_journal(repo, lock)?;
+    Ok(left)
+}
+
+fn take_back_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+    if !decode(journal)?.operation.scope.covers_state() || !journal.selection.is_empty() {
+        return Ok(Vec::new());
+    }
+    let repo = context.repo()?;
+    let now = memory::read(context)?;
+    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
+    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+    let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
+    let left = plan.leave_changed(&now, &[&before, &then]);
+    memory::apply(context.store(), &plan)?;
+    Ok(left)
+}
+
+fn take_back_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if let Some(after) = &journal.head_after
+        && repo.head()? == *after
+    {
+        let message = format!("recover: {} taken back", journal.kind);
+        move_branch(repo, lock, after, journal.head_before.commit.as_ref(), &message)?;
+    }
+    Ok(())
+}
+
+fn take_back_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if !journal.restore_index {
+        return Ok(());
+    }
+    let safety = load_checkpoint(repo, &journal.safety_commit)?;
+    // Only an index that was put back already has to be: somebody may hold its lock, which is why it was not.
+    if !index_is(repo, &safety)? {
+        restore_index(repo, lock, &safety, context.lock_timeout())?;
+    }
+    Ok(())
+}
