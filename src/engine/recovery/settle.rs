@@ -156,10 +156,12 @@ fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
     let is_attempt = |event: &Event| matches!(event.payload, Payload::AttemptStarted { .. } | Payload::AttemptEnded(_));
     for name in ref_names(repo, |_| false)? {
         let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
-        let Some(stored) = stored.filter(|one| record_of(one).is_some_and(|found| belongs(context, &found))) else {
-            continue;
-        };
-        let knows_attempts = salvage(&stored.events_jsonl(repo)?).events.iter().any(is_attempt);
+        let found =
+            stored.and_then(|stored| Some((record_of(&stored).filter(|found| belongs(context, found))?, stored)));
+        let Some((found, stored)) = found else { continue };
+        // An attempt came right after the one that it was taken for.
+        let knows_attempts =
+            found.trigger == trigger::INITIAL || salvage(&stored.events_jsonl(repo)?).events.iter().any(is_attempt);
         // The very first command may be at work right now.
         if knows_attempts && !context.store().exists() {
             let ledger = context.store().ledger_path();
