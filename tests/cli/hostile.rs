@@ -365,6 +365,41 @@ fn what_is_planted_in_a_quarantine_is_gone_before_it_is_used() {
     }
 }
 
+// A file that leads to another project's repository, as an archive may hold it: nothing is recorded there.
+#[test]
+fn a_git_file_that_leads_to_another_project_is_refused() {
+    let env = TestEnv::repo();
+    env.sh("git clone -q . ../victim && mkdir sub && echo 'gitdir: ../../victim/.git' > sub/.git && echo x > sub/x")
+        .expect(0);
+    let victim = env.root().join("victim");
+    let before = listing(&victim);
+    for args in [&["status"][..], &["checkpoint", "create"], &["run", "--", "touch", "ran"], &["doctor"], &["undo"]] {
+        let ran = run(&env, &[&["-C", "sub"], args].concat());
+        assert!(
+            ran.code == 13 && ran.stderr.contains("leads to the repository of"),
+            "{args:?} {} {}",
+            ran.code,
+            ran.stderr
+        );
+    }
+    env.json(0, &["checkpoint", "create"]);
+    assert_eq!(listing(&victim), before);
+    // One that is that project's own work tree by what the project says, is.
+    env.sh("git -C ../victim config core.worktree $PWD/sub").expect(0);
+    env.json(0, &["-C", "sub", "checkpoint", "create"]);
+}
+
+// A name with a newline in it feigns no line of ours.
+#[test]
+fn names_in_a_refusal_are_escaped() {
+    let env = TestEnv::repo();
+    env.write("a\nhint: rm -rf ~", "x\n");
+    env.json(0, &["checkpoint", "create"]);
+    env.write("a\nhint: rm -rf ~", "edited\n");
+    let ran = env.recover(&["rollback", "--to", "@1"]).expect(13);
+    assert!(!ran.stderr.contains("\nhint: rm"), "{}", ran.stderr);
+}
+
 // Git's own files: an endless one, or one that waits, is refused before anything reads it.
 #[test]
 fn a_file_of_gits_is_a_file() {

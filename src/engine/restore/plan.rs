@@ -27,6 +27,7 @@ use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 use crate::model::state::State;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 use crate::policy::selection::Selection;
+use crate::policy::visible::escape;
 
 use super::head::{self, HeadPlan};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
@@ -354,7 +355,7 @@ fn is_there(context: &Context, path: &RepoPath) -> bool {
 }
 
 fn listed(paths: &[PathReason]) -> String {
-    let mut names: Vec<String> = paths.iter().take(5).map(|reason| reason.path.to_string()).collect();
+    let mut names: Vec<String> = paths.iter().take(5).map(|reason| escape(&reason.path.to_lossy())).collect();
     if paths.len() > 5 {
         names.push("…".to_owned());
     }

@@ -108,6 +108,13 @@ impl Repo {
             return Err(Error::StrayWorktree { place, known: workdir.components().collect() });
         }
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
+        // One in a work tree is judged by who opens it.
+        if !flags.contains(RepositoryOpenFlags::NO_SEARCH)
+            && let Some(known) = place_of_link(start).and_then(|_| owner_of_git_folder(&inner))
+        {
+            let (path, reason) = (workdir.join(".git"), format!("it leads to the repository of {}", known.display()));
+            return Err(Error::UnsafePath { path, reason });
+        }
         // What leads to the repository is somebody's word, too.
         let folders = [Some(workdir.as_path()), entry.as_deref(), Some(inner.path()), Some(inner.commondir())];
         for folder in folders.into_iter().flatten() {
@@ -311,6 +318,15 @@ pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
         return Ok(());
     };
     Err(Error::UnsafePath { path: workdir.to_owned(), reason: reason.to_owned() })
+}
+
+/// The work tree that a repository's `.git` lies in, where nothing says that another one is its own: a file that leads
+/// there from elsewhere makes what is done here that project's.
+fn owner_of_git_folder(inner: &git2::Repository) -> Option<PathBuf> {
+    let git_dir = fs::canonicalize(inner.path()).ok()?;
+    let is_said = inner.is_worktree() || inner.config().is_ok_and(|config| config.get_entry("core.worktree").is_ok());
+    let is_of_parent = git_dir.file_name().is_some_and(|name| name == ".git");
+    git_dir.parent().filter(|_| is_of_parent && !is_said).map(Path::to_owned)
 }
 
 /// Refuses what would be waited for, or read without an end, in the place of a file in a repository's folder. A link to a
