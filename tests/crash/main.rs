@@ -6,6 +6,7 @@
 
 #[path = "../cli/env.rs"]
 mod env;
+mod ledger;
 #[path = "../cli/seen.rs"]
 #[allow(dead_code)]
 mod seen;
@@ -74,6 +75,16 @@ enum Fault {
     Error(&'static str),
     /// It and all later ones fail, whatever they are.
     Lasting(&'static str),
+}
+
+impl Fault {
+    fn name(self) -> String {
+        match self {
+            Self::Kill => "SIGKILL".to_owned(),
+            Self::Error(errno) => errno.to_owned(),
+            Self::Lasting(errno) => format!("{errno} lasting"),
+        }
+    }
 }
 
 /// A command that is cut off, and what it starts from.
@@ -264,7 +275,7 @@ fn sweep_kills(name: &str, case: &Case) {
             assert_nothing_left(&env, &at);
         }
     }
-    say(name, "SIGKILL", &points, failed);
+    say(name, &Fault::Kill.name(), &points, failed);
 }
 
 fn listed(env: &TestEnv) -> BTreeSet<String> {
@@ -282,9 +293,42 @@ fn assert_nothing_left(env: &TestEnv, at: &str) {
     }
     let left = env.sh(
         "find . -name '.recover-tmp-*' -o -name '*.tmp' -o -name 'tmp_obj*' -o -name journal.json -o -name 'holds-*' \
-         -o -path '*/quarantine/objects/??'",
+         -o -path '*/quarantine/objects/??' -o -path '*/quarantine*/objects/pack/*' -o -name 'packing*' \
+         -o -name 'ledger-*.before'",
     );
     assert_eq!(left.stdout, "", "{at}");
+}
+
+/// Whether an error of that kind may come at the point.
+fn takes_space(errno: &str, point: &Point) -> bool {
+    // A full disk does not hinder removing; cutting a file down and permissions take no space. What may not be removed can
+    // be written.
+    if errno == "EPERM" {
+        return ["unlink", "unlinkat", "rmdir"].contains(&point.call);
+    }
+    // What fails for want of descriptors may be any file that is opened.
+    point.call == "openat" && (point.changes || errno == "EMFILE")
+        || errno != "EMFILE"
+            && matches!(
+                point.call,
+                "write"
+                    | "pwrite64"
+                    | "writev"
+                    | "fsync"
+                    | "fdatasync"
+                    | "mkdir"
+                    | "mkdirat"
+                    | "rename"
+                    | "renameat"
+                    | "renameat2"
+                    | "linkat"
+                    | "link"
+                    | "symlinkat"
+                    | "symlink"
+                    | "fallocate"
+                    | "pwritev"
+                    | "copy_file_range"
+            )
 }
 
 /// Refuses each call with an error, from that one on: the command fails with the right code and changes nothing.
@@ -296,39 +340,8 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
     if !strace_is_there() {
         return;
     }
-    let (errno, lasting) = match fault {
-        Fault::Error(errno) => (errno, false),
-        Fault::Lasting(errno) => (errno, true),
-        Fault::Kill => unreachable!("no error"),
-    };
-    // A full disk does not hinder removing; cutting a file down and permissions take no space. What may not be removed can
-    // be written.
-    let takes_space = |point: &Point| {
-        if errno == "EPERM" {
-            return ["unlink", "unlinkat", "rmdir"].contains(&point.call);
-        }
-        // What fails for want of descriptors may be any file that is opened.
-        point.call == "openat" && (point.changes || errno == "EMFILE")
-            || errno != "EMFILE"
-                && matches!(
-                    point.call,
-                    "write"
-                        | "pwrite64"
-                        | "writev"
-                        | "fsync"
-                        | "fdatasync"
-                        | "mkdir"
-                        | "mkdirat"
-                        | "linkat"
-                        | "link"
-                        | "symlinkat"
-                        | "symlink"
-                        | "fallocate"
-                        | "pwritev"
-                        | "copy_file_range"
-                )
-    };
-    let points = points(case, takes_space);
+    let (Fault::Error(errno) | Fault::Lasting(errno)) = fault else { unreachable!("no error") };
+    let points = points(case, |point| takes_space(errno, point));
     let mut failed = 0;
     let restores = ["rollback", "undo"].contains(&case.args[0]);
     let back = if case.args[0] == "undo" { "redo" } else { "undo" };
@@ -372,7 +385,7 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
         }
         assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(&env).len(), "{at}");
     }
-    say(name, &format!("{errno}{}", if lasting { " lasting" } else { "" }), &points, failed);
+    say(name, &fault.name(), &points, failed);
 }
 
 const CREATE: Case = Case {
@@ -477,13 +490,24 @@ const PACK: Case = Case {
     },
 };
 
+/// What was packed then is no longer needed by any checkpoint but the last: its pack is written again without that.
+const PRUNE_PACKED: Case = Case {
+    args: &["--yes", "checkpoint", "prune", "--keep-last", "1"],
+    git: true,
+    before: |env| {
+        (PACK.before)(env);
+        checkpoint(env);
+        assert_eq!(env.sh("ls .git/objects/pack | grep -c 'pack$'").stdout.trim(), "1", "it is packed");
+    },
+};
+
 /// So much stands in the ledger that the next event makes it compact itself.
 const COMPACT: Case = Case {
     args: &["attempt", "start"],
     git: true,
     before: |env| {
         let dir = env.work().join(".ultraplan/state");
-        let store = Store::new(dir, Duration::from_secs(5)).with_copy(Some(&env.work().join(".git/recover")));
+        let store = Store::new(dir, Duration::from_secs(5)).with_copy(Some(&env.work().join(".git")));
         let mut ledger = store.lock().expect("the ledger");
         let run = ledger.state().runs[0].key.clone();
         let spec = RunSpec { prompt: Some("a prompt of some length ".repeat(1200)), ..RunSpec::default() };
@@ -493,6 +517,8 @@ const COMPACT: Case = Case {
             let events = (0..part).map(|_| changed()).collect();
             ledger.append(Timestamp::from_millis(1_790_000_000_000), events).expect("events");
         }
+        let copies = env.sh("cmp .ultraplan/state/events.jsonl .git/recover/ledger-*");
+        assert_eq!(copies.code, 0, "the copy is the program's own: {copies:?}");
         // Without the cache all of them are new.
         std::fs::remove_file(store.private_dir().join("fold.cache")).expect("the cache");
     },
@@ -536,6 +562,32 @@ fn a_full_disk_under_a_capture_that_packs() {
     sweep_errors("checkpoint create that packs", &PACK, "ENOSPC", 14);
 }
 
+#[test]
+fn a_failing_disk_under_a_capture_that_packs() {
+    sweep_errors("checkpoint create that packs", &PACK, "EIO", 1);
+}
+
+#[test]
+fn nothing_can_be_removed_under_a_capture_that_packs() {
+    sweep_errors("checkpoint create that packs", &PACK, "EPERM", 1);
+}
+
+// The same where a pack is written again for what stays in it.
+#[test]
+fn a_prune_of_packed_objects_that_is_killed() {
+    sweep_kills("prune of packed objects", &PRUNE_PACKED);
+}
+
+#[test]
+fn a_full_disk_under_a_prune_of_packed_objects() {
+    sweep_errors("prune of packed objects", &PRUNE_PACKED, "ENOSPC", 14);
+}
+
+#[test]
+fn a_failing_disk_under_a_prune_of_packed_objects() {
+    sweep_errors("prune of packed objects", &PRUNE_PACKED, "EIO", 1);
+}
+
 // faults.md: … at each restored file.
 #[test]
 fn a_rollback_that_is_killed() {
@@ -575,6 +627,26 @@ fn a_full_disk() {
 #[test]
 fn a_full_disk_under_a_capture() {
     sweep_errors("checkpoint create", &CREATE, "ENOSPC", 14);
+}
+
+#[test]
+fn a_full_disk_under_a_rollback_of_nested_repositories() {
+    sweep_errors("rollback --nested", &ROLLBACK_NESTED, "ENOSPC", 14);
+}
+
+#[test]
+fn a_failing_disk_under_a_rollback_of_nested_repositories() {
+    sweep_errors("rollback --nested", &ROLLBACK_NESTED, "EIO", 1);
+}
+
+#[test]
+fn a_full_disk_under_a_rollback_without_git() {
+    sweep_errors("rollback without git", &ROLLBACK_PLAIN, "ENOSPC", 14);
+}
+
+#[test]
+fn a_failing_disk_under_a_rollback_without_git() {
+    sweep_errors("rollback without git", &ROLLBACK_PLAIN, "EIO", 1);
 }
 
 // faults.md: EIO is a failure, never a later success.
@@ -628,6 +700,37 @@ fn nothing_can_be_removed_under_an_undo() {
 #[test]
 fn nothing_can_be_removed_under_a_capture() {
     sweep_errors("checkpoint create", &CREATE, "EPERM", 1);
+}
+
+// faults.md: … in repair: running it again converges.
+#[test]
+fn a_repair_that_is_killed() {
+    if !strace_is_there() {
+        return;
+    }
+    let undisturbed = start(REPAIR.git);
+    (REPAIR.before)(&undisturbed);
+    undisturbed.recover(REPAIR.args).expect(0);
+    // Its commits have other times.
+    let (after, memory, _) = everything(&undisturbed);
+    let points = points(&REPAIR, |point| point.changes);
+    let mut failed = 0;
+    for point in &points {
+        let env = start(REPAIR.git);
+        let before = everything(&env);
+        (REPAIR.before)(&env);
+        let at = format!("doctor --repair killed at {} {}", point.call, point.when);
+        failed += usize::from(disturbed(&env, &REPAIR, *point, Fault::Kill).code != 0);
+        env.json(0, &["status"]);
+        env.json(0, REPAIR.args);
+        let now = everything(&env);
+        assert_eq!((&now.0, &now.1), (&after, &memory), "{at}");
+        assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
+        assert_nothing_left(&env, &at);
+        env.json(0, &["undo"]);
+        assert_eq!(everything(&env), before, "{at}: undone");
+    }
+    say("doctor --repair", &Fault::Kill.name(), &points, failed);
 }
 
 // A repair that could not remove what it has to says so, and the next one does.
