@@ -1,6 +1,9 @@
 //! The defaults of each specification, written as a file would have them (S17).
 
-/// The text of a preset that the table of keys lists.
+/// Their names, each that of the specification whose defaults they are.
+pub(super) const PRESETS: &[&str] = &["battle", "loop", "actions", "state", "lane"];
+
+/// The text of a preset.
 pub(super) fn text(name: &str) -> &'static str {
     match name {
         "battle" => BATTLE,

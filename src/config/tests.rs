@@ -345,7 +345,7 @@ fn presets_are_the_defaults_of_their_specifications_s17_l2_b14_a2_c1() {
 
     let lane = read("preset = 'lane'").checkpoint;
     assert_eq!(lane.lane_file, ".claude/ai-dev-kit/run-logs/checkpoints.json");
-    for name in schema::PRESETS {
+    for name in preset::PRESETS {
         assert!(!preset::text(name).is_empty(), "{name}");
     }
 }

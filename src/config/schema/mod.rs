@@ -4,102 +4,12 @@
 
 mod retry;
 mod run;
+mod section;
 mod storage;
 
-use super::value::Kind;
 use crate::model::failure::Cause;
 
-/// One key of a section.
-pub(super) struct Key {
-    /// Its name in the file.
-    pub name: &'static str,
-    /// What it takes.
-    pub kind: Kind,
-    /// Whether `"none"` is a value.
-    pub optional: bool,
-    /// One line that says what it means.
-    pub doc: &'static str,
-    /// The key that it is another way to say, in the same section.
-    pub alias_of: Option<&'static str>,
-    /// The only cause that has it.
-    pub only: Option<Cause>,
-    /// For a list: a value to show, as TOML.
-    pub example: Option<&'static str>,
-    /// For a list: whether an item is nothing without it.
-    pub required: bool,
-}
-
-impl Key {
-    const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Self { name, kind, optional: false, doc, alias_of: None, only: None, example: None, required: false }
-    }
-    const fn optional(self) -> Self {
-        Self { optional: true, ..self }
-    }
-    const fn alias(self, of: &'static str) -> Self {
-        Self { alias_of: Some(of), ..self }
-    }
-    const fn only(self, cause: Cause) -> Self {
-        Self { only: Some(cause), ..self }
-    }
-    const fn example(self, toml: &'static str) -> Self {
-        Self { example: Some(toml), ..self }
-    }
-    const fn required(self) -> Self {
-        Self { required: true, ..self }
-    }
-
-    /// What it means.
-    pub fn doc(&self) -> &'static str {
-        self.doc
-    }
-
-    /// The name under which its value is kept.
-    pub fn target(&self) -> &'static str {
-        self.alias_of.unwrap_or(self.name)
-    }
-
-    /// Whether a section of `cause` (`None`: of no cause) has it.
-    pub fn applies_to(&self, cause: Option<Cause>) -> bool {
-        self.only.is_none() || self.only == cause
-    }
-}
-
-/// How the keys of a section are found in the file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// `[path]`.
-    Table,
-    /// `[path.CAUSE]`, one for each cause.
-    Causes,
-    /// `[[path]]`, any number; the first key is unique.
-    List,
-}
-
-/// Some keys that belong together.
-pub(super) struct Section {
-    /// Dotted path; empty for the top of the file.
-    pub path: &'static str,
-    pub shape: Shape,
-    /// What the section is about.
-    pub doc: &'static str,
-    pub keys: &'static [Key],
-}
-
-impl Section {
-    /// Its name as the file writes it, for messages.
-    pub fn title(&self) -> String {
-        match self.shape {
-            Shape::Table if self.path.is_empty() => "the top of the file".to_owned(),
-            Shape::Table => format!("[{}]", self.path),
-            Shape::Causes => format!("[{}.NAME]", self.path),
-            Shape::List => format!("[[{}]]", self.path),
-        }
-    }
-}
-
-/// The presets, each with the defaults of the specification that it is named after.
-pub(super) const PRESETS: &[&str] = &["battle", "loop", "actions", "state", "lane"];
+pub(super) use section::{Key, Section, Shape};
 
 /// The whole configuration, in the order of the template.
 pub(super) static SECTIONS: &[Section] = &[

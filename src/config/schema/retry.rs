@@ -1,6 +1,7 @@
 //! Keys of trying again, pausing and putting back.
 
-use super::{Key, PRESETS, Section, Shape};
+use super::section::{Key, Section, Shape};
+use crate::config::preset::PRESETS;
 use crate::config::value::Kind::{Bool, Choice, Count, Duration, Millis, Money, Retries};
 use crate::model::failure::Cause;
 

@@ -1,6 +1,6 @@
 //! Keys of the supervised command, of feedback and of classification rules.
 
-use super::{Key, Section, Shape};
+use super::section::{Key, Section, Shape};
 use crate::config::value::Kind::{self, Bool, Choice, Command, Duration, Regex, Size, Text};
 
 const LOOPS: &[&str] = &["agent", "build", "test", "lint", "typecheck"];

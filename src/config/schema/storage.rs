@@ -1,6 +1,6 @@
 //! Keys of checkpoints and the loop's state.
 
-use super::{Key, Section, Shape};
+use super::section::{Key, Section, Shape};
 use crate::config::value::Kind::{Bool, Choice, Count, Duration, Globs, Size, Text};
 
 pub(super) const CHECKPOINT: Section = Section {

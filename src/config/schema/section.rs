@@ -1,0 +1,99 @@
+//! What the table of keys is made of: keys, and the sections that they are in.
+
+use crate::config::value::Kind;
+use crate::model::failure::Cause;
+
+/// One key of a section.
+pub(in crate::config) struct Key {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Whether `"none"` is a value.
+    pub optional: bool,
+    /// One line that says what it means.
+    pub doc: &'static str,
+    /// The key that it is another way to say, in the same section.
+    pub alias_of: Option<&'static str>,
+    /// The only cause that has it.
+    pub only: Option<Cause>,
+    /// For a list: a value to show, as TOML.
+    pub example: Option<&'static str>,
+    /// For a list: whether an item is nothing without it.
+    pub required: bool,
+}
+
+impl Key {
+    /// A key that is nobody's alias, of every cause, and takes no `"none"`.
+    pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self { name, kind, optional: false, doc, alias_of: None, only: None, example: None, required: false }
+    }
+    /// With `"none"` as a value.
+    pub const fn optional(self) -> Self {
+        Self { optional: true, ..self }
+    }
+    /// As another way to say the key `of`.
+    pub const fn alias(self, of: &'static str) -> Self {
+        Self { alias_of: Some(of), ..self }
+    }
+    /// For a section of this cause only.
+    pub const fn only(self, cause: Cause) -> Self {
+        Self { only: Some(cause), ..self }
+    }
+    /// With a value to show, as TOML.
+    pub const fn example(self, toml: &'static str) -> Self {
+        Self { example: Some(toml), ..self }
+    }
+    /// Without it an item of the list is nothing.
+    pub const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// What it means.
+    pub fn doc(&self) -> &'static str {
+        self.doc
+    }
+
+    /// The name under which its value is kept.
+    pub fn target(&self) -> &'static str {
+        self.alias_of.unwrap_or(self.name)
+    }
+
+    /// Whether a section of `cause` (`None`: of no cause) has it.
+    pub fn applies_to(&self, cause: Option<Cause>) -> bool {
+        self.only.is_none() || self.only == cause
+    }
+}
+
+/// How the keys of a section are found in the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::config) enum Shape {
+    /// `[path]`.
+    Table,
+    /// `[path.CAUSE]`, one for each cause.
+    Causes,
+    /// `[[path]]`, any number; the first key is unique.
+    List,
+}
+
+/// Some keys that belong together.
+pub(in crate::config) struct Section {
+    /// Dotted path; empty for the top of the file.
+    pub path: &'static str,
+    pub shape: Shape,
+    /// What the section is about.
+    pub doc: &'static str,
+    pub keys: &'static [Key],
+}
+
+impl Section {
+    /// Its name as the file writes it, for messages.
+    pub fn title(&self) -> String {
+        match self.shape {
+            Shape::Table if self.path.is_empty() => "the top of the file".to_owned(),
+            Shape::Table => format!("[{}]", self.path),
+            Shape::Causes => format!("[{}.NAME]", self.path),
+            Shape::List => format!("[[{}]]", self.path),
+        }
+    }
+}
