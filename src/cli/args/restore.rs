@@ -2,8 +2,10 @@
 
 use clap::{ArgGroup, Args, ValueEnum};
 
+use crate::engine::restore::request::Commits;
 use crate::model::operation::Scope;
 use crate::model::selector::Selector;
+use crate::policy::restore_plan::Edits;
 
 /// Restore the work tree from a checkpoint. A verified safety checkpoint is taken first, so `recover undo` can revert it.
 ///
@@ -86,6 +88,17 @@ pub enum CommitsArg {
     Revert,
 }
 
+impl From<CommitsArg> for Commits {
+    fn from(arg: CommitsArg) -> Self {
+        match arg {
+            CommitsArg::Refuse => Self::Refuse,
+            CommitsArg::Keep => Self::Keep,
+            CommitsArg::Drop => Self::Drop,
+            CommitsArg::Revert => Self::Revert,
+        }
+    }
+}
+
 /// `--edits`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum EditsArg {
@@ -96,6 +109,16 @@ pub enum EditsArg {
     Keep,
     /// Overwrite them; undo brings them back
     Discard,
+}
+
+impl From<EditsArg> for Edits {
+    fn from(arg: EditsArg) -> Self {
+        match arg {
+            EditsArg::Refuse => Self::Refuse,
+            EditsArg::Keep => Self::Keep,
+            EditsArg::Discard => Self::Discard,
+        }
+    }
 }
 
 /// Undo the last rollback, restore or undo of this work tree, including HEAD and index. Repeat to go further back.

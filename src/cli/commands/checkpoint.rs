@@ -32,7 +32,7 @@ use super::super::render;
 use super::super::screens::{How, choose_checkpoint, choose_restore};
 use super::super::ui::{Reply, Ui, escape};
 use super::exchange::foreign_line;
-use super::restore::{commits, edits, reply};
+use super::restore::reply;
 
 /// Dispatches.
 pub fn execute(context: &Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
@@ -232,8 +232,8 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             checkpoint_id: checkpoint.id.clone(),
             scope: Scope::All,
             paths: args.path.clone(),
-            commits: commits(how.commits, Commits::Keep),
-            edits: edits(how.edits),
+            commits: how.commits.map_or(Commits::Keep, Into::into),
+            edits: how.edits.into(),
             restore_index: args.restore_index,
             reposition: None,
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },

@@ -12,6 +12,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs, Wait,
 };
+use super::super::completion::startup;
 use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
@@ -125,7 +126,7 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 
 /// `recover completions`.
 pub fn completions(args: &CompletionsArgs) -> Reply {
-    let script = super::super::completion::startup_line(args.shell);
+    let script = startup::line(args.shell);
     Reply::new(json!({"script": script}), script)
 }
 

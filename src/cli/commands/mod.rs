@@ -21,7 +21,6 @@ use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, Manua
 use super::ui::{Reply, Ui};
 
 pub use hook::run as run_hook;
-pub use restore::{commits, edits};
 pub use status::once as status;
 
 /// The command's name in documents.

@@ -7,33 +7,12 @@ use crate::engine::flow::undo::{redo as do_again, undo as take_back};
 use crate::engine::record::select;
 use crate::engine::restore::request::{Commits, Restore};
 use crate::engine::{Context, Result};
-use crate::policy::restore_plan::Edits;
 
-use super::super::args::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs, word_of};
+use super::super::args::{RollbackArgs, ScopeArg, UndoArgs, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::screens::{How, choose_rollback};
 use super::super::ui::{Reply, Ui};
-
-/// `--commits` for the engine.
-pub fn commits(arg: Option<CommitsArg>, default: Commits) -> Commits {
-    match arg {
-        None => default,
-        Some(CommitsArg::Refuse) => Commits::Refuse,
-        Some(CommitsArg::Keep) => Commits::Keep,
-        Some(CommitsArg::Drop) => Commits::Drop,
-        Some(CommitsArg::Revert) => Commits::Revert,
-    }
-}
-
-/// `--edits` for the engine.
-pub fn edits(arg: EditsArg) -> Edits {
-    match arg {
-        EditsArg::Refuse => Edits::Refuse,
-        EditsArg::Keep => Edits::Keep,
-        EditsArg::Discard => Edits::Discard,
-    }
-}
 
 /// The answer of anything that puts files back.
 pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
@@ -55,8 +34,8 @@ pub fn rollback(context: &Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply
     let mut options = Options {
         scope: args.scope.into(),
         paths: args.path.clone(),
-        commits: commits(args.commits, Commits::Refuse),
-        edits: edits(args.edits),
+        commits: args.commits.map_or(Commits::Refuse, Into::into),
+        edits: args.edits.into(),
         restore_index: args.restore_index,
         nested: args.nested,
     };
@@ -68,8 +47,8 @@ pub fn rollback(context: &Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply
             let how = How { commits: args.commits, edits: args.edits };
             let choice = choose_rollback(context, ui, &options, how, &given(args))?;
             context.confirm();
-            options.commits = commits(choice.how.commits, Commits::Refuse);
-            options.edits = edits(choice.how.edits);
+            options.commits = choice.how.commits.map_or(Commits::Refuse, Into::into);
+            options.edits = choice.how.edits.into();
             choice.target
         }
         (None, None, false) => Target::Safest,
@@ -105,11 +84,11 @@ fn given(args: &RollbackArgs) -> Vec<String> {
 /// `recover undo`.
 pub fn undo(context: &Context, args: &UndoArgs) -> Result<Reply> {
     context.require_something()?;
-    reply(context, &take_back(context, commits(args.commits, Commits::Refuse), edits(args.edits))?)
+    reply(context, &take_back(context, args.commits.map_or(Commits::Refuse, Into::into), args.edits.into())?)
 }
 
 /// `recover redo`.
 pub fn redo(context: &Context, args: &UndoArgs) -> Result<Reply> {
     context.require_something()?;
-    reply(context, &do_again(context, commits(args.commits, Commits::Refuse), edits(args.edits))?)
+    reply(context, &do_again(context, args.commits.map_or(Commits::Refuse, Into::into), args.edits.into())?)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
 use crate::engine::flow::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
-use crate::engine::flow::run::{DriveOptions, Driven, Outcome, run as start_run};
+use crate::engine::flow::run::{DriveOptions, Outcome, run as start_run};
 use crate::engine::flow::status::status_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::decision::{Standing, Strategy};
@@ -48,10 +48,10 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         Some(code) => ExitCode::other(code),
         None => ExitCode::of_driven(&driven),
     };
-    told(&driven, ui);
+    render::note_report(&driven, ui);
     let lane = render::lane(context, Some(&driven.run.key))?;
-    let text = if args.passthrough { String::new() } else { driven_text(context, &driven, ui) + &lane.prompt };
-    let mut reply = Reply::new(driven_document(context, &driven), text).exit(exit);
+    let text = if args.passthrough { String::new() } else { render::driven_text(context, &driven, ui) + &lane.prompt };
+    let mut reply = Reply::new(render::driven(context, &driven), text).exit(exit);
     if lane.standing.is_some() {
         lane.tell(&mut reply.document);
     }
@@ -133,63 +133,6 @@ fn read_text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(failed)
 }
 
-/// The document of a run.
-pub fn driven_document(context: &Context, driven: &Driven) -> Value {
-    let (retry_after, wait_ms) = render::wait_fields(driven.standing, context.clock.now());
-    let key = Some(&driven.run.key);
-    json!({
-        "run": render::run(&driven.run),
-        "outcome": driven.outcome,
-        "baseline": driven.run.baseline,
-        "iterations": render::iterations(&driven.run),
-        "decision": driven.decision,
-        "retry_after": retry_after,
-        "wait_ms": wait_ms,
-        "report_path": driven.report,
-        "resume_hint": context.hint_command(key, render::way_on(&driven.run)),
-        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
-    })
-}
-
-/// Says where the report is that a bad end left (A6, S13).
-pub fn told(driven: &Driven, ui: &Ui) {
-    if let Some(path) = &driven.report {
-        ui.note(&format!("report: {}", path.display()));
-    }
-}
-
-/// A run for people: how it ended, its attempts, the ways on.
-pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
-    let outcome = match driven.outcome {
-        Outcome::Complete => "complete",
-        Outcome::Failed => "failed",
-        Outcome::Paused => "paused",
-        Outcome::Parked => "parked",
-        Outcome::Escalated => "escalated: a person is needed",
-        Outcome::Cancelled => "cancelled",
-    };
-    let mut text = format!("\nRun {} {outcome}.\n{}", driven.run.key, render::iterations_text(ui, &driven.run));
-    if let Some(decision) = &driven.decision {
-        text.push_str(&format!("Decision: {}\n", decision.reason));
-    }
-    if let Standing::Wait(until) = driven.standing {
-        text.push_str(&format!("Next attempt: {} ({until}).\n", render::when(until, context.clock.now())));
-    }
-    if driven.outcome != Outcome::Complete {
-        let key = Some(&driven.run.key);
-        // Who reads this is a person, whose word is another attempt.
-        let another = ["resume", "--strategy", "retry_with_context"];
-        let is_their_word = driven.run.stands_still() && !driven.run.is_being_fixed();
-        let on = if is_their_word { &another[..] } else { render::way_on(&driven.run) };
-        text.push_str(&format!("Go on:     {}\n", context.hint_command(key, on)));
-        text.push_str(&format!("Look:      {}\n", context.hint_command(key, &["status"])));
-        let back: &[&str] =
-            if driven.has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] };
-        text.push_str(&format!("Take back: {}\n", context.hint_command(key, back)));
-    }
-    text
-}
-
 /// `recover resume`.
 pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
@@ -225,7 +168,7 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
         None => ExitCode::of_standing(resumed.standing),
     };
     if let Some(driven) = &resumed.driven {
-        told(driven, ui);
+        render::note_report(driven, ui);
     }
     let lane = render::lane(context, Some(&resumed.run.key))?;
     let text = resumed_text(context, &resumed, ui) + &doubts(&resumed) + &lane.prompt;
@@ -302,7 +245,7 @@ fn document(context: &Context, resumed: &Resumed) -> Value {
 fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
     let key = Some(&resumed.run.key);
     if let Some(driven) = &resumed.driven {
-        return driven_text(context, driven, ui);
+        return render::driven_text(context, driven, ui);
     }
     if resumed.run.status == RunStatus::Complete {
         return format!("Run {} is complete: nothing to do.\n", resumed.run.key);

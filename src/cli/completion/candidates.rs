@@ -15,6 +15,7 @@ use crate::policy::options::label;
 
 use super::super::args::{Cli, GlobalArgs, expand_aliases};
 use super::super::render::when;
+use super::super::setup::context;
 use super::super::ui::escape;
 
 /// A word with its help.
@@ -37,7 +38,7 @@ pub fn strategies(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 fn offered(typed: &OsStr, known: fn(&Context) -> Result<Vec<Word>>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    let words = place().and_then(|global| known(&super::super::context(&global, None)?)).unwrap_or_default();
+    let words = place().and_then(|global| known(&context(&global, None)?)).unwrap_or_default();
     let fitting = words.into_iter().filter(|(word, _)| word.starts_with(&*typed));
     let candidate = |(order, (word, help)): (usize, Word)| {
         CompletionCandidate::new(word).help(Some(escape(&help).into())).display_order(Some(order))

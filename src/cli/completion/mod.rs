@@ -5,6 +5,7 @@
 //! not complete what follows `--` as a command of its own. Each gets a line a candidate: the word, a tab, its help.
 
 mod candidates;
+pub mod startup;
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 use clap_complete::engine::complete;
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Powershell, Shells};
-use clap_complete::{ArgValueCompleter, CompletionCandidate, Shell};
+use clap_complete::{ArgValueCompleter, CompletionCandidate};
 
 use super::args::expand_aliases;
 use super::generate::command;
@@ -55,20 +56,6 @@ fn with_candidates(tree: clap::Command) -> clap::Command {
         }
     };
     tree.mut_args(with).mut_subcommands(with_candidates)
-}
-
-/// What a shell's startup file, or its folder of completions, holds: it asks the program that is installed at that
-/// moment, so that no script of another version is ever left behind.
-pub fn startup_line(shell: Shell) -> &'static str {
-    match shell {
-        Shell::Bash => "eval \"$(COMPLETE=bash recover)\"\n",
-        Shell::Zsh => {
-            "#compdef recover\neval \"$(COMPLETE=zsh recover)\"\n[[ $funcstack[1] != _recover ]] || _recover \"$@\"\n"
-        }
-        Shell::Fish => "command -q recover; and COMPLETE=fish recover | source\n",
-        Shell::Elvish => "eval (E:COMPLETE=elvish recover | slurp)\n",
-        _ => "$env:COMPLETE = \"powershell\"\nrecover | Out-String | Invoke-Expression\nRemove-Item Env:\\COMPLETE\n",
-    }
 }
 
 /// A shell with a registration script of ours.

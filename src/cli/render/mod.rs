@@ -3,15 +3,17 @@
 mod attempts;
 mod checkpoints;
 mod documents;
+mod driven;
 mod lane;
 mod results;
 mod status;
 mod steps;
 mod tables;
 
-pub use attempts::{attempts_text, conditions_text, iterations_text};
+pub use attempts::{attempts_text, conditions_text};
 pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text, unchanged_text};
 pub use documents::{iterations, latest_iterations, restore, retry, run, wait_fields, way_on};
+pub use driven::{driven, driven_text, note_report};
 pub use lane::lane;
 pub use results::{said, seconds};
 pub use status::{actions, retry_text, status_text};

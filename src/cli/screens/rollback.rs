@@ -5,7 +5,6 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 
-use super::super::commands::{commits, edits};
 use super::super::render::when;
 use super::super::ui::Ui;
 use super::confirm::{How, confirm};
@@ -58,8 +57,11 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
         at = picked;
         let row = &rows[at];
         let plan = |how: How| {
-            let options =
-                Options { commits: commits(how.commits, options.commits), edits: edits(how.edits), ..options.clone() };
+            let options = Options {
+                commits: how.commits.map_or(options.commits, Into::into),
+                edits: how.edits.into(),
+                ..options.clone()
+            };
             rollback(context, &row.target, &options)
         };
         talk.say("");

@@ -17,7 +17,7 @@ use super::super::super::keys::{Key, Keys};
 use super::super::super::ui::{Reply, Ui, escape};
 use super::edit::Editor;
 use super::lines::Lines;
-use super::{go_on, reply};
+use super::reply::{go_on, reply, show};
 
 const KEYS: &str = "Keys: v verify now, c continue once verified, a abort, q leave it open";
 /// What Ctrl-D sends.
@@ -58,7 +58,7 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
     };
     ui.note(&format!("Same as: {same}"));
     match end {
-        End::Continue => go_on(context, None, false, super::show(ui), ui),
+        End::Continue => go_on(context, None, false, show(ui), ui),
         End::Abort => Ok(reply(context, &abort(context)?)),
         End::Leave(exit) => Ok(reply(context, &last).exit(exit)),
     }

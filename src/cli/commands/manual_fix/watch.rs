@@ -14,7 +14,7 @@ use super::super::super::args::Wait;
 use super::super::super::exit::ExitCode;
 use super::super::super::ui::{Reply, Ui};
 use super::lines::Lines;
-use super::{document, show};
+use super::reply::{document, show};
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
 pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {

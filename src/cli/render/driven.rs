@@ -1,0 +1,69 @@
+//! How a supervised run ended.
+
+use serde_json::{Value, json};
+
+use crate::engine::Context;
+use crate::engine::flow::run::{Driven, Outcome};
+use crate::model::decision::Standing;
+
+use super::super::ui::Ui;
+use super::attempts::iterations_text;
+use super::documents::{iterations, run, wait_fields, way_on};
+use super::tables::when;
+
+/// The document of a run.
+pub fn driven(context: &Context, driven: &Driven) -> Value {
+    let (retry_after, wait_ms) = wait_fields(driven.standing, context.clock.now());
+    let key = Some(&driven.run.key);
+    json!({
+        "run": run(&driven.run),
+        "outcome": driven.outcome,
+        "baseline": driven.run.baseline,
+        "iterations": iterations(&driven.run),
+        "decision": driven.decision,
+        "retry_after": retry_after,
+        "wait_ms": wait_ms,
+        "report_path": driven.report,
+        "resume_hint": context.hint_command(key, way_on(&driven.run)),
+        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
+    })
+}
+
+/// Says where the report is that a bad end left (A6, S13).
+pub fn note_report(driven: &Driven, ui: &Ui) {
+    if let Some(path) = &driven.report {
+        ui.note(&format!("report: {}", path.display()));
+    }
+}
+
+/// A run for people: how it ended, its attempts, the ways on.
+pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
+    let outcome = match driven.outcome {
+        Outcome::Complete => "complete",
+        Outcome::Failed => "failed",
+        Outcome::Paused => "paused",
+        Outcome::Parked => "parked",
+        Outcome::Escalated => "escalated: a person is needed",
+        Outcome::Cancelled => "cancelled",
+    };
+    let mut text = format!("\nRun {} {outcome}.\n{}", driven.run.key, iterations_text(ui, &driven.run));
+    if let Some(decision) = &driven.decision {
+        text.push_str(&format!("Decision: {}\n", decision.reason));
+    }
+    if let Standing::Wait(until) = driven.standing {
+        text.push_str(&format!("Next attempt: {} ({until}).\n", when(until, context.clock.now())));
+    }
+    if driven.outcome != Outcome::Complete {
+        let key = Some(&driven.run.key);
+        // Who reads this is a person, whose word is another attempt.
+        let another = ["resume", "--strategy", "retry_with_context"];
+        let is_their_word = driven.run.stands_still() && !driven.run.is_being_fixed();
+        let on = if is_their_word { &another[..] } else { way_on(&driven.run) };
+        text.push_str(&format!("Go on:     {}\n", context.hint_command(key, on)));
+        text.push_str(&format!("Look:      {}\n", context.hint_command(key, &["status"])));
+        let back: &[&str] =
+            if driven.has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] };
+        text.push_str(&format!("Take back: {}\n", context.hint_command(key, back)));
+    }
+    text
+}

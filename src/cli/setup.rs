@@ -1,0 +1,98 @@
+//! What a command needs to know before it begins, from flags, the environment and the current folder.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::base::context::Setup;
+use crate::engine::base::runs::Naming;
+use crate::engine::flow::missing_worktree::refuse_gone;
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::process::Interrupts;
+
+use super::args::{Command, GlobalArgs, expand_aliases};
+use super::commands;
+use super::ui::Ui;
+
+fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
+    Error::new(ErrorKind::Usage, format!("-C {}: {why}; it takes a folder of the work tree", cwd.display()))
+}
+
+/// The context of a command that works in `-C`, or in the current folder.
+pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
+    let failed = |error| Error::io("cannot find the current folder", error);
+    let start = std::env::current_dir().map_err(failed)?;
+    let cwd = match &global.directory {
+        Some(directory) => start.join(directory),
+        None => start.clone(),
+    };
+    let named = cwd.clone();
+    let found = std::fs::canonicalize(&cwd);
+    let is_gone = found.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let failed = |error: std::io::Error| misplaced(&named, &error.to_string());
+    let cwd = match found {
+        // A lane that is taken up or taken back is told how its work tree comes back.
+        Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => cwd,
+        found => found.map_err(failed)?,
+    };
+    let is_gone = is_gone && !cwd.exists();
+    if !is_gone && !cwd.is_dir() {
+        return Err(misplaced(&cwd, "not a folder"));
+    }
+    let setup = setup(global, command, cwd);
+    let interrupts = if command.is_some_and(commands::supervises) {
+        Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))?
+    } else {
+        Interrupts::disconnected()
+    };
+    if !is_gone {
+        return Context::new(setup, interrupts);
+    }
+    Err(refuse_gone_worktree(&setup, &start)?.unwrap_or_else(|| {
+        let message = format!("-C {}: no such folder, and no run had its work tree there", named.display());
+        Error::new(ErrorKind::Usage, message)
+    }))
+}
+
+/// How a work tree comes back whose folder is gone, by what the state directory, else the current project knows of it.
+fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
+    let named = setup.state_dir.as_ref().map(|dir| start.join(dir)).filter(|dir| dir.is_dir());
+    let folders = named.into_iter().chain([start.to_owned()]);
+    for cwd in folders {
+        let project = Context::new(Setup { cwd, ..setup.clone() }, Interrupts::disconnected());
+        if let Some(refused) = refuse_gone(&project?, &setup.cwd)? {
+            return Ok(Some(refused));
+        }
+    }
+    Ok(None)
+}
+
+/// The words after the program's name, where they are text.
+fn asked() -> Option<Vec<String>> {
+    let words = expand_aliases(std::env::args_os()).into_iter().skip(1);
+    words.map(|word| word.into_string().ok()).collect()
+}
+
+/// What the flags and the environment say.
+pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
+    let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Setup {
+        cwd,
+        home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+        state_dir: global.state_dir.clone(),
+        naming: Naming {
+            run_id: global.run.clone().or_else(|| env("RECOVER_RUN_ID")),
+            phase: global.phase.clone(),
+            lane: global.lane.clone(),
+            task: global.task.clone(),
+            session: env("RECOVER_SESSION"),
+        },
+        lock_timeout: global.lock_timeout,
+        dry_run: global.dry_run,
+        yes: global.yes,
+        begins_run: matches!(command, Some(Command::Run(_))),
+        settings_only: command.is_some_and(commands::needs_settings_only),
+        asked: asked(),
+        ignore_config: matches!(command, Some(Command::Init(_))),
+        env,
+        note: if global.quiet { |_| {} } else { |text| Ui::say(&format!("note: {text}")) },
+    }
+}
