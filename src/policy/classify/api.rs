@@ -1,8 +1,7 @@
 //! Step 4: what the agent's program or API reported.
 
 use super::reset_time::reset_time;
-use super::rules::{ANY, FAMILIES, Family, Rule};
-use super::summary;
+use super::rules::{ANY, COMPARED, FAMILIES, Family, Rule};
 use super::verdict::{
     AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CANCELLED, CONTEXT, DENIED, MAX_TURNS, NO_MODEL, OVERLOADED,
     SERVICE, THROTTLED, Verdict,
@@ -161,7 +160,20 @@ fn is_record(line: Line<'_>) -> bool {
 
 fn speaks(line: Line<'_>) -> bool {
     // The numbers of a comparison are no statuses.
-    !summary::compares(line.bytes) && !FAMILIES[Family::AgentLine as usize].matches(line.bytes).is_empty()
+    !compares(line.bytes) && !FAMILIES[Family::AgentLine as usize].matches(line.bytes).is_empty()
+}
+
+/// Whether a line compares two values, so that its numbers are a check's, not an API's.
+pub(super) fn compares(line: &[u8]) -> bool {
+    FAMILIES[Family::SummaryAssertion as usize].matches(line).iter().any(|rule| rule.id == COMPARED) && !is_of_api(line)
+}
+
+/// Whether an API speaks of what it was sent.
+pub(super) fn is_of_api(line: &[u8]) -> bool {
+    static API: Single = Single::new(
+        r"\bAPI\b|(?i)\b(?:litellm|openai|anthropic|invalid[_ ]request)|\bmessages\.\d|\btool_use|\x22error\x22",
+    );
+    API.first_in(line).is_some()
 }
 
 fn matches(text: &[u8]) -> impl Iterator<Item = &'static Rule> {

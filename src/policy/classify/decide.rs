@@ -1,90 +1,19 @@
 //! The questions, in their order.
 
-use super::api::{self, Reported};
+use super::api;
+use super::conclusion::Conclusion;
 use super::feedback;
 use super::foreign;
-use super::process::{self, Fact};
+use super::inputs::Inputs;
+use super::message::{exit_text, last_words};
+use super::process;
 use super::rules::{AGENT, Family};
-use super::scan::{Hit, Scan};
+use super::scan::Scan;
 use super::summary;
-use super::verdict::{AGENT_UNKNOWN, Verdict};
-use crate::model::agent_record::{AgentKind, AgentRecord};
-use crate::model::failure::{Cause, Evidence, EvidenceSource, FailureEvidence, LoopKind};
-use crate::model::time::Timestamp;
-use crate::policy::summary::Counts;
-use crate::policy::text::{Line, Text};
-
-/// Everything that is known of the attempt.
-pub(super) struct Inputs<'a> {
-    pub evidence: &'a FailureEvidence,
-    pub record: Option<&'a AgentRecord>,
-    pub stage: Option<LoopKind>,
-    pub stderr: &'a Text,
-    pub stdout: &'a Text,
-    pub counts: Counts,
-    pub now: Timestamp,
-}
-
-/// A verdict with its reasons.
-pub(super) struct Conclusion {
-    pub verdict: Verdict,
-    pub evidence: Evidence,
-    pub rejected: Vec<Evidence>,
-    pub message: String,
-    /// What the failure is recognised by, where that is not the message.
-    pub signature_text: Option<String>,
-    pub retry_after: Option<Timestamp>,
-}
-
-impl Conclusion {
-    /// A verdict from one piece of evidence.
-    pub(super) fn new(verdict: Verdict, evidence: Evidence, message: String) -> Self {
-        Self { verdict, evidence, rejected: Vec::new(), message, signature_text: None, retry_after: None }
-    }
-
-    /// What the process shows.
-    pub(super) fn of_fact(fact: Fact) -> Self {
-        let Fact { rule, verdict, text } = fact;
-        let source = EvidenceSource::Process;
-        Self::new(verdict, Evidence { rule: rule.to_owned(), source, line: None, text: text.clone() }, text)
-    }
-
-    /// What a line says.
-    pub(super) fn of_hit(hit: Hit<'_>) -> Self {
-        let evidence = evidence_of(hit);
-        let message = evidence.text.clone();
-        Self::new(hit.rule.verdict, evidence, message)
-    }
-
-    /// What the agent reported.
-    pub(super) fn of_report(reported: Reported, record: Option<&AgentRecord>, now: Timestamp) -> Self {
-        let retry_after = api::retry_after(record, &reported, now);
-        let Reported { rule, verdict, source, line, text, lost } = reported;
-        let named = |rule: &str| Evidence { rule: rule.to_owned(), source, line, text: text.clone() };
-        let rejected = lost.iter().map(|rule| named(rule.id)).collect();
-        Self { rejected, retry_after, ..Self::new(verdict, named(rule), text.clone()) }
-    }
-
-    /// What a line shows by its shape.
-    pub(super) fn of_line(rule: &str, verdict: Verdict, source: EvidenceSource, line: Line<'_>) -> Self {
-        let text = line.to_text();
-        let number = Some(line.number).filter(|number| *number > 0);
-        Self::new(verdict, Evidence { rule: rule.to_owned(), source, line: number, text: text.clone() }, text)
-    }
-
-    /// What is left where nothing was said.
-    pub(super) fn bare(rule: &str, verdict: Verdict, message: String) -> Self {
-        let evidence =
-            Evidence { rule: rule.to_owned(), source: EvidenceSource::Process, line: None, text: message.clone() };
-        Self::new(verdict, evidence, message)
-    }
-}
-
-/// A match as evidence.
-pub(super) fn evidence_of(hit: Hit<'_>) -> Evidence {
-    let line = Some(hit.line.number).filter(|number| *number > 0);
-    Evidence { rule: hit.rule.id.to_owned(), source: hit.source, line, text: hit.line.to_text() }
-}
+use super::verdict::AGENT_UNKNOWN;
+use crate::model::agent_record::AgentKind;
+use crate::model::failure::{Cause, LoopKind};
+use crate::policy::text::Text;
 
 /// Asks the questions.
 pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
@@ -165,14 +94,4 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         return Conclusion::bare(rule, verdict, exit_text(evidence));
     }
     Conclusion::bare("agent.no-reason", AGENT_UNKNOWN, last_words(inputs))
-}
-
-/// The last thing that was said, for want of a reason.
-pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
-    let last = inputs.stderr.lines().next_back().or_else(|| inputs.stdout.lines().next_back());
-    last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
-}
-
-fn exit_text(evidence: &FailureEvidence) -> String {
-    evidence.exit_code.map_or_else(|| "No exit status".to_owned(), |code| format!("Exit status {code}"))
 }

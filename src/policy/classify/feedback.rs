@@ -4,7 +4,8 @@ mod machine;
 mod unknown;
 
 use super::command_line;
-use super::decide::{Conclusion, Inputs, evidence_of};
+use super::conclusion::Conclusion;
+use super::inputs::Inputs;
 use super::message;
 use super::process;
 use super::quoted;
@@ -261,7 +262,7 @@ impl<'a> Feedback<'a> {
     fn reject(&self, conclusion: &mut Conclusion) {
         let won = conclusion.evidence.rule.clone();
         let losers = COMPETING.iter().flat_map(|family| self.scan.matches(*family, self.stages).take(2));
-        let losers = losers.filter(|hit| hit.rule.id != won).map(evidence_of).take(10);
+        let losers = losers.filter(|hit| hit.rule.id != won).map(Hit::evidence).take(10);
         conclusion.rejected.extend(losers);
     }
 }

@@ -1,7 +1,7 @@
 //! Failures whose reason is known without a look at any output.
 
-use super::decide::Conclusion;
-use super::failure_of;
+use super::conclusion::Conclusion;
+use super::failure;
 use super::process::{self, Fact};
 use crate::model::failure::{CauseDetail, Failure, SuggestedAction};
 
@@ -28,7 +28,7 @@ pub fn supervisor_lost() -> Failure {
 
 fn of_fact(fact: Fact) -> Failure {
     let conclusion = Conclusion::of_fact(fact);
-    failure_of(conclusion.verdict, conclusion.message.clone(), &conclusion.message, conclusion.evidence)
+    failure::of_verdict(conclusion.verdict, conclusion.message.clone(), &conclusion.message, conclusion.evidence)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The one line for people.
 
-use super::decide::Inputs;
-use crate::model::failure::Evidence;
+use super::inputs::Inputs;
+use crate::model::failure::{Evidence, FailureEvidence};
 use crate::policy::patterns::Single;
+use crate::policy::text::Line;
 
 /// How many failed tests make up a signature.
 const MAX_NAMES: usize = 20;
@@ -40,4 +41,15 @@ pub(super) fn of_tests(inputs: &Inputs<'_>, evidence: &Evidence, names: &[String
         (_, _, Some(name)) => format!("Failed: {name}"),
         _ => evidence.text.clone(),
     }
+}
+
+/// The last thing that was said, for want of a reason.
+pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
+    let last = inputs.stderr.lines().next_back().or_else(|| inputs.stdout.lines().next_back());
+    last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
+}
+
+/// The exit status, where nothing was said at all.
+pub(super) fn exit_text(evidence: &FailureEvidence) -> String {
+    evidence.exit_code.map_or_else(|| "No exit status".to_owned(), |code| format!("Exit status {code}"))
 }

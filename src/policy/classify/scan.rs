@@ -2,7 +2,7 @@
 
 use super::quoted::Quoted;
 use super::rules::{FAMILIES, Family, Rule, StageRules};
-use crate::model::failure::EvidenceSource;
+use crate::model::failure::{Evidence, EvidenceSource};
 use crate::policy::patterns::Matches;
 use crate::policy::text::{Line, Text};
 
@@ -36,6 +36,14 @@ pub(super) struct Hit<'a> {
     pub line: Line<'a>,
     /// How many lines matched.
     pub count: u32,
+}
+
+impl Hit<'_> {
+    /// The match as evidence.
+    pub(super) fn evidence(self) -> Evidence {
+        let line = Some(self.line.number).filter(|number| *number > 0);
+        Evidence { rule: self.rule.id.to_owned(), source: self.source, line, text: self.line.to_text() }
+    }
 }
 
 /// The two streams and every rule's matches in them.

@@ -1,20 +1,16 @@
 //! A short message, where it is all that is known: the line that a loop's author wrote of what happened.
 
-use super::api;
-use super::decide::{Conclusion, Inputs};
+use super::api::{self, is_of_api};
+use super::conclusion::Conclusion;
+use super::inputs::Inputs;
 use super::process;
-use super::rules::{AGENT, ANY, BUILD, COMPARED, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
+use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
 use crate::model::failure::{Evidence, EvidenceSource, LoopKind};
 use crate::policy::patterns::Single;
 use crate::policy::text::Line;
 
 /// More lines are a log.
 const MAX_LINES: usize = 3;
-
-/// Whether a line compares two values, so that its numbers are a check's, not an API's.
-pub(super) fn compares(line: &[u8]) -> bool {
-    FAMILIES[Family::SummaryAssertion as usize].matches(line).iter().any(|rule| rule.id == COMPARED) && !is_of_api(line)
-}
 
 /// What the one line that was said names, where the process shows nothing.
 pub(super) fn named(inputs: &Inputs<'_>) -> Option<Conclusion> {
@@ -98,14 +94,6 @@ fn lost(stages: u8, won: &Evidence, line: Line<'_>) -> Vec<Evidence> {
     let families = FAMILIES.iter().take(Family::WeakBuild as usize);
     let rules = families.flat_map(|family| family.matches(line.bytes)).filter(|rule| rule.stages & stages != 0);
     rules.map(|rule| Evidence { rule: rule.id.to_owned(), ..won.clone() }).collect()
-}
-
-/// Whether an API speaks of what it was sent.
-fn is_of_api(line: &[u8]) -> bool {
-    static API: Single = Single::new(
-        r"\bAPI\b|(?i)\b(?:litellm|openai|anthropic|invalid[_ ]request)|\bmessages\.\d|\btool_use|\x22error\x22",
-    );
-    API.first_in(line).is_some()
 }
 
 /// Whether the line says, before any colon, that it did not happen, or only might.

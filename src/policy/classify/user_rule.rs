@@ -2,7 +2,8 @@
 
 use regex::bytes::Regex;
 
-use super::decide::{Conclusion, Inputs};
+use super::conclusion::Conclusion;
+use super::inputs::Inputs;
 use super::verdict::Verdict;
 use crate::model::failure::{Cause, Evidence, EvidenceSource, FailureType};
 use crate::policy::settings::UserRule;

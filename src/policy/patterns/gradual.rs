@@ -7,7 +7,7 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 use regex_automata::meta;
 use regex_automata::util::{captures, syntax};
 
-use super::single::Found;
+use super::found::Found;
 
 /// After how many bytes of text a pattern is made fast. Making it fast costs about as much as searching so many slowly.
 pub(super) const FEW_BYTES: usize = 4 << 10;

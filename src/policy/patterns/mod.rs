@@ -7,6 +7,7 @@
 
 mod bytes;
 mod finder;
+mod found;
 mod gradual;
 mod needs;
 #[cfg(test)]
@@ -15,9 +16,10 @@ mod single;
 
 use bytes::{Bytes, Required};
 use finder::Finder;
+pub(crate) use found::Found;
 use gradual::Gradual;
 use needs::Pieces;
-pub(crate) use single::{Found, Single};
+pub(crate) use single::Single;
 
 /// Patterns that are asked together.
 #[derive(Debug)]

@@ -4,13 +4,15 @@
 //! the pattern itself is asked. What it reads holds for patterns that are compiled without Unicode, and for all in ASCII
 //! text.
 
+mod literal;
 mod reader;
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 
 use super::bytes::{Bytes, Required};
 use super::finder;
 
+use literal::Literal;
 use reader::{Need, Reader};
 
 /// Patterns as they are read: their alternatives, and what these need.
@@ -33,36 +35,6 @@ pub(super) struct Piece {
     pub bytes: Required,
     /// Strings of which a text that matches contains one (letter case aside); none: no such strings.
     strings: Range<usize>,
-}
-
-/// The beginning of a string, in lower case: longer ones find no less, and cost more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Literal {
-    bytes: [u8; finder::MAX_LENGTH],
-    length: usize,
-}
-
-impl Literal {
-    fn push(&mut self, byte: u8) {
-        if let Some(place) = self.bytes.get_mut(self.length) {
-            *place = byte;
-            self.length += 1;
-        }
-    }
-
-    fn extend(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.push(*byte);
-        }
-    }
-}
-
-impl Deref for Literal {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
 }
 
 /// Strings that are shorter are found everywhere.

@@ -9,7 +9,8 @@ use crate::policy::redact::redact;
 
 use super::attempts::failures;
 use super::data::Recommended;
-use super::{Source, words};
+use super::source::Source;
+use super::words;
 
 /// What a person tells the next attempt, where nothing better is known.
 const INSTRUCTIONS: &str = "Try a different approach than before.";

@@ -10,8 +10,9 @@ use crate::policy::excerpt::{MAX_BYTES, cut, of_text};
 use crate::policy::text::Text;
 
 use super::data::{AttemptLine, AttemptRef, ErrorDetails, LoopLine};
+use super::source::Source;
 use super::summary::{decision_line, failure_line};
-use super::{Source, words};
+use super::words;
 
 /// How many attempts are listed: the latest ones.
 const MAX_ATTEMPTS: usize = 200;

@@ -11,7 +11,7 @@ use crate::model::run::{AttemptOutcome, IterationStatus};
 use crate::model::snapshot::{ChangeType, ObjectId};
 use crate::model::time::Timestamp;
 
-use super::timeline::Moment;
+use super::moment::Moment;
 use super::words;
 
 /// Names an attempt of a run.

@@ -7,8 +7,8 @@ use crate::model::path::RepoPath;
 use crate::model::run::AttemptOutcome;
 use crate::model::state::State;
 
-use super::Source;
 use super::data::{AttemptRef, FileLine, Files};
+use super::source::Source;
 
 /// How many paths are listed.
 const MAX_FILES: usize = 60;

@@ -9,18 +9,13 @@ mod data;
 mod files;
 mod html;
 mod markdown;
+mod moment;
+mod source;
 mod summary;
 mod timeline;
 mod words;
 
-use crate::model::event::Event;
-use crate::model::feedback::FeedbackLoop;
-use crate::model::run::{Attempt, Iteration, Run};
-use crate::model::snapshot::Change;
-use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
-
-use super::retry_status::RetryStatus;
+use crate::model::state::Named;
 
 pub use data::{
     AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, Checkpoints, DecisionLine, ErrorDetails, FailureLine,
@@ -29,53 +24,9 @@ pub use data::{
 pub use files::{Span, spans};
 pub use html::html;
 pub use markdown::markdown;
-pub use timeline::{Moment, MomentKind};
-
-/// What every written report holds, so that a file can be told to be one.
-pub const MARK: &str = "recover report";
-
-/// What a report is made from.
-#[derive(Clone, Copy)]
-pub struct Source<'a> {
-    /// Everything known.
-    pub state: &'a State,
-    /// The run.
-    pub run: &'a Run,
-    /// The run's events, oldest first.
-    pub events: &'a [Event],
-    /// Where it stands with its budgets.
-    pub retry: &'a RetryStatus,
-    /// The feedback loops that hold for it.
-    pub loops: &'a [FeedbackLoop],
-    /// Subtasks that were given up (A7), of whatever run.
-    pub stuck: &'a [Stuck],
-    /// What attempts changed, as far as it could be found.
-    pub changes: &'a [AttemptChanges],
-    /// A restore that was cut off and waits to be finished.
-    pub unfinished: Option<&'a str>,
-    /// Only the attempts of this subtask.
-    pub subtask: Option<&'a str>,
-    /// A command about this run that works from any folder.
-    pub command: &'a dyn Fn(&[&str]) -> String,
-    /// The present moment.
-    pub now: Timestamp,
-}
-
-impl Source<'_> {
-    /// The attempts that the report is about.
-    fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
-        self.run.attempts().filter(|(_, attempt)| self.subtask.is_none_or(|subtask| attempt.subtask == subtask))
-    }
-}
-
-/// What one attempt changed.
-#[derive(Clone, Debug)]
-pub struct AttemptChanges {
-    /// The attempt.
-    pub attempt: AttemptRef,
-    /// Its changes, by path.
-    pub changes: Vec<Change>,
-}
+pub use moment::{Moment, MomentKind};
+pub use source::{AttemptChanges, Source};
+pub use words::MARK;
 
 /// Makes the report.
 pub fn report(source: &Source<'_>) -> Report {

@@ -8,7 +8,8 @@ use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunStatus};
 
 use super::data::{AttemptCounts, DecisionLine, FailureLine, IterationCounts, ReportKind, RunLine, Stuck, Summary};
-use super::{Source, words};
+use super::source::Source;
+use super::words;
 
 /// How much of an error's message goes into the headline, in characters.
 const MAX_HEADLINE: usize = 160;

@@ -10,6 +10,9 @@ use crate::policy::redact::redact;
 use crate::policy::text::Text;
 use crate::policy::visible::{escape, escape_lines};
 
+/// What every written report holds, so that a file can be told to be one.
+pub const MARK: &str = "recover report";
+
 /// How long a line of somebody's text may get, in characters.
 const MAX_LINE: usize = 400;
 

@@ -2,7 +2,7 @@
 
 use super::{COMPILERS, Feedback};
 use crate::model::failure::EvidenceSource;
-use crate::policy::classify::decide::Conclusion;
+use crate::policy::classify::conclusion::Conclusion;
 use crate::policy::classify::process;
 use crate::policy::classify::rules::{Family, LINT, TYPECHECK};
 use crate::policy::classify::scan::Hit;

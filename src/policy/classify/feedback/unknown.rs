@@ -3,8 +3,9 @@
 
 use super::Feedback;
 use crate::model::failure::{EvidenceSource, LoopKind};
-use crate::policy::classify::decide::{Conclusion, last_words};
+use crate::policy::classify::conclusion::Conclusion;
 use crate::policy::classify::lack::{self, Kind, Said};
+use crate::policy::classify::message::last_words;
 use crate::policy::classify::rules::{BUILD, FAMILIES, Family, LINT, TEST, TYPECHECK};
 use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
 use crate::policy::classify::{api, command_line, process, shape, summary};

@@ -2,7 +2,7 @@
 //!
 //! The order matters: a usage limit names credits that one could buy, a throttle speaks of tokens and prompts.
 
-use super::{ANY, Rule, rule};
+use super::rule::{ANY, Rule, rule};
 use crate::policy::classify::verdict::{
     AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CONTEXT, COST_LIMIT, MAX_TURNS, NO_MODEL, NO_SESSION, OVERLOADED,
     SERVICE, THROTTLED, USAGE_LIMIT,

@@ -1,6 +1,6 @@
 //! Compilers, linkers, interpreters and package managers: it does not build.
 
-use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

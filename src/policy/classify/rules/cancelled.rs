@@ -1,6 +1,6 @@
 //! Words of programs that somebody interrupted.
 
-use super::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::CANCELLED;
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

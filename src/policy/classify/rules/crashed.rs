@@ -1,6 +1,6 @@
 //! Processes that died.
 
-use super::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::{CRASHED, KILLED, OUT_OF_MEMORY};
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

@@ -1,6 +1,6 @@
 //! Findings of linters, formatters and type checkers.
 
-use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::FAILED;
 
 const CHECK: u8 = LINT | TYPECHECK;

@@ -1,6 +1,6 @@
 //! A tool refuses a flag, an option or a configuration value, so nothing was checked.
 
-use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::INVALID;
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

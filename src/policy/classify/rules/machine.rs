@@ -3,7 +3,7 @@
 //! A bare phrase such as "Permission denied" counts only where a program reports it: after a colon or at the start, and
 //! at the end of what it says. In a string literal or a name it does not.
 
-use super::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::{DENIED, DISK_FULL, LIMIT, LOCKED, NO_TOOL};
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

@@ -1,7 +1,7 @@
 //! Something of the project or of a package registry is not there: a manifest, a script, a target, a file argument, a
 //! package, a version.
 
-use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::MISSING;
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

@@ -1,6 +1,6 @@
 //! No connection: name resolution, refusal, reset, unreachable, timed out.
 
-use super::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::NETWORK;
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

@@ -1,6 +1,6 @@
 //! Test runners: what could not be loaded, what failed, what is flaky.
 
-use super::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::{BROKEN, FAILED};
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

@@ -3,7 +3,7 @@
 //! Such a line is no log: it names the failure as a whole, so that its words count more than they would among others.
 //! Every pattern takes the line as a whole, for a word of failure alone is in many a harmless line.
 
-use super::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::{
     BAD_REQUEST, BROKEN, CONTEXT, CRASHED, FAILED, INVALID, KILLED, MISSING, OUT_OF_MEMORY, OVERLOADED, TIMEOUT,
 };

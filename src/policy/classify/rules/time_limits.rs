@@ -1,6 +1,6 @@
 //! Time limits: of the command itself, and of a test runner on its tests.
 
-use super::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
+use super::rule::{ANY, BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::TIMEOUT;
 
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;

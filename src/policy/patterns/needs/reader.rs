@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::bytes::{Bytes, Required};
-use super::Literal;
+use super::literal::Literal;
 
 const DIGITS: Bytes = Bytes::all_of(b"0123456789");
 /// Letters, digits and `_`.

@@ -2,22 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::model::run::AttemptOutcome;
 use crate::policy::report::data::{AttemptLine, ErrorDetails, FailureLine, Report};
 use crate::policy::report::words;
 
 use super::escape::{Line, Lines};
-use super::{badge, fact, mono, none, section};
-
-/// What an outcome looks like.
-pub fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
-    match outcome {
-        Some(AttemptOutcome::Passed) => "good",
-        Some(AttemptOutcome::Failed) => "bad",
-        Some(AttemptOutcome::Cancelled) => "warn",
-        None => "calm",
-    }
-}
+use super::parts::{badge, fact, mono, none, section, tone};
 
 /// Every attempt, oldest first.
 pub fn attempts(report: &Report) -> Markup {

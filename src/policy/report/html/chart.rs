@@ -7,12 +7,11 @@ use maud::{Markup, html};
 use crate::model::run::AttemptOutcome;
 use crate::model::time::Timestamp;
 use crate::policy::report::data::{AttemptLine, Report};
-use crate::policy::report::timeline::{Moment, MomentKind};
+use crate::policy::report::moment::{Moment, MomentKind};
 use crate::policy::report::words;
 
-use super::attempts::tone;
 use super::escape::Line;
-use super::section;
+use super::parts::{section, tone};
 
 /// How many iterations have a row: the latest ones.
 const MAX_ROWS: usize = 40;

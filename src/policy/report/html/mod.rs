@@ -4,15 +4,17 @@
 mod attempts;
 mod chart;
 mod escape;
+mod parts;
 mod summary;
 mod timeline;
 
-use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha1::{Digest, Sha1};
 
 use super::data::{FileLine, Files, Recommended, Report, ReportKind};
-use super::{MARK, words};
+use super::words::{self, MARK};
 use escape::Line;
+use parts::{badge, mono, none, section};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -68,36 +70,6 @@ fn body(report: &Report) -> Markup {
         (timeline::timeline(report))
         footer { "Made by recover on " (words::date_time(report.generated_at)) "." }
     }
-}
-
-/// A section with its heading, and a figure beside it.
-fn section(id: &str, heading: &str, figure: Option<String>, content: impl Render) -> Markup {
-    html! {
-        section id=(id) {
-            h2 { (heading) @if let Some(figure) = figure { " " small { (figure) } } }
-            (content)
-        }
-    }
-}
-
-/// A term and its description.
-fn fact(term: &str, description: impl Render) -> Markup {
-    html! { div { dt { (Line(term)) } dd { (description) } } }
-}
-
-/// A word in a pill: `tone` is `good`, `bad`, `warn` or `calm`.
-fn badge(tone: &str, word: &str) -> Markup {
-    html! { span class={ "badge " (tone) } { (Line(word)) } }
-}
-
-/// Text in the fixed-width font.
-fn mono(content: &str) -> Markup {
-    html! { code { (Line(content)) } }
-}
-
-/// What stands in a section that has nothing to list.
-fn none(text: &str) -> Markup {
-    html! { p.none { (text) } }
 }
 
 /// A command of which no option is broken in two where a line ends.

@@ -8,7 +8,7 @@ use crate::policy::report::data::{CheckpointLine, FailureLine, Report, Stuck, Su
 use crate::policy::report::words;
 
 use super::escape::Line;
-use super::{badge, fact, mono, section};
+use super::parts::{badge, fact, mono, section};
 
 /// Title, status, one sentence, figures, failure, facts.
 pub fn header(report: &Report, title: &str) -> Markup {

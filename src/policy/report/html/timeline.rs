@@ -3,12 +3,11 @@
 use maud::{Markup, html};
 
 use crate::policy::report::data::Report;
-use crate::policy::report::timeline::{Moment, MomentKind};
+use crate::policy::report::moment::{Moment, MomentKind};
 use crate::policy::report::words;
 
-use super::attempts::tone;
 use super::escape::Line;
-use super::{mono, none, section};
+use super::parts::{mono, none, section, tone};
 
 /// Every moment, oldest first, with the date where a day begins.
 pub fn timeline(report: &Report) -> Markup {

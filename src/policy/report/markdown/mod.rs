@@ -8,7 +8,7 @@ use crate::model::failure::Severity;
 use crate::model::time::Timestamp;
 
 use super::data::{AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report, ReportKind, Stuck};
-use super::{MARK, words};
+use super::words::{self, MARK};
 use escape::{code, fenced, text};
 
 /// Writes it.

@@ -1,0 +1,18 @@
+//! What the questions are asked about.
+
+use crate::model::agent_record::AgentRecord;
+use crate::model::failure::{FailureEvidence, LoopKind};
+use crate::model::time::Timestamp;
+use crate::policy::summary::Counts;
+use crate::policy::text::Text;
+
+/// Everything that is known of the attempt.
+pub(super) struct Inputs<'a> {
+    pub evidence: &'a FailureEvidence,
+    pub record: Option<&'a AgentRecord>,
+    pub stage: Option<LoopKind>,
+    pub stderr: &'a Text,
+    pub stdout: &'a Text,
+    pub counts: Counts,
+    pub now: Timestamp,
+}
