@@ -14,6 +14,8 @@ pub enum Wanted {
     Folder,
     /// A regular file without another name: it serves as a lock, and two locks that are one wait for each other for ever.
     OneName,
+    /// A regular file without holes.
+    Solid,
 }
 
 /// A link, FIFO, socket or device in a place of ours, or a folder in that of a file (exit 13). Nothing was read from it
@@ -23,6 +25,7 @@ pub enum Wanted {
     Wanted::File => format!("is {}, and recover reads and writes only an ordinary file there", name_of(*found)),
     Wanted::Folder => format!("is {}, and recover reads and writes only in a real folder there", name_of(*found)),
     Wanted::OneName => "has another name elsewhere (a hard link): recover locks only a file of its own".to_owned(),
+    Wanted::Solid => "is a large file with holes, and recover reads only one that was written throughout".to_owned(),
 })]
 pub struct Refused {
     /// Where it is.

@@ -389,6 +389,31 @@ fn a_git_file_that_leads_to_another_project_is_refused() {
     env.json(0, &["-C", "sub", "checkpoint", "create"]);
 }
 
+// A file that is large and empty: it takes no disk, and would take hours to read.
+#[test]
+fn a_large_file_of_holes_is_not_read() {
+    for place in ["events.jsonl", "recover/fold.cache", "recover/views.json"] {
+        let (env, _) = project();
+        env.sh(&format!("truncate -s 6G .ultraplan/state/{place}")).expect(0);
+        for args in [&["status"][..], &["checkpoint", "create", "--run", "night"], &["log"]] {
+            let ran = run(&env, args);
+            assert!(
+                matches!(ran.code, 0 | 13) && !ran.stderr.contains("out of memory"),
+                "{place} {args:?} {}",
+                ran.stderr
+            );
+            assert!(ran.code == 0 || ran.stderr.contains("with holes"), "{place} {args:?} {}", ran.stderr);
+        }
+        let ran = run(&env, &["--json", "status"]);
+        if ran.code == 13 {
+            env.sh(ran.json()["error"]["hint"].as_str().expect("a hint")).expect(0);
+        }
+        // The second copy has it all.
+        let count = env.json(0, &["status", "--run", "night"])["checkpoints"]["count"].as_u64();
+        assert!(count >= Some(3), "{place} {count:?}");
+    }
+}
+
 // A name with a newline in it feigns no line of ours.
 #[test]
 fn names_in_a_refusal_are_escaped() {
