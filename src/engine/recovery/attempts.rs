@@ -13,7 +13,7 @@ use crate::policy::classify::known;
 use crate::policy::decide::{Circumstances, decide, fallback_of};
 use crate::store::NewEvent;
 
-/// Applies to the state in memory what [`settle::settle`] would record.
+/// Applies to the state in memory what [`settle`](super::settle::settle) would record.
 pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
     let lost: Vec<_> = state.runs.iter().filter(|run| liveness::is_lost(run)).cloned().collect();
     for run in lost {

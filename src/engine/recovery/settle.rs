@@ -59,7 +59,9 @@ fn tell_if_moved(context: &Context, state: &State) {
 pub fn settle(context: &Context) -> Result<()> {
     let mut done = Vec::new();
     let settled = settle_into(context, &mut done);
-    done.into_iter().for_each(|what| context.note(what));
+    for what in done {
+        context.note(what);
+    }
     settled
 }
 

@@ -1,4 +1,4 @@
-//! Where a command works, before there is a [`Context`](super::Context), and on whose behalf.
+//! Where a command works, before there is a [`Context`], and on whose behalf.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -36,7 +36,7 @@ impl LoopReport {
 /// Around which loops run.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopSetting<'a> {
-    /// Their variables (see [`identity`]).
+    /// Their variables (see [`identity`](crate::engine::record::run_settings::identity)).
     pub env: &'a [(OsString, OsString)],
     /// Where their output is shown.
     pub show: Show,
