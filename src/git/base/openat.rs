@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
@@ -80,7 +81,7 @@ pub(in crate::git) fn open_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<Owne
 
 /// Whether the process or the system ran out of something: that says nothing about the file.
 pub(in crate::git) fn is_exhausted(error: &io::Error) -> bool {
-    let errnos = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::NOMEM];
+    let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
     errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
@@ -104,7 +105,7 @@ pub(in crate::git) fn split(path: &RepoPath) -> (RepoPath, &[u8]) {
 pub(in crate::git) fn stat(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<FileStat>> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat.into())),
-        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -203,4 +204,33 @@ pub(in crate::git) fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
     let mut listing = Listing::default();
     listing.read(dir)?;
     Ok(listing.iter().map(|(name, _)| name.to_vec()).collect())
+}
+
+/// Whether opening a folder failed because there is nothing, or something else: a file or a symlink.
+pub(in crate::git) fn is_no_folder(error: &io::Error) -> bool {
+    let errnos = [Errno::NOENT, Errno::LOOP, Errno::NOTDIR];
+    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
+/// An error of opening the folder of a path; a symlink or file in its place is unsafe.
+pub(in crate::git) fn open_error(path: &RepoPath, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::conflict(path, "its folder is gone");
+    }
+    if is_no_folder(&error) {
+        let path = path.below(std::path::Path::new(""));
+        return Error::UnsafePath {
+            path,
+            reason: "a symlink or file is in the place of one of its folders".to_owned(),
+        };
+    }
+    io_error(path, error)
+}
+
+/// An error of reading, for a file that must be readable.
+pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
+    use std::os::unix::ffi::OsStrExt as _;
+    // The work tree itself has no name in it.
+    let name = if path.as_bytes().is_empty() { b"." } else { path.as_bytes() };
+    Error::io(std::path::Path::new(std::ffi::OsStr::from_bytes(name)), error)
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::tree_builder::{Made, stored};
 use crate::git::base::error::Result;
-use crate::git::index::user_index::{GITLINK, UserIndex};
+use crate::git::base::modes::GITLINK;
+use crate::git::index::user_index::UserIndex;
 use crate::git::worktree::cache::{Builder, Cache, CachedItem, Header, NewFolder, flag, walk_order};
 use crate::git::worktree::scan::{Folder, Scan};
 use crate::model::manifest::{IndexExtra, Nested};

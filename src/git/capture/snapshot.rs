@@ -20,7 +20,7 @@ use crate::git::worktree::scan::{self, Scan, Scope};
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{EntryKind, ObjectId};
+use crate::model::snapshot::ObjectId;
 
 use super::cache_writer::{Recorded, Survey};
 use super::file_states;
@@ -206,14 +206,4 @@ fn both_trees(
         let of_index = of_index.join().unwrap_or_else(|panic| resume_unwind(panic));
         Ok((made?, of_index?))
     })
-}
-
-/// The kind of an entry with this git file mode.
-pub(in crate::git) fn kind_of(mode: u32) -> Result<EntryKind> {
-    match mode & 0o170_000 {
-        0o100_000 => Ok(EntryKind::File),
-        0o120_000 => Ok(EntryKind::Symlink),
-        0o160_000 => Ok(EntryKind::Gitlink),
-        _ => Err(Error::corrupt(format!("file mode {mode:o} in a tree"))),
-    }
 }

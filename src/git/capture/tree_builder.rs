@@ -6,11 +6,12 @@ use git2::Oid;
 use rustix::fs::FileType;
 
 use crate::git::base::error::Result;
-use crate::git::index::user_index::GITLINK;
+use crate::git::base::modes::{GITLINK, TREE, git_mode};
+use crate::git::base::object_id;
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Level, TREE};
+use crate::git::odb::trees::Level;
 use crate::git::worktree::cache::{Cache, flag};
-use crate::git::worktree::scan::{Content, Folder, Item, Scan, git_mode};
+use crate::git::worktree::scan::{Content, Folder, Item, Scan};
 use crate::model::manifest::{DefaultModes, Nested, PathMode};
 use crate::model::path::RepoPath;
 
@@ -132,7 +133,7 @@ fn build(
         links.range::<RepoPath, _>(&first..).take_while(|(path, _)| path.as_bytes().starts_with(first.as_bytes()));
     for (path, nested) in inside {
         if let Some(commit) = nested.commit.as_ref().filter(|_| path.parent().unwrap_or_default() == folder.path) {
-            level.add(crate::git::base::openat::split(path).1, GITLINK, trees::parse_oid(commit)?);
+            level.add(crate::git::base::openat::split(path).1, GITLINK, object_id::parse_oid(commit)?);
         }
     }
     if level.is_empty() && at > 0 {

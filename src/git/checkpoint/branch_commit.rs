@@ -10,14 +10,16 @@ use std::time::Duration;
 use git2::{AttrCheckFlags, AttrValue, IndexEntry, ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::GITLINK;
+use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
+use crate::git::base::sync::sync_folder;
 use crate::git::capture::snapshot::Capture;
 use crate::git::history::head::{move_branch, tree_of, write_commit};
-use crate::git::index::user_index::{GITLINK, UserIndex};
-use crate::git::odb::objects::sync_folder;
-use crate::git::odb::trees::{self, Flat, parse_oid};
+use crate::git::index::user_index::UserIndex;
+use crate::git::odb::database::Database;
+use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::nested::absolute;
 use crate::git::repo::repository::Repo;
 use crate::git::restore::index::LockedIndex;
 use crate::model::manifest::{Head, IndexExtra};
@@ -100,7 +102,7 @@ fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIn
         let first_below = captured.range(path.join(b"")..).next();
         let taken = captured.contains_key(path) || first_below.is_some_and(|(below, _)| below.starts_with(path));
         let hidden = path.ancestors().any(|folder| captured.contains_key(&folder));
-        let there = || fs::symlink_metadata(absolute(repo.workdir(), path)).is_ok();
+        let there = || fs::symlink_metadata(path.below(repo.workdir())).is_ok();
         if unwatched.contains(path) || (!taken && !hidden && there()) {
             flat.insert(path.clone(), *entry);
         }
@@ -120,7 +122,7 @@ fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIn
             }
             EntryKind::Gitlink | EntryKind::EmptyDir => {}
             EntryKind::File | EntryKind::Symlink => {
-                let absolute = absolute(Path::new(""), path);
+                let absolute = path.below(Path::new(""));
                 let untracked = !index.has(path.as_bytes());
                 if may_be_ignored && untracked && repo.inner.is_path_ignored(&absolute).unwrap_or(false) {
                     continue;
@@ -167,7 +169,7 @@ impl<'a> Filters<'a> {
 
     /// The blob to commit for a file whose captured content is `oid` and differs from the index.
     fn stored(&mut self, path: &RepoPath, oid: Oid) -> Result<Oid> {
-        let relative = absolute(Path::new(""), path);
+        let relative = path.below(Path::new(""));
         let said = |name: &str| -> Result<AttrValue<'_>> {
             let flags = AttrCheckFlags::FILE_THEN_INDEX;
             let value = self.repo.inner.get_attr_bytes(&relative, name, flags);
@@ -200,7 +202,7 @@ impl<'a> Filters<'a> {
 
     /// Whether the index knows the file as it is.
     fn is_unchanged(&self, path: &RepoPath, entry: &IndexEntry) -> bool {
-        let Ok(found) = fs::symlink_metadata(absolute(self.repo.workdir(), path)) else { return false };
+        let Ok(found) = fs::symlink_metadata(path.below(self.repo.workdir())) else { return false };
         let same_time = i64::from(entry.mtime.seconds()) == found.mtime()
             && i64::from(entry.mtime.nanoseconds()) == found.mtime_nsec();
         same_time && u64::from(entry.file_size) == found.size()
@@ -209,13 +211,13 @@ impl<'a> Filters<'a> {
     /// The content as the attributes have it stored, from the file, which must be what was captured still.
     fn convert(&self, path: &RepoPath, captured: Oid) -> Result<Oid> {
         // As libgit2 names it: only of a file below its own work tree it knows the attributes.
-        let file = absolute(self.repo.inner.workdir().unwrap_or(self.repo.workdir()), path);
+        let file = path.below(self.repo.inner.workdir().unwrap_or(self.repo.workdir()));
         let failed = Error::git(format!("convert {path}"));
         // libgit2 writes into the real database; it holds the objects that the capture has in quarantine too.
         self.capture.writer.publish()?;
         let oid = self.repo.inner.blob_path(&file).map_err(failed)?;
         let (parent, name) = openat::split(path);
-        let now = openat::open_path(&self.root, &parent).and_then(|dir| crate::git::restore::place::hash(&dir, name));
+        let now = openat::open_path(&self.root, &parent).and_then(|dir| crate::git::base::found::hash(&dir, name));
         if now.ok().flatten().map(|(oid, _)| oid) != Some(captured) {
             return Err(Error::Unsupported { what: format!("{path} changed while it was committed") });
         }
@@ -226,7 +228,7 @@ impl<'a> Filters<'a> {
             sync_folder(&folder)?;
         }
         // What libgit2 wrote, nothing else would keep from a `git gc` meanwhile.
-        self.capture.writer.write(ObjectType::Blob, &self.repo.database()?.blob(oid)?)?;
+        self.capture.writer.write(ObjectType::Blob, &Database::open(self.repo)?.blob(oid)?)?;
         Ok(oid)
     }
 }

@@ -6,7 +6,8 @@ use std::io::Write;
 use git2::Oid;
 
 use crate::git::base::error::{Error, Result};
-use crate::git::odb::trees::parse_oid;
+use crate::git::base::object_id::parse_oid;
+use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
 
@@ -45,7 +46,7 @@ pub fn write_bundle(repo: &Repo, reference: &str, commit: &ObjectId, out: &mut d
 /// Parents that the history of a shallow clone names and does not have, as far as `tip` reaches.
 fn shallow_parents(repo: &Repo, tip: Oid) -> Result<Vec<Oid>> {
     let Ok(text) = fs::read_to_string(repo.common_dir().join("shallow")) else { return Ok(Vec::new()) };
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let mut missing = Vec::new();
     for boundary in text.lines().filter_map(|line| Oid::from_str(line.trim()).ok()) {
         if tip != boundary && !repo.inner.graph_descendant_of(tip, boundary).unwrap_or(false) {

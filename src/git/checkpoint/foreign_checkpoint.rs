@@ -9,9 +9,9 @@ use git2::{AttrCheckFlags, AttrValue, Repository};
 
 use super::stored::StoredCheckpoint;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::GITLINK;
+use crate::git::base::object_id::parse_oid;
 use crate::git::history::head::tree_of;
-use crate::git::index::user_index::GITLINK;
-use crate::git::odb::trees::parse_oid;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
 use crate::model::manifest::{IndexExtra, Manifest};

@@ -12,12 +12,12 @@ use git2::{ObjectType, Oid};
 use super::nested_refs::digits;
 use super::stored::{StoredCheckpoint, load_checkpoint, parse_manifest};
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::{GITLINK, TREE};
+use crate::git::base::object_id::{self, parse_oid};
 use crate::git::capture::snapshot::Capture;
-use crate::git::index::user_index::GITLINK;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::pack;
-use crate::git::odb::trees::{self, Level, TREE, Tree, TreeEntry, parse_oid};
+use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
 use crate::git::repo::repository::Repo;
 use crate::git::tree::view::Side;
 use crate::model::manifest::Manifest;
@@ -63,7 +63,7 @@ impl StoredCheckpoint {
 
 fn find(repo: &Repo, copies: Option<&ObjectId>, path: &RepoPath) -> Result<Option<NestedCopy>> {
     let Some(copies) = copies else { return Ok(None) };
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let Some(one) = trees::find(&database, parse_oid(copies)?, digits(path)?.as_bytes())? else { return Ok(None) };
     let one = Tree::read(&database, one)?;
     let id = |name: &[u8]| one.find(name).map(|entry| entry.oid);
@@ -113,7 +113,7 @@ pub fn copy_all(
         Some(before) => before.copies.clone(),
         None => last().and_then(|stored| stored.copies),
     };
-    let around = outer.database()?;
+    let around = Database::open(outer)?;
     let copies = copies.filter(|_| !capture.writer.doubts());
     let before = copies.and_then(|copies| Tree::read(&around, parse_oid(&copies).ok()?).ok());
     let (mut all, mut failed) = (Vec::new(), Vec::new());
@@ -139,7 +139,8 @@ pub fn copy_all(
 /// Copies the files of one checkpoint; `known` is the copy that an earlier checkpoint has.
 fn copy(outer: &Repo, writer: &ObjectWriter, (repo, commit): (&Repo, &ObjectId), known: Option<Oid>) -> Result<Oid> {
     let stored = load_checkpoint(repo, commit)?;
-    let mut bringing = Bringing { writer, from: repo.database()?, around: outer.database()?, seen: HashSet::new() };
+    let mut bringing =
+        Bringing { writer, from: Database::open(repo)?, around: Database::open(outer)?, seen: HashSet::new() };
     let state = parse_oid(&stored.state_tree)?;
     let manifest = trees::find(&bringing.from, state, MANIFEST)?.ok_or_else(|| Error::corrupt("it has no manifest"))?;
     let mut level = Level::default();
@@ -149,7 +150,7 @@ fn copy(outer: &Repo, writer: &ObjectWriter, (repo, commit): (&Repo, &ObjectId),
         level.add(FOLDER.as_bytes(), TREE, parse_oid(inner)?);
     }
     let bytes = level.into_bytes();
-    let id = pack::id_of(ObjectType::Tree, &bytes)?;
+    let id = object_id::id_of(ObjectType::Tree, &bytes)?;
     if known == Some(id) && writer.holds(id)? {
         return Ok(id);
     }
@@ -163,7 +164,7 @@ fn copy(outer: &Repo, writer: &ObjectWriter, (repo, commit): (&Repo, &ObjectId),
 /// Makes the trees (and no blob) of a capture readable through that of the repository around it.
 pub fn show_trees(outer: &Repo, capture: &Capture, inner: &Capture) -> Result<()> {
     let quarantine = inner.writer.repository()?;
-    let (from, around) = (Database::open(&quarantine)?, outer.database()?);
+    let (from, around) = (Database::of(&quarantine)?, Database::open(outer)?);
     let mut bringing = Bringing { writer: &capture.writer, from, around, seen: HashSet::new() };
     for tree in [Some(&inner.tree), inner.index_tree.as_ref()].into_iter().flatten() {
         bringing.trees_alone(parse_oid(tree)?)?;

@@ -7,17 +7,16 @@ use git2::{ObjectType, Oid};
 use super::nested_copy;
 use super::write::{MemoryFile, memory_tree};
 use crate::git::base::error::{Error, Result};
-use crate::git::capture::snapshot::{Capture, kind_of};
-use crate::git::odb::database::unread;
-use crate::git::odb::trees::{self, parse_oid};
+use crate::git::base::modes::kind_of;
+use crate::git::base::object_id::parse_oid;
+use crate::git::capture::snapshot::Capture;
+use crate::git::odb::database::{Database, unread};
+use crate::git::odb::trees;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
 use crate::model::manifest::{MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
-
-/// The id that git gives to empty content.
-pub(in crate::git) const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 
 /// A checkpoint's commit, without the paths it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
         Error::Corrupt { what } => damaged(&what),
         other => other,
     };
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let read = |oid: Oid| {
         database.check(oid).map_err(about)?;
         repo.inner.find_commit(oid).map_err(|error| about(unread(oid, error)))
@@ -56,7 +55,7 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
     let last = found.parent_count().checked_sub(1).ok_or_else(|| damaged("not a checkpoint's commit"))?;
     let parent = |at: usize| found.parent_id(at).map_err(|error| damaged(error.message())).and_then(read);
     let state = parent(last)?.tree_id();
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let manifest = trees::find(&database, state, b"manifest.json")?.ok_or_else(|| damaged("it has no manifest"))?;
     let manifest = parse_manifest(&database.blob(manifest)?).map_err(about)?;
     let index_tree = if manifest.has_index {
@@ -82,7 +81,7 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
 
 /// The size of a stored blob in bytes.
 pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     database.size(parse_oid(oid)?)
 }
 
@@ -124,7 +123,7 @@ impl StoredCheckpoint {
     /// The working memory it holds.
     pub fn memory(&self, repo: &Repo) -> Result<Vec<MemoryFile>> {
         let Some(tree) = &self.memory_tree else { return Ok(Vec::new()) };
-        let database = repo.database()?;
+        let database = Database::open(repo)?;
         let files = trees::read(&database, parse_oid(tree)?)?.into_iter();
         let modes = &self.manifest.memory_modes;
         let load = |(path, (mode, oid)): (RepoPath, (u32, Oid))| {
@@ -136,7 +135,7 @@ impl StoredCheckpoint {
 
     /// The run's events since its previous checkpoint.
     pub fn events_jsonl(&self, repo: &Repo) -> Result<Vec<u8>> {
-        let database = repo.database()?;
+        let database = Database::open(repo)?;
         let found = trees::find(&database, parse_oid(&self.state_tree)?, b"events.jsonl")?;
         found.map_or_else(|| Ok(Vec::new()), |oid| database.blob(oid))
     }
@@ -144,7 +143,7 @@ impl StoredCheckpoint {
     /// Objects of this checkpoint that are missing or damaged, as sentences; empty when all is well. Reads everything: what
     /// the system refuses to read is an error.
     pub fn verify(&self, repo: &Repo) -> Result<Vec<String>> {
-        let database = repo.database()?;
+        let database = Database::open(repo)?;
         let (odb, partial_clone) =
             (repo.inner.odb().map_err(Error::git("open the object database"))?, repo.is_partial_clone());
         let mut problems = Vec::new();

@@ -13,11 +13,13 @@ use git2::{ObjectType, Oid};
 use super::branch_commit::Committed;
 use super::nested_copy;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::{GITLINK, TREE};
 use crate::git::base::names;
+use crate::git::base::object_id::parse_oid;
 use crate::git::capture::snapshot::Capture;
-use crate::git::index::user_index::GITLINK;
+use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Flat, TREE, parse_oid};
+use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::{delete_refs, set_ref};
 use crate::git::repo::repository::{IDENTITY, Repo};
@@ -209,7 +211,7 @@ pub(in crate::git) fn commit(
 /// Reads what was written from the repository itself, as another process would.
 /// The commit and its trees are in the repository.
 pub(in crate::git) fn read_back(repo: &Repo, id: Oid, tree: Oid, state: Oid) -> Result<()> {
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     repo.inner.odb().and_then(|odb| odb.refresh()).map_err(Error::git("refresh the object database"))?;
     database.check(id)?;
     let commit = repo.inner.find_commit(id).map_err(Error::git("read the checkpoint back"))?;

@@ -8,9 +8,9 @@ use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
 use super::reflog;
 use crate::git::base::error::{Error, Result};
-use crate::git::odb::database::unread;
+use crate::git::base::object_id::parse_oid;
+use crate::git::odb::database::{Database, unread};
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::parse_oid;
 use crate::git::repo::index_lock::MarkedLock;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft};
@@ -52,7 +52,7 @@ pub fn move_branch(
     }
     if let Some(to) = to {
         let oid = parse_oid(to)?;
-        repo.database()?.check(oid)?;
+        Database::open(repo)?.check(oid)?;
         repo.inner.find_commit(oid).map_err(|error| unread(oid, error))?;
         let entry = reflog::Entry { from: now.commit.as_ref(), to: Some(to), message };
         reflog::append(repo, name, &entry)?;
@@ -161,6 +161,6 @@ pub fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
 
 /// Whether a commit is there.
 pub fn commit_exists(repo: &Repo, commit: &ObjectId) -> bool {
-    let whole = |oid: &Oid| repo.database().and_then(|database| database.check(*oid)).is_ok();
+    let whole = |oid: &Oid| Database::open(repo).and_then(|database| database.check(*oid)).is_ok();
     parse_oid(commit).ok().filter(whole).is_some_and(|oid| repo.inner.find_commit(oid).is_ok())
 }

@@ -14,6 +14,7 @@ use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
 use crate::git::base::error::{Error, Result};
+
 use ewah::Bitmap;
 
 /// Bytes of an object id and of the trailing checksum.

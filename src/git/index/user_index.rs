@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index_file::IndexFile;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::GITLINK;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::odb::trees::{self, Flat, Sink};
 use crate::git::repo::repository::Repo;
@@ -23,8 +24,6 @@ pub(in crate::git) const ASSUME_UNCHANGED: u16 = 0x8000;
 pub(in crate::git) const INTENT_TO_ADD: u16 = 1 << 13;
 /// `CE_SKIP_WORKTREE` among the extended flags.
 pub(in crate::git) const SKIP_WORKTREE: u16 = 1 << 14;
-/// The git file mode of a submodule.
-pub(in crate::git) const GITLINK: u32 = 0o160_000;
 
 /// Which index file it is: while it stays the same, so does all that the index says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,10 +19,11 @@ use std::sync::{Mutex, PoisonError};
 use flate2::read::ZlibDecoder;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 
-use super::pack;
+use super::format::{Inflated, loose_path, read_head};
 use super::pack_folder::PackFolder;
-use super::publish::loose_path;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::object_id;
+use crate::git::repo::repository::Repo;
 
 /// How many databases may borrow from one another in a row, as in git.
 const MAX_ALTERNATES: usize = 5;
@@ -49,7 +50,13 @@ pub(in crate::git) struct Database<'r> {
 }
 
 impl<'r> Database<'r> {
-    pub fn open(repository: &'r git2::Repository) -> Result<Self> {
+    /// Of the user's repository, or of a private one.
+    pub fn open(repo: &'r Repo) -> Result<Self> {
+        Self::of(&repo.inner)
+    }
+
+    /// Of a repository that git's library opened.
+    pub fn of(repository: &'r git2::Repository) -> Result<Self> {
         // Every object is hashed here after it was read, several times faster than libgit2 does it.
         git2::opts::strict_hash_verification(false);
         let odb = repository.odb().map_err(Error::git("open the object database"))?;
@@ -62,7 +69,7 @@ impl<'r> Database<'r> {
             Some(object) => object,
             None => self.packed(oid)?,
         };
-        if pack::id_of(object.kind, &object.data)? == oid {
+        if object_id::id_of(object.kind, &object.data)? == oid {
             Ok(object)
         } else {
             Err(Error::corrupt(format!("object {oid} is damaged: it has the content of another")))
@@ -104,7 +111,7 @@ impl<'r> Database<'r> {
             Err(error) => return Ok(Err(error)),
         };
         let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
-        let Some((kind, size)) = loose_head(&mut reader) else { return Ok(Err(damaged())) };
+        let Some((kind, size)) = read_head(&mut reader) else { return Ok(Err(damaged())) };
         if kind != ObjectType::Blob {
             return Ok(Err(Error::corrupt(format!("{oid} is not a blob"))));
         }
@@ -128,7 +135,7 @@ impl<'r> Database<'r> {
     /// The size of an object in bytes. Of a loose one only the beginning is read, so that damage further on is not seen.
     pub fn size(&self, oid: Oid) -> Result<u64> {
         if let Some(mut reader) = self.open_loose(oid)? {
-            let head = loose_head(&mut reader).map(|(_, size)| size);
+            let head = read_head(&mut reader).map(|(_, size)| size);
             return head.ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
         }
         match self.odb.read_header(oid) {
@@ -185,16 +192,6 @@ impl<'r> Database<'r> {
         }
         Ok(None)
     }
-}
-
-type Inflated = BufReader<ZlibDecoder<File>>;
-
-/// Reads what a loose object begins with: kind and size.
-pub(in crate::git) fn loose_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
-    let mut head = Vec::new();
-    reader.take(32).read_until(0, &mut head).ok()?;
-    let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
-    Some((ObjectType::from_str(kind)?, size.parse().ok()?))
 }
 
 /// A folder of objects and those it borrows from.

@@ -2,6 +2,7 @@
 //! It knows blobs, trees and packs, but not what a tree stands for: commits, indexes and work trees have rooms of their own.
 
 pub(super) mod database;
+pub(super) mod format;
 pub(super) mod objects;
 pub(super) mod owned_objects;
 pub(super) mod pack;

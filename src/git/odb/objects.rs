@@ -22,29 +22,22 @@ use git2::{ObjectType, Oid};
 
 use self::publishing::Needs;
 use self::tools::{Permits, Tools};
-use super::database;
-use super::owned_objects;
-use super::pack::{self, Pack, PackWriter};
+use super::pack::{self, FEW, IN_MEMORY, Pack, PackWriter};
 use super::pack_folder::PackFolder;
-use super::packing;
-pub(in crate::git) use super::publish::sync_folder;
 use super::publish::{self, Published, Staged};
+use super::{database, format, owned_objects, packing};
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
-use crate::git::repo::corruption_marker;
-use crate::git::repo::gc;
+use crate::git::base::object_id;
 use crate::git::repo::lock::{Slot, WorktreeLock};
 use crate::git::repo::repository::{Repo, init_bare};
+use crate::git::repo::{corruption_marker, gc};
 
 mod present;
 mod publishing;
 mod streaming;
 mod tools;
 
-/// So many new objects become loose ones, more of them a pack: git's own `transfer.unpackLimit`.
-pub(in crate::git) const FEW: usize = 100;
-/// Content that is kept in memory, in bytes.
-pub(in crate::git) const IN_MEMORY: usize = 8 << 20;
 /// A larger object is not kept in memory, and not deflated by more than [`LARGE_AT_ONCE`] threads.
 const LARGE: usize = 1 << 20;
 const LARGE_AT_ONCE: usize = 2;
@@ -229,7 +222,7 @@ impl ObjectWriter {
     /// Writes an object from memory, unless it is there.
     pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
         let oid = match kind {
-            ObjectType::Tree => pack::id_of(kind, data)?,
+            ObjectType::Tree => object_id::id_of(kind, data)?,
             _ => Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?,
         };
         if self.state().known.contains(&oid) {
@@ -288,7 +281,7 @@ impl ObjectWriter {
         let path = self.next_file(&mut state)?;
         drop(state);
         let _permit = (data.len() > LARGE).then(|| self.large.take());
-        let packed = pack::loose(&mut tools.compress, kind, data).map_err(Error::at(&path))?;
+        let packed = format::loose(&mut tools.compress, kind, data).map_err(Error::at(&path))?;
         pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
         self.state().staged.push(Staged::Loose { oid, path });
         Ok(())
@@ -296,7 +289,7 @@ impl ObjectWriter {
 
     fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
         let _permit = (data.len() > LARGE).then(|| self.large.take());
-        let entry = pack::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
+        let entry = format::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
         let mut state = self.state();
         if state.spool.is_none() {
             // It was completed meanwhile, for a reader.
@@ -343,7 +336,7 @@ impl ObjectWriter {
         let result = self.with_tools(|tools| {
             for (oid, kind, data) in few {
                 let path = self.next_file(state)?;
-                let packed = pack::loose(&mut tools.compress, kind, &data).map_err(Error::at(&path))?;
+                let packed = format::loose(&mut tools.compress, kind, &data).map_err(Error::at(&path))?;
                 pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
                 state.staged.push(Staged::Loose { oid, path });
             }

@@ -21,9 +21,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use git2::Oid;
 
-use super::publish::{Published, sync_folder};
+use super::publish::Published;
 use crate::durable::{Root, Sync};
 use crate::git::base::error::{Error, Result};
+use crate::git::base::sync::sync_folder;
 use crate::git::repo::refs::list_refs;
 use crate::git::repo::repository::Repo;
 

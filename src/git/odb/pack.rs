@@ -9,13 +9,13 @@ use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write}
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use flate2::{Compress, Compression, FlushCompress, Status};
-use git2::{ObjectType, Oid};
+use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
-use super::database::loose_head as read_head;
+use super::format::{entry_head, read_head};
 use crate::git::base::error::{Error, Result};
 
 /// The permissions of objects and packs, as far as the umask allows: nobody changes them.
@@ -275,87 +275,14 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
-/// An object as it stands in a pack: kind and size, then the deflated content.
-pub(in crate::git) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(bound(data.len()));
-    out.extend(entry_head(kind, data.len() as u64));
-    deflate(compress, &[data], &mut out)?;
-    Ok(out)
-}
+/// So many new objects become loose ones, more of them a pack: git's own `transfer.unpackLimit`.
+pub(in crate::git) const FEW: usize = 100;
 
-/// What an object in a pack begins with.
-fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
-    let number = match kind {
-        ObjectType::Commit => 1,
-        ObjectType::Tree => 2,
-        ObjectType::Tag => 4,
-        _ => 3_u8,
-    };
-    let mut out = Vec::new();
-    // Four bits of the size beside the kind, then seven a byte; the highest bit says that more follow.
-    let mut byte = (number << 4) | (size.to_le_bytes()[0] & 0xf);
-    size >>= 4;
-    while size > 0 {
-        out.push(byte | 0x80);
-        byte = size.to_le_bytes()[0] & 0x7f;
-        size >>= 7;
-    }
-    out.push(byte);
-    out
-}
-
-/// An object as it stands in a file of its own: kind and size as text, then the content, all deflated.
-pub(in crate::git) fn loose(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(bound(data.len()));
-    deflate(compress, &[loose_head(kind, data.len() as u64).as_bytes(), data], &mut out)?;
-    Ok(out)
-}
-
-/// The id of an object, without a look for content that was made to collide: for what has to be that of a known id, and
-/// for trees, which are made here.
-pub(in crate::git) fn id_of(kind: ObjectType, data: &[u8]) -> Result<Oid> {
-    let mut hash = Sha1::new();
-    hash.update(loose_head(kind, data.len() as u64));
-    hash.update(data);
-    Oid::from_bytes(&hash.finalize()).map_err(Error::git("hash an object"))
-}
-
-/// What a loose object begins with, and what is hashed before the content.
-pub(in crate::git) fn loose_head(kind: ObjectType, size: u64) -> String {
-    format!("{} {size}\0", kind.str())
-}
-
-/// About what the smallest deflate can make of incompressible content.
-fn bound(size: usize) -> usize {
-    (size / 2).max(64) + 64
-}
-
-/// Deflates the parts as one stream onto the end of `out`.
-fn deflate(compress: &mut Compress, parts: &[&[u8]], out: &mut Vec<u8>) -> io::Result<()> {
-    compress.reset();
-    for (number, part) in parts.iter().enumerate() {
-        let flush = if number + 1 == parts.len() { FlushCompress::Finish } else { FlushCompress::None };
-        let begun = compress.total_in();
-        loop {
-            let read = usize::try_from(compress.total_in() - begun).map_err(io::Error::other)?;
-            if out.capacity() - out.len() < 64 {
-                out.reserve((out.len() / 2).clamp(256, 1 << 20));
-            }
-            let status = compress.compress_vec(&part[read..], out, flush).map_err(io::Error::other)?;
-            let all = compress.total_in() - begun == part.len() as u64;
-            let done = if flush == FlushCompress::Finish { status == Status::StreamEnd } else { all };
-            if done {
-                break;
-            }
-        }
-    }
-    Ok(())
-}
+/// Content that is kept in memory, in bytes.
+pub(in crate::git) const IN_MEMORY: usize = 8 << 20;
 
 #[cfg(test)]
 mod tests {
-    use flate2::Compression;
-
     use super::*;
 
     #[test]
@@ -380,17 +307,5 @@ mod tests {
         assert!(read.iter().zip(&entries).all(|(a, b)| (a.id, a.crc, a.offset) == (b.id, b.crc, b.offset)));
         assert_eq!(read.len(), 3);
         assert!(Pack::entries(&bytes[..after]).is_none());
-    }
-
-    #[test]
-    fn deflating_grows_its_buffer_as_far_as_needed() {
-        let mut compress = Compress::new(Compression::new(1), true);
-        for size in [0, 1, 15, 16, 2047, 2048, 1 << 17] {
-            let data: Vec<u8> = (0..size).map(|_| fastrand::u8(..)).collect();
-            let packed = loose(&mut compress, ObjectType::Blob, &data).unwrap();
-            let mut back = Vec::new();
-            flate2::read::ZlibDecoder::new(packed.as_slice()).read_to_end(&mut back).unwrap();
-            assert_eq!(back, [loose_head(ObjectType::Blob, size).as_bytes(), &data].concat());
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::git::worktree::cache::margin;
+use crate::git::base::file_time::margin;
 
 /// The folder of packs as it was at a moment.
 #[derive(Debug)]

@@ -22,11 +22,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flate2::read::ZlibDecoder;
 use git2::Oid;
 
-use super::database::loose_head;
-use super::objects::{FEW, IN_MEMORY};
+use super::format::{self, loose_path, read_head};
 use super::owned_objects;
-use super::pack::{Pack, PackWriter};
-use super::publish::{self, Staged, gone, loose_path};
+use super::pack::{FEW, IN_MEMORY, Pack, PackWriter};
+use super::publish::{self, Staged, gone};
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::gc;
 use crate::git::repo::repository::Repo;
@@ -138,8 +137,8 @@ fn can_be_packed(path: &Path, oid: Oid) -> io::Result<bool> {
     if file.metadata()?.len() > LARGE {
         return Ok(false);
     }
-    let head = loose_head(&mut BufReader::with_capacity(1 << 12, ZlibDecoder::new(file)));
-    Ok(head.is_some_and(|(_, size)| size <= IN_MEMORY as u64) && publish::is_whole(path, oid)?)
+    let head = read_head(&mut BufReader::with_capacity(1 << 12, ZlibDecoder::new(file)));
+    Ok(head.is_some_and(|(_, size)| size <= IN_MEMORY as u64) && format::is_whole(path, oid)?)
 }
 
 impl Packs {

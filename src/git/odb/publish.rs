@@ -5,13 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use flate2::read::ZlibDecoder;
 use git2::Oid;
-use sha1::{Digest as _, Sha1};
 
+use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::git::base::error::{Error, Result};
 
@@ -156,26 +155,6 @@ fn stays(from: &Path, to: &Path, loose: Option<Oid>) -> io::Result<()> {
     File::open(to).and_then(|file| file.sync_all())
 }
 
-/// Whether a loose object is what its id says. One that may not be read is not: it is no use to whoever asks.
-pub(in crate::git) fn is_whole(path: &Path, oid: Oid) -> io::Result<bool> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
-        opened => opened?,
-    };
-    let mut content = ZlibDecoder::new(file);
-    let mut hash = Sha1::new();
-    let mut buffer = vec![0; 1 << 15];
-    loop {
-        match content.read(&mut buffer) {
-            Ok(0) => return Ok(hash.finalize()[..] == *oid.as_bytes()),
-            Ok(count) => hash.update(&buffer[..count]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.raw_os_error().is_some() => return Err(error),
-            Err(_) => return Ok(false),
-        }
-    }
-}
-
 /// Whether the database lies on another file system, or on one without links.
 fn cannot_link(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -195,12 +174,6 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
     copy.as_file().sync_all().map_err(Error::at(to))?;
     copy.persist(to).map_err(|error| Error::io(to, error.error))?;
     Ok(())
-}
-
-/// Where an object of its own lies below a folder of objects.
-pub(in crate::git) fn loose_path(objects: &Path, oid: Oid) -> PathBuf {
-    let hex = oid.to_string();
-    objects.join(&hex[..2]).join(&hex[2..])
 }
 
 /// What a file says that keeps a pack until a checkpoint refers to its objects.
@@ -284,9 +257,4 @@ fn empty_but(folder: &Path, kept: Option<&str>) -> Result<()> {
         removed.map_err(Error::at(&path))?;
     }
     Ok(())
-}
-
-/// Syncs a folder, so that the names in it are durable.
-pub(in crate::git) fn sync_folder(folder: &Path) -> Result<()> {
-    crate::durable::sync_dir(folder).map_err(Error::at(folder))
 }

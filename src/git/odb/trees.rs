@@ -11,12 +11,11 @@ use git2::{ObjectType, Oid};
 
 use super::database::{Database, Object};
 use super::objects::ObjectWriter;
-use super::pack;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::TREE;
+use crate::git::base::object_id;
 use crate::model::path::RepoPath;
 
-/// The git file mode of a tree.
-pub(in crate::git) const TREE: u32 = 0o040_000;
 /// Deeper than any path that the system can make; a tree that goes on is damaged or a trap.
 const MAX_DEPTH: usize = 4096;
 
@@ -33,7 +32,7 @@ pub(in crate::git) fn into_writer(writer: &ObjectWriter) -> impl FnMut(&[u8]) ->
 
 /// Only says ids; nothing is written.
 pub(in crate::git) fn only_ids() -> impl FnMut(&[u8]) -> Result<Oid> {
-    |bytes| pack::id_of(ObjectType::Tree, bytes)
+    |bytes| object_id::id_of(ObjectType::Tree, bytes)
 }
 
 /// Writes the trees of these paths. Where a path is both a file and a folder (a conflicted index), the folder wins.
@@ -250,11 +249,6 @@ pub(in crate::git) fn child(folder: &RepoPath, name: &[u8]) -> RepoPath {
 /// The entry of one name in a tree.
 pub(in crate::git) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> Result<Option<Oid>> {
     Ok(Tree::read(database, tree)?.find(name).map(|entry| entry.oid))
-}
-
-/// Reads an object id of the model.
-pub(in crate::git) fn parse_oid(id: &crate::model::snapshot::ObjectId) -> Result<Oid> {
-    Oid::from_str(&id.0).map_err(|_| Error::corrupt(format!("'{id}' is not an object id")))
 }
 
 #[cfg(test)]

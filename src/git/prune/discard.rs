@@ -19,9 +19,11 @@ use git2::Oid;
 use super::gc_roots;
 use super::reachability::{Older, PackIndex, Walk};
 use crate::git::base::error::{Error, Result};
+use crate::git::odb::database::Database;
+use crate::git::odb::format::loose_path;
 use crate::git::odb::owned_objects::{self, Gone};
 use crate::git::odb::packing::{self, Packs, Removed, touched_until};
-use crate::git::odb::publish::{self, Published, loose_path};
+use crate::git::odb::publish::{self, Published};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
@@ -73,7 +75,7 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
     let mut needed = Needed::default();
     if !asked.is_empty() {
         let roots = gc_roots::find(repo.common_dir(), &asked)?;
-        let database = repo.database()?;
+        let database = Database::open(repo)?;
         let mut walk = Walk {
             database: &database,
             asked: &asked,

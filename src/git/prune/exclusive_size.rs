@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use git2::Oid;
 
 use crate::git::base::error::Result;
+use crate::git::base::modes::TREE;
+use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
-use crate::git::odb::trees::{TREE, Tree, parse_oid};
+use crate::git::odb::trees::Tree;
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
 
@@ -14,7 +16,7 @@ use crate::model::snapshot::ObjectId;
 ///
 /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
 pub fn exclusive_bytes(repo: &Repo, of: &[ObjectId], kept: &[ObjectId], bases: &BTreeSet<ObjectId>) -> Result<u64> {
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
     let mut seen = BTreeSet::new();
     let head = repo.inner.head().ok().and_then(|head| head.target());

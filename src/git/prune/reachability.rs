@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use git2::{ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::TREE;
 use crate::git::odb::database::Database;
-use crate::git::odb::publish::loose_path;
-use crate::git::odb::trees::{TREE, Tree, TreeEntry};
+use crate::git::odb::format::loose_path;
+use crate::git::odb::trees::{Tree, TreeEntry};
 
 /// More commits are not looked at: the objects are left to `git gc`.
 pub(in crate::git) const MAX_COMMITS: usize = 50_000;

@@ -43,7 +43,7 @@ pub(in crate::git) struct Outer<'a> {
 /// The commit that the HEAD of the repository at a path is at; `None` if it has none, cannot be read or is another
 /// project's.
 pub(in crate::git) fn head(outer: Outer<'_>, path: &RepoPath) -> Option<git2::Oid> {
-    let folder = absolute(outer.workdir, path);
+    let folder = path.below(outer.workdir);
     let found = git2::Repository::open(&folder).ok()?;
     if stray(outer, &folder, &found).is_some() { None } else { found.head().ok()?.target() }
 }
@@ -107,9 +107,4 @@ pub(in crate::git) fn module_folder(git_dir: &Path) -> Option<PathBuf> {
 /// The commit that a link names.
 pub(in crate::git) fn commit_of(link: &Nested) -> Option<git2::Oid> {
     link.commit.as_ref().and_then(|commit| git2::Oid::from_str(&commit.0).ok())
-}
-
-/// The place of a path of the work tree.
-pub(in crate::git) fn absolute(root: &Path, path: &RepoPath) -> PathBuf {
-    root.join(std::ffi::OsStr::from_bytes(path.as_bytes()))
 }

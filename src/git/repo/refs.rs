@@ -14,7 +14,7 @@ use super::lock::WorktreeLock;
 use super::repository::Repo;
 use crate::durable::{Kind, Root, temporary_prefix};
 use crate::git::base::error::{Error, Result};
-use crate::git::odb::objects::sync_folder;
+use crate::git::base::sync::sync_folder;
 use crate::model::path::short_part;
 use crate::model::snapshot::ObjectId;
 

@@ -11,7 +11,6 @@ use super::owner::{check_owner, foreign_owner};
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::openat;
-use crate::git::odb::database::Database;
 use crate::model::manifest::Head;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -288,11 +287,6 @@ impl Repo {
             partial |= !entry.has_value() || git2::Config::parse_bool(entry.value_bytes()).unwrap_or(false);
         }
         partial
-    }
-
-    /// The object database.
-    pub(in crate::git) fn database(&self) -> Result<Database<'_>> {
-        Database::open(&self.inner)
     }
 }
 

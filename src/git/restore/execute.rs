@@ -19,13 +19,11 @@ use super::write_batch::{A_THREAD, Batch, Limits, Pending, Sync};
 use crate::durable::temporary_prefix;
 use crate::git::base::dirfd_cache::Folders;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::names;
 use crate::git::base::openat::{self, FileStat};
-use crate::git::base::work_queue;
+use crate::git::base::{found, names, work_queue};
 use crate::git::odb::database::Database;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::Entry;
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
@@ -68,7 +66,7 @@ pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
 fn refuse(plan: &RestorePlan) -> Result<()> {
     for path in plan.paths() {
         if let Some(reason) = names::unsafe_path(path) {
-            let path = crate::git::repo::nested::absolute(std::path::Path::new(""), path);
+            let path = path.below(std::path::Path::new(""));
             return Err(Error::UnsafePath { path, reason: reason.to_owned() });
         }
     }
@@ -89,7 +87,7 @@ pub fn execute(
     stop: Stop<'_>,
 ) -> Result<Restored> {
     refuse(plan)?;
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let mut run = Execution::new(repo.workdir(), &database, (expect, stop), 0)?;
     for delete in &plan.delete {
         run.delete(&delete.path, &delete.from)?;
@@ -159,7 +157,7 @@ impl<'r> Execution<'r> {
                 Ok(())
             }
             Err(rustix::io::Errno::NOENT) => Ok(()),
-            Err(error) => Err(file_io::io_error(path, error.into())),
+            Err(error) => Err(openat::io_error(path, error.into())),
         }
     }
 
@@ -181,7 +179,7 @@ impl<'r> Execution<'r> {
                 Ok(())
             }
             Err(rustix::io::Errno::NOTDIR) if self.expect == Expect::CutOff => Ok(()),
-            Err(error) => Err(file_io::io_error(path, error.into())),
+            Err(error) => Err(openat::io_error(path, error.into())),
         }
     }
 
@@ -191,7 +189,7 @@ impl<'r> Execution<'r> {
         // Writable until its files are in it; the mode comes last.
         match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
-                place::keep_owner(&dir, name, name).map_err(|error| file_io::io_error(path, error))?;
+                place::keep_owner(&dir, name, name).map_err(|error| openat::io_error(path, error))?;
                 self.changed.insert(parent);
                 self.changed.insert(path.clone());
                 self.done.written.push(path.clone());
@@ -207,7 +205,7 @@ impl<'r> Execution<'r> {
                 }
                 _ => Err(Error::conflict(path, "not a folder")),
             },
-            Err(error) => Err(file_io::io_error(path, error.into())),
+            Err(error) => Err(openat::io_error(path, error.into())),
         }
     }
 
@@ -255,7 +253,7 @@ impl<'r> Execution<'r> {
         let path = &write.path;
         let (parent, name) = openat::split(path);
         let dir = self.open(path, &parent)?;
-        let before = openat::stat(&dir, name).map_err(|error| file_io::io_error(path, error))?;
+        let before = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
         let accepted = [write.from.as_ref(), Some(&write.entry)];
         let accepted = if self.expect == Expect::Captured { &accepted[..1] } else { &accepted[..] };
         let Some(found) = self.ready(&dir, path, name, accepted)? else { return Ok(()) };
@@ -287,7 +285,7 @@ impl<'r> Execution<'r> {
             }
             let path = &pending.write.path;
             // The last look: what was compared before it was written must still be the same file.
-            let now = openat::stat(&pending.dir, pending.name).map_err(|error| file_io::io_error(path, error));
+            let now = openat::stat(&pending.dir, pending.name).map_err(|error| openat::io_error(path, error));
             let placed = now.and_then(|now| {
                 if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
                     return Err(Error::conflict(path, "changed while it was restored"));
@@ -295,7 +293,7 @@ impl<'r> Execution<'r> {
                 place::rename(&pending.dir, pending.temp.as_bytes(), pending.name, now.is_none()).map_err(|error| {
                     match error.kind() {
                         io::ErrorKind::AlreadyExists => Error::conflict(path, "made while it was restored"),
-                        _ => file_io::io_error(path, error),
+                        _ => openat::io_error(path, error),
                     }
                 })
             });
@@ -317,7 +315,7 @@ impl<'r> Execution<'r> {
 
     /// Sets permissions of a file or folder; never through a symlink.
     fn chmod(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
-        let failed = |error: io::Error| file_io::io_error(path, error);
+        let failed = |error: io::Error| openat::io_error(path, error);
         let (parent, name) = openat::split(path);
         let dir = self.open(path, &parent)?;
         let stat = openat::stat(&dir, name).map_err(failed)?;
@@ -336,9 +334,9 @@ impl<'r> Execution<'r> {
         path: &RepoPath,
         name: &[u8],
         accepted: &[Option<&Entry>],
-    ) -> Result<Option<place::Found>> {
-        let found = place::look(dir, name).map_err(|error| file_io::io_error(path, error))?;
-        let nothing_is_fine = self.expect == Expect::CutOff && found == place::Found::Nothing;
+    ) -> Result<Option<found::Found>> {
+        let found = found::look(dir, name).map_err(|error| openat::io_error(path, error))?;
+        let nothing_is_fine = self.expect == Expect::CutOff && found == found::Found::Nothing;
         if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
             return Ok(Some(found));
         }
@@ -357,13 +355,13 @@ impl<'r> Execution<'r> {
     fn parent(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Option<Rc<OwnedFd>>> {
         match self.folders.open(parent) {
             Ok(dir) => Ok(Some(dir)),
-            Err(error) if self.expect == Expect::CutOff && place::is_no_folder(&error) => Ok(None),
-            Err(error) => Err(place::open_error(path, error)),
+            Err(error) if self.expect == Expect::CutOff && openat::is_no_folder(&error) => Ok(None),
+            Err(error) => Err(openat::open_error(path, error)),
         }
     }
 
     fn open(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Rc<OwnedFd>> {
-        self.folders.open(parent).map_err(|error| place::open_error(path, error))
+        self.folders.open(parent).map_err(|error| openat::open_error(path, error))
     }
 
     /// Makes the names durable.
@@ -378,7 +376,7 @@ impl<'r> Execution<'r> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 // A folder whose own mode forbids reading it cannot be opened to be synced.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                Err(error) => return Err(place::open_error(folder, error)),
+                Err(error) => return Err(openat::open_error(folder, error)),
             }
         }
         Ok(())
@@ -393,6 +391,6 @@ fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bo
         return Ok(false);
     }
     let found =
-        place::look(&pending.dir, pending.name).map_err(|error| file_io::io_error(&pending.write.path, error))?;
+        found::look(&pending.dir, pending.name).map_err(|error| openat::io_error(&pending.write.path, error))?;
     Ok(found.is_as(&pending.found))
 }

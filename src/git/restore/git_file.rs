@@ -15,7 +15,6 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::openat;
 use crate::git::repo::nested::module_folder;
 use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
 use crate::model::operation::GitFile;
 use crate::model::path::RepoPath;
 
@@ -97,10 +96,10 @@ enum Found {
 }
 
 fn read(root: &std::os::fd::OwnedFd, file: &GitFile) -> Result<Found> {
-    let failed = |error| file_io::io_error(&file.path, error);
+    let failed = |error| openat::io_error(&file.path, error);
     let dir = match openat::open_path(root, &file.path) {
         Ok(dir) => dir,
-        Err(error) if place::is_no_folder(&error) => return Ok(Found::Nothing),
+        Err(error) if openat::is_no_folder(&error) => return Ok(Found::Nothing),
         Err(error) => return Err(failed(error)),
     };
     match openat::stat(&dir, NAME).map_err(failed)? {
@@ -118,7 +117,7 @@ fn read(root: &std::os::fd::OwnedFd, file: &GitFile) -> Result<Found> {
 /// Puts it into its folder, which is made where it is missing. Something else in its place is a conflict.
 pub fn put(repo: &Repo, file: &GitFile) -> Result<()> {
     let root = openat::open_root(repo.workdir())?;
-    let failed = |error| file_io::io_error(&file.path, error);
+    let failed = |error| openat::io_error(&file.path, error);
     match read(&root, file)? {
         Found::Same => return Ok(()),
         Found::Other => return Err(Error::conflict(&file.path, "its .git is another one")),
@@ -130,7 +129,7 @@ pub fn put(repo: &Repo, file: &GitFile) -> Result<()> {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(failed(error.into())),
         }
-        dir = openat::open_folder(&dir, name).map_err(|error| place::open_error(&file.path, error))?;
+        dir = openat::open_folder(&dir, name).map_err(|error| openat::open_error(&file.path, error))?;
     }
     let temp = format!("{}git", temporary_prefix());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -153,7 +152,7 @@ pub fn put(repo: &Repo, file: &GitFile) -> Result<()> {
 /// Takes it away where it stands; anything else stays.
 pub fn take_away(repo: &Repo, file: &GitFile) -> Result<()> {
     let root = openat::open_root(repo.workdir())?;
-    let failed = |error| file_io::io_error(&file.path, error);
+    let failed = |error| openat::io_error(&file.path, error);
     if read(&root, file)? != Found::Same {
         return Ok(());
     }

@@ -11,18 +11,19 @@ use std::time::Duration;
 
 use git2::{Index, IndexEntry, IndexTime, Oid};
 
-use super::place;
 use super::verify::Verified;
 use crate::durable::{Root, temporary_prefix};
 use crate::git::base::dirfd_cache::Folders;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::openat;
+use crate::git::base::object_id::parse_oid;
+use crate::git::base::sync::sync_folder;
+use crate::git::base::{found, openat};
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::IndexEntryRef;
 use crate::git::index::index_file::patch::{EntryStat, IndexPatch};
 use crate::git::index::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex, open_index};
-use crate::git::odb::objects::sync_folder;
-use crate::git::odb::trees::{self, Flat, parse_oid};
+use crate::git::odb::database::Database;
+use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::index_lock::MarkedLock;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
@@ -110,7 +111,7 @@ impl LockedIndex {
     pub fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
         let mut index = self.draft()?;
         let mut folders = Folders::new(openat::open_root(repo.workdir())?);
-        let on_disk = |path: &RepoPath| crate::git::repo::nested::absolute(std::path::Path::new(""), path);
+        let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
         let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
         let right = |entry: &IndexEntry| {
             let wanted = flat.get(&RepoPath::new(entry.path.clone()));
@@ -216,7 +217,7 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
             _ => Ok(()),
         };
     };
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let mut folders = Folders::new(openat::open_root(repo.workdir())?);
     let flat = trees::read(&database, parse_oid(tree)?)?;
     let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
@@ -304,7 +305,7 @@ fn content_of(folders: &mut Folders, path: &RepoPath, mode: u32, oid: Oid, verif
     let dir = folders.open(&parent).ok()?;
     let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let known = verified.content(path).filter(|(_, seen)| openat::stat(&dir, name).is_ok_and(|now| now == Some(*seen)));
-    let (found, stat) = known.or_else(|| place::hash(&dir, name).ok()?)?;
+    let (found, stat) = known.or_else(|| found::hash(&dir, name).ok()?)?;
     let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(mode);
     let executable = stat.mode & 0o100 != 0;
     let same_mode = mode == 0o120_000 || (mode == 0o100_755) == executable;

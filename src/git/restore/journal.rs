@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::durable::{Sync, is_left_over};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::openat;
-use crate::git::odb::objects::sync_folder;
+use crate::git::base::sync::sync_folder;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
 use crate::model::manifest::Head;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
@@ -108,7 +107,7 @@ pub fn reap_temp_files(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> 
                 Ok(()) => count += 1,
                 Err(rustix::io::Errno::NOENT) => {}
                 // It would be captured.
-                Err(error) => return Err(file_io::io_error(&folder.join(name), error.into())),
+                Err(error) => return Err(openat::io_error(&folder.join(name), error.into())),
             }
         }
     }

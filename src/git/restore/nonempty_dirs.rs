@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use crate::git::base::error::Result;
 use crate::git::base::openat;
 use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::restore_plan::RestorePlan;
 
@@ -22,7 +21,7 @@ pub fn keep_folders(repo: &Repo, plan: &mut RestorePlan, files: impl Iterator<It
     for folder in plan.remove_dirs.iter().rev().map(|dir| &dir.path) {
         // One that cannot be opened is told by the restore.
         let names = match openat::open_path(&root, folder) {
-            Ok(dir) => openat::names(&dir).map_err(|error| file_io::io_error(folder, error))?,
+            Ok(dir) => openat::names(&dir).map_err(|error| openat::io_error(folder, error))?,
             Err(_) => Vec::new(),
         };
         if names.iter().all(|name| going.contains(&folder.join(name))) {

@@ -5,108 +5,21 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use git2::{ObjectType, Oid};
 use rustix::fs::{Access, AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
-use sha1::{Digest as _, Sha1};
 
 use super::holes::WithHoles;
 use super::write_batch::{A_THREAD, BATCH, BATCH_BYTES, Pending};
 use crate::git::base::dirfd_cache::Folders;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::openat::{self, FileStat};
+use crate::git::base::object_id::parse_oid;
+use crate::git::base::openat::{self, open_error};
 use crate::git::base::work_queue;
 use crate::git::odb::database::Database;
-use crate::git::odb::pack;
-use crate::git::odb::trees::parse_oid;
 use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
-
-/// What stands at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::git) enum Found {
-    Nothing,
-    /// A file or symlink with this content.
-    Entry(Oid, FileStat),
-    /// A folder, FIFO, socket or device.
-    Other,
-}
-
-impl Found {
-    /// Whether it is this kind and content; `None` stands for nothing.
-    pub fn is(&self, entry: Option<&Entry>) -> bool {
-        match (self, entry) {
-            (Self::Nothing, None) => true,
-            (Self::Entry(oid, stat), Some(entry)) => {
-                let kind = if stat.kind() == FileType::Symlink { EntryKind::Symlink } else { EntryKind::File };
-                kind == entry.kind && oid.to_string() == entry.oid.0
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether it is of the same kind and content as this.
-    pub fn is_as(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Entry(oid, stat), Self::Entry(of, then)) => (oid, stat.kind()) == (of, then.kind()),
-            (one, other) => one == other,
-        }
-    }
-
-    /// Whether its permissions are those of the entry. Symlinks have none.
-    pub fn has_mode(&self, entry: Option<&Entry>) -> bool {
-        match (self, entry) {
-            (Self::Entry(_, stat), Some(entry)) if stat.kind() != FileType::Symlink => stat.permissions() == entry.mode,
-            _ => true,
-        }
-    }
-}
-
-/// Reads what is there.
-pub(in crate::git) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
-    match hash(dir, name)? {
-        Some((oid, stat)) => Ok(Found::Entry(oid, stat)),
-        None => Ok(if openat::stat(dir, name)?.is_some() { Found::Other } else { Found::Nothing }),
-    }
-}
-
-/// The id that a file's or symlink's content would have, without holding it in memory. `None` if it is neither, or is
-/// gone.
-///
-/// It only says whether content is that of a known id, so that it need not look for collisions: what was stored has none.
-pub(in crate::git) fn hash(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
-    let Some(stat) = openat::stat(dir, name)? else { return Ok(None) };
-    let mut hash = Sha1::new();
-    let stat = match stat.kind() {
-        FileType::Symlink => {
-            let target = openat::read_link(dir, name)?;
-            hash.update(pack::loose_head(ObjectType::Blob, target.len() as u64));
-            hash.update(&target);
-            stat
-        }
-        FileType::RegularFile => {
-            let mut file = openat::open_file(dir, name)?;
-            let stat = openat::stat_open(&file)?;
-            hash.update(pack::loose_head(ObjectType::Blob, stat.size));
-            let mut buffer = vec![0; usize::try_from(stat.size + 1).unwrap_or(usize::MAX).min(1 << 17)];
-            loop {
-                match io::Read::read(&mut file, &mut buffer) {
-                    Ok(0) => break,
-                    Ok(count) => hash.update(&buffer[..count]),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            stat
-        }
-        _ => return Ok(None),
-    };
-    let oid = Oid::from_bytes(&hash.finalize()).map_err(io::Error::other)?;
-    Ok(Some((oid, stat)))
-}
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
 pub(in crate::git) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {
@@ -116,7 +29,7 @@ pub(in crate::git) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<(
     let mut conflict = |path: &RepoPath, reason: &str| {
         conflicts.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
     };
-    let mut folders = Folders::new(root.try_clone().map_err(|error| file_io::io_error(&RepoPath::default(), error))?);
+    let mut folders = Folders::new(root.try_clone().map_err(|error| openat::io_error(&RepoPath::default(), error))?);
     for path in plan.make_dirs.iter().map(|dir| &dir.path) {
         match kind_at(root, path)? {
             None | Some(FileType::Directory) => {}
@@ -156,16 +69,16 @@ pub(in crate::git) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<(
 fn kind_in(folders: &mut Folders, root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
     let (parent, name) = openat::split(path);
     let Ok(dir) = folders.open(&parent) else { return kind_at(root, path) };
-    let stat = openat::stat(&dir, name).map_err(|error| file_io::io_error(path, error))?;
+    let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
     Ok(stat.map(|stat| stat.kind()))
 }
 
 /// What kind of thing is at a path. A symlink among its folders is an error; a file there means that nothing is.
 fn kind_at(root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
-    let mut dir = root.try_clone().map_err(|error| file_io::io_error(path, error))?;
+    let mut dir = root.try_clone().map_err(|error| openat::io_error(path, error))?;
     let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
     while let Some(name) = names.next() {
-        let stat = openat::stat(&dir, name).map_err(|error| file_io::io_error(path, error))?;
+        let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
         let kind = stat.map(|stat| stat.kind());
         if names.peek().is_none() {
             return Ok(kind);
@@ -191,7 +104,7 @@ fn first_staying(
     let mut open = vec![folder.clone()];
     while let Some(folder) = open.pop() {
         let dir = openat::open_path(root, &folder).map_err(|error| open_error(&folder, error))?;
-        for name in openat::names(&dir).map_err(|error| file_io::io_error(&folder, error))? {
+        for name in openat::names(&dir).map_err(|error| openat::io_error(&folder, error))? {
             let path = folder.join(&name);
             if gone_dirs.contains(&path) {
                 open.push(path);
@@ -210,7 +123,7 @@ fn first_staying(
 pub(in crate::git) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
-    let database = repo.database()?;
+    let database = Database::open(repo)?;
     let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
     let threads = (plan.write.len() / A_THREAD).clamp(1, work_queue::size());
     let portions = plan.write.chunks(A_THREAD).collect();
@@ -255,7 +168,7 @@ pub(in crate::git) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> 
 pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Option<File>> {
     let (write, dir, temp) = (pending.write, &*pending.dir, pending.temp.as_bytes());
     let path = &write.path;
-    let failed = |error: io::Error| file_io::io_error(path, error);
+    let failed = |error: io::Error| openat::io_error(path, error);
     let oid = parse_oid(&write.entry.oid)?;
     let about = |error: Error| match error {
         Error::Corrupt { what } => Error::corrupt(format!("{path}: {what}")),
@@ -324,25 +237,4 @@ pub(in crate::git) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool)
 /// Sets the permissions of a file or folder that is no symlink.
 pub(in crate::git) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmodat(dir, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
-}
-
-/// Whether opening a folder failed because there is nothing, or something else: a file or a symlink.
-pub(in crate::git) fn is_no_folder(error: &io::Error) -> bool {
-    let errnos = [Errno::NOENT, Errno::LOOP, Errno::NOTDIR];
-    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
-}
-
-/// An error of opening the folder of a path; a symlink or file in its place is unsafe.
-pub(in crate::git) fn open_error(path: &RepoPath, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::NotFound {
-        return Error::conflict(path, "its folder is gone");
-    }
-    if is_no_folder(&error) {
-        let path = crate::git::repo::nested::absolute(std::path::Path::new(""), path);
-        return Error::UnsafePath {
-            path,
-            reason: "a symlink or file is in the place of one of its folders".to_owned(),
-        };
-    }
-    file_io::io_error(path, error)
 }

@@ -6,14 +6,13 @@ use std::path::Path;
 use git2::Oid;
 
 use super::execute::Restored;
-use super::place::{self, Found};
 use super::write_batch::A_THREAD;
 use crate::git::base::dirfd_cache::Folders;
 use crate::git::base::error::Result;
+use crate::git::base::found::{self, Found};
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::work_queue;
 use crate::git::repo::repository::Repo;
-use crate::git::worktree::file_io;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::Entry;
 use crate::policy::restore_plan::RestorePlan;
@@ -77,9 +76,9 @@ fn contents(
     for (path, entry) in expected {
         let (parent, name) = openat::split(path);
         let found = match folders.open(&parent) {
-            Ok(dir) => place::look(&dir, name).map_err(|error| file_io::io_error(path, error))?,
-            Err(error) if place::is_no_folder(&error) => Found::Nothing,
-            Err(error) => return Err(place::open_error(path, error)),
+            Ok(dir) => found::look(&dir, name).map_err(|error| openat::io_error(path, error))?,
+            Err(error) if openat::is_no_folder(&error) => Found::Nothing,
+            Err(error) => return Err(openat::open_error(path, error)),
         };
         let folder_now = found == Found::Other && made.contains(path);
         if !(found.is(*entry) && found.has_mode(*entry) || entry.is_none() && folder_now) {

@@ -7,10 +7,9 @@ use std::rc::Rc;
 
 use rustix::fs::AtFlags;
 
-use super::place::Found;
 use crate::git::base::error::Result;
+use crate::git::base::found::Found;
 use crate::git::base::openat::{self, FileStat};
-use crate::git::worktree::file_io;
 use crate::model::path::RepoPath;
 use crate::policy::restore_plan::PlannedWrite;
 
@@ -86,7 +85,7 @@ impl<'p> Batch<'p> {
         self.pending.push(pending);
         let Some(file) = file else { return Ok(()) };
         self.files += 1;
-        self.bytes += openat::stat_open(&file).map_err(|error| file_io::io_error(path, error))?.size;
+        self.bytes += openat::stat_open(&file).map_err(|error| openat::io_error(path, error))?.size;
         self.open.push((path, file));
         if cfg!(target_os = "linux") && self.files >= MANY {
             // A mount inside the work tree is another file system, with a sync of its own.
@@ -128,7 +127,7 @@ impl Sync {
 
     /// Syncs an open one. All of them must have been written before the first is given.
     pub fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
-        let failed = |error: rustix::io::Errno| file_io::io_error(path, error.into());
+        let failed = |error: rustix::io::Errno| openat::io_error(path, error.into());
         #[cfg(target_os = "linux")]
         if self.many {
             if self.synced.insert(rustix::fs::fstat(&file).map_err(failed)?.st_dev) {

@@ -4,8 +4,8 @@ use super::diff::Objects;
 use super::lookup::TreeLookup;
 use super::view::{Side, differing};
 use crate::git::base::error::Result;
+use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
-use crate::git::odb::trees::parse_oid;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::changed::{ChangedFile, Content};
@@ -36,7 +36,7 @@ pub fn changed_files(
         }
     }
     paths.sort();
-    let mut reader = Reader { database: Database::open(opened.repository())?, left: MAX_TOTAL_BYTES };
+    let mut reader = Reader { database: Database::of(opened.repository())?, left: MAX_TOTAL_BYTES };
     let mut changed = Vec::new();
     for (_, path) in paths.into_iter().take(MAX_FILES) {
         let before = file(from.entries.get(path)).map(|entry| reader.content(&entry)).transpose()?;

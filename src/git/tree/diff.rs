@@ -8,11 +8,11 @@ use git2::{DiffFormat, DiffOptions, Oid, Patch};
 use super::lookup::{KnownTrees, TreeLookup};
 use super::view::{Side, differing};
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::GITLINK;
+use crate::git::base::object_id::{self, parse_oid};
 use crate::git::capture::snapshot::Capture;
-use crate::git::checkpoint::stored;
-use crate::git::index::user_index::GITLINK;
 use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, Flat, parse_oid};
+use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
@@ -126,7 +126,7 @@ pub fn changes_with(
 }
 
 fn is_content(entry: &Entry) -> bool {
-    entry.kind == EntryKind::File && entry.oid.0 != stored::EMPTY_BLOB
+    entry.kind == EntryKind::File && entry.oid.0 != object_id::EMPTY_BLOB
 }
 
 fn change(
@@ -143,7 +143,7 @@ fn change(
 
 /// Lines added and removed; `None` for binary or very large content.
 fn lines(repository: &git2::Repository, from: Option<&Entry>, to: Option<&Entry>) -> Result<Option<(u64, u64)>> {
-    let database = Database::open(repository)?;
+    let database = Database::of(repository)?;
     let has_lines = |entry: &&Entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink);
     let read = |entry: Option<&Entry>| -> Result<Option<Vec<u8>>> {
         let Some(entry) = entry.filter(has_lines) else { return Ok(Some(Vec::new())) };
@@ -183,7 +183,7 @@ pub fn patch_text(objects: Objects<'_>, from: &ObjectId, to: &ObjectId, selectio
     let opened = objects.open()?;
     let repository = opened.repository();
     let tree = |id: &ObjectId| repository.find_tree(parse_oid(id)?).map_err(failed());
-    check_differing(&Database::open(repository)?, parse_oid(from)?, parse_oid(to)?)?;
+    check_differing(&Database::of(repository)?, parse_oid(from)?, parse_oid(to)?)?;
     let (from, to) = (tree(from)?, tree(to)?);
     let mut options = DiffOptions::new();
     options.show_binary(true).include_typechange(true).ignore_submodules(false);

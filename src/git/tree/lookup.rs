@@ -8,9 +8,11 @@ use git2::Oid;
 
 use super::diff::Opened;
 use crate::git::base::error::Result;
+use crate::git::base::modes::TREE;
+use crate::git::base::object_id::parse_oid;
 use crate::git::base::work_queue;
 use crate::git::odb::database::Database;
-use crate::git::odb::trees::{TREE, Tree, parse_oid};
+use crate::git::odb::trees::Tree;
 use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -30,12 +32,12 @@ pub struct TreeLookup<'r> {
 impl<'r> TreeLookup<'r> {
     /// For the trees that a repository sees.
     pub fn new(opened: &'r Opened<'_>) -> Result<Self> {
-        Ok(Self { database: Database::open(opened.repository())?, known: Rc::clone(&opened.trees) })
+        Ok(Self { database: Database::of(opened.repository())?, known: Rc::clone(&opened.trees) })
     }
 
     /// For stored trees.
     pub fn stored(repo: &'r Repo) -> Result<Self> {
-        Ok(Self { database: repo.database()?, known: KnownTrees::default() })
+        Ok(Self { database: Database::open(repo)?, known: KnownTrees::default() })
     }
 
     /// The object database.

@@ -11,9 +11,10 @@ use git2::{DiffOptions, Oid, Patch};
 
 use super::diff::Objects;
 use crate::git::base::error::{Error, Result};
-use crate::git::index::user_index::GITLINK;
+use crate::git::base::modes::GITLINK;
+use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
-use crate::git::odb::trees::{self, Flat, parse_oid};
+use crate::git::odb::trees::{self, Flat};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
@@ -39,7 +40,7 @@ struct Side {
 pub fn write_patch(objects: Objects<'_>, base: Option<&ObjectId>, tree: &ObjectId, out: &mut dyn Write) -> Result<()> {
     let opened = objects.open()?;
     let repository = opened.repository();
-    let database = Database::open(repository)?;
+    let database = Database::of(repository)?;
     let from = match base {
         Some(base) => {
             let oid = parse_oid(base)?;

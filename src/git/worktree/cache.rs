@@ -19,11 +19,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub(in crate::git) use record::{Builder, CachedFolder, CachedItem, NewFolder, Other, flag};
-use record::{parse, parse_folder};
-
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::file_time::is_settled;
 use crate::git::base::openat::FileStat;
 use crate::git::index::user_index::Identity;
 use crate::git::repo::repository::Repo;
@@ -31,11 +29,10 @@ use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
+pub(in crate::git) use record::{Builder, CachedFolder, CachedItem, NewFolder, Other, flag};
+use record::{parse, parse_folder};
+
 const FILE: &str = "index-cache";
-/// Kernel ticks are at most 10 ms; network file systems lag a little more.
-pub(in crate::git) const MARGIN: i64 = 50_000_000;
-/// Where times are whole seconds (or two, on FAT), a tick is that long.
-const COARSE_MARGIN: i64 = 2_000_000_000;
 
 /// What holds for the cache as a whole.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -173,16 +170,6 @@ fn now_of(repo: &Repo, folder: &Path) -> Result<i64> {
     let mut stamp = repo.own().open_or_create(&path).map_err(Error::at(&path))?;
     stamp.write_all(b"\n").map_err(Error::at(&path))?;
     Ok(crate::git::base::openat::stat_open(&stamp).map_err(Error::at(&path))?.mtime)
-}
-
-/// Whether a change at `moment` or later would show in the times of this file.
-pub(in crate::git) fn is_settled(stat: &FileStat, moment: i64) -> bool {
-    stat.mtime.max(stat.ctime) < moment.saturating_sub(margin(stat.ctime))
-}
-
-/// How much older than a moment a time of a file must be, so that a change after the moment gives another time.
-pub(in crate::git) fn margin(time: i64) -> i64 {
-    if time % 1_000_000_000 == 0 { COARSE_MARGIN } else { MARGIN }
 }
 
 /// The order in which a walk meets folders: each before all that is in it, and nothing else between.

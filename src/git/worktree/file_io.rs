@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
-use crate::git::base::error::{Error, Result};
-use crate::git::base::openat::{self, FileStat};
+use crate::git::base::error::Result;
+use crate::git::base::openat::{self, FileStat, io_error};
 use crate::git::odb::objects::ObjectWriter;
 use crate::model::path::{RepoPath, UNREADABLE};
 
@@ -74,12 +74,4 @@ fn attempt(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -> io::Result<Resu
     };
     let same = openat::stat_open(&file)? == opened;
     Ok(written.map(|oid| same.then_some((oid, opened))))
-}
-
-/// An error of reading, for a file that must be readable.
-pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
-    use std::os::unix::ffi::OsStrExt as _;
-    // The work tree itself has no name in it.
-    let name = if path.as_bytes().is_empty() { b"." } else { path.as_bytes() };
-    Error::io(std::path::Path::new(std::ffi::OsStr::from_bytes(name)), error)
 }

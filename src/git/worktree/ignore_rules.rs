@@ -15,8 +15,8 @@ use git2::{ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
 use crate::git::base::globs::Globs;
+use crate::git::base::modes::TREE;
 use crate::git::base::openat;
-use crate::git::odb::trees::TREE;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
 use crate::git::tree::view::Side;

@@ -8,8 +8,9 @@ use git2::Oid;
 use super::cache::{Cache, flag};
 use super::file_io::{self, Read};
 use super::index_trust::Seeds;
-use super::scan::{Content, Item, Scan, git_mode};
+use super::scan::{Content, Item, Scan};
 use crate::git::base::error::Result;
+use crate::git::base::modes::git_mode;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::work_queue;
 use crate::git::index::user_index::UserIndex;
@@ -53,7 +54,7 @@ pub(in crate::git) fn read_files(
     let reader = Reader {
         root: openat::open_root(repo.workdir())?,
         writer,
-        database: if seeds == Seeds::SameSize { Some(repo.database()?) } else { None },
+        database: if seeds == Seeds::SameSize { Some(Database::open(repo)?) } else { None },
         seeds,
         scan,
     };
@@ -127,7 +128,7 @@ impl Reader<'_> {
             if open.as_ref().is_none_or(|(known, _)| *known != at.0) {
                 let opened = openat::open_path(&self.root, &folder.path);
                 let opened = match opened {
-                    Err(error) if openat::is_exhausted(&error) => return Err(file_io::io_error(&folder.path, error)),
+                    Err(error) if openat::is_exhausted(&error) => return Err(openat::io_error(&folder.path, error)),
                     opened => opened.ok(),
                 };
                 open = Some((at.0, opened));

@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use git2::Oid;
-use rustix::fs::FileType;
 
 use super::cache::{Cache, Other};
 use super::walk::{Found, Walk};
@@ -245,14 +244,5 @@ impl Scan {
     pub fn unreadable(&mut self, path: RepoPath, error: &io::Error) {
         self.partial = true;
         self.skip(path, &format!("{UNREADABLE}: {error}"), None);
-    }
-}
-
-/// The mode that git gives to a file or symlink.
-pub(in crate::git) fn git_mode(stat: &FileStat) -> u32 {
-    match stat.kind() {
-        FileType::Symlink => 0o120_000,
-        _ if stat.mode & 0o100 != 0 => 0o100_755,
-        _ => 0o100_644,
     }
 }

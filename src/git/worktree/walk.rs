@@ -11,7 +11,6 @@ use git2::Oid;
 use rustix::fs::FileType;
 
 use super::cache::{Cache, CachedFolder, Other, flag};
-use super::file_io;
 use super::ignore_rules::{self, Rules};
 use super::scan::{Folder, Scan, Scope, Shape, left_out};
 use super::untracked_limit::Untracked;
@@ -140,7 +139,7 @@ impl<'a> Walk<'a> {
             Ok(dir) => Arc::new(dir),
             // It went away since its folder was read: it is not there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if openat::is_exhausted(&error) => return Err(file_io::io_error(&task.path, error)),
+            Err(error) if openat::is_exhausted(&error) => return Err(openat::io_error(&task.path, error)),
             Err(error) => {
                 found.scan.unreadable(task.path, &error);
                 return Ok(());

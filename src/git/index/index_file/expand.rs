@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Error, HASH, IndexFile, Record, Result, SKIP_WORKTREE, SPARSE_FOLDER, damaged};
+use crate::git::odb::database::Database;
 use crate::git::odb::trees;
 use crate::git::repo::repository::Repo;
 
@@ -119,7 +120,7 @@ impl IndexFile {
 
     /// A sparse index with the files of each folder that it only names.
     fn expanded(&self, repo: &Repo) -> Result<Self> {
-        let database = repo.database()?;
+        let database = Database::open(repo)?;
         // The counts in the cache tree are those of the folded entries.
         let mut expanded = Self::default();
         for record in &self.records {

@@ -4,7 +4,7 @@
 use sha1::{Digest as _, Sha1};
 
 use super::{Error, HASH, IndexEntryRef, IndexFile, Result, SPARSE_FOLDER};
-use crate::git::index::user_index::GITLINK;
+use crate::git::base::modes::GITLINK;
 
 /// Metadata of a file as an entry keeps it. Times are seconds and nanoseconds; all numbers are cut to 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

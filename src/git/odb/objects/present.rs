@@ -10,7 +10,7 @@ use git2::Oid;
 use super::tools::Tools;
 use super::{FRESH, ObjectWriter};
 use crate::git::base::error::{Error, Result};
-use crate::git::odb::publish;
+use crate::git::odb::format;
 use crate::git::repo::corruption_marker;
 
 /// So many objects that are there already are looked at. A capture that meets more of them has no cache.
@@ -59,8 +59,8 @@ impl ObjectWriter {
             return Ok(true);
         }
         for folder in self.doubted.as_deref().unwrap_or(std::slice::from_ref(&self.target)) {
-            let path = publish::loose_path(folder, oid);
-            match publish::is_whole(&path, oid) {
+            let path = format::loose_path(folder, oid);
+            match format::is_whole(&path, oid) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 found => return found.map_err(Error::at(&path)),
             }
@@ -71,7 +71,7 @@ impl ObjectWriter {
     /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git
     /// gc` unpacks what nothing refers to before it is removed. Returns whether it is loose.
     pub(super) fn refresh(&self, oid: Oid) -> bool {
-        let path = publish::loose_path(&self.target, oid);
+        let path = format::loose_path(&self.target, oid);
         let Ok(modified) = fs::metadata(&path).and_then(|file| file.modified()) else { return false };
         if !self.rehearsal && SystemTime::now().duration_since(modified).is_ok_and(|age| age > FRESH) {
             // Another user's file may be kept by its owner only; that is git's own limit as well.

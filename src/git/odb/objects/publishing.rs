@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::git::odb::publish;
+use crate::git::odb::{format, publish};
 use crate::git::repo::gc;
 
 /// Bytes of found objects that are kept in memory.
@@ -144,7 +144,7 @@ impl ObjectWriter {
     /// Whether a collection took anything that the capture needs.
     fn is_any_gone(&self, state: &State) -> Result<bool> {
         let Needs { placed, relied, found, .. } = &state.needs;
-        let is_loose = |oid: Oid| publish::loose_path(&self.target, oid).exists();
+        let is_loose = |oid: Oid| format::loose_path(&self.target, oid).exists();
         let is_there = |staged: &Staged| match staged {
             Staged::Loose { oid, .. } => is_loose(*oid),
             Staged::Pack(pack) => [&pack.file, &pack.index]
@@ -198,10 +198,10 @@ impl ObjectWriter {
         let all = at_hand.chain(state.needs.found.iter().map(|oid| (*oid, None)));
         for (oid, content) in all.filter(|(oid, _)| done.insert(*oid)) {
             let entry = if let Some((kind, data)) = content {
-                pack::entry(&mut tools.compress, *kind, data)
+                format::entry(&mut tools.compress, *kind, data)
             } else {
                 let (kind, data) = self.read(&tools, oid)?;
-                pack::entry(&mut tools.compress, kind, &data)
+                format::entry(&mut tools.compress, kind, &data)
             };
             pack.append(oid, &entry.map_err(Error::at(&self.quarantine))?)?;
         }
@@ -210,8 +210,8 @@ impl ObjectWriter {
 
     /// Reads an object that was found. libgit2 never returns from a loose one that was cut short.
     fn read(&self, tools: &Tools, oid: Oid) -> Result<(ObjectType, Vec<u8>)> {
-        for path in database::folders(&self.target).iter().map(|folder| publish::loose_path(folder, oid)) {
-            if path.exists() && !publish::is_whole(&path, oid).map_err(Error::at(&path))? {
+        for path in database::folders(&self.target).iter().map(|folder| format::loose_path(folder, oid)) {
+            if path.exists() && !format::is_whole(&path, oid).map_err(Error::at(&path))? {
                 return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
             }
         }

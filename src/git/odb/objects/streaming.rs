@@ -12,8 +12,9 @@ use sha1_checked::Digest as _;
 use super::ObjectWriter;
 use super::tools::{LEVEL, Tools};
 use crate::git::base::error::{Error, Result};
-use crate::git::odb::pack;
-use crate::git::odb::publish::{self, Staged};
+use crate::git::base::object_id;
+use crate::git::odb::publish::Staged;
+use crate::git::odb::{format, pack};
 
 impl ObjectWriter {
     /// Writes a blob of exactly `size` bytes without holding it in memory. Returns `None` if the source has fewer or more.
@@ -41,7 +42,7 @@ impl ObjectWriter {
         let mut file = pack::create(&path)?;
         io::copy(source, &mut file).map_err(Error::at(&path))?;
         drop(file);
-        if !publish::is_whole(&path, oid).map_err(Error::at(&path))? {
+        if !format::is_whole(&path, oid).map_err(Error::at(&path))? {
             // The next writer removes what cannot be removed now.
             let _ = fs::remove_file(&path);
             return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
@@ -62,7 +63,7 @@ impl ObjectWriter {
         let mut packed = ZlibEncoder::new(file, Compression::new(LEVEL));
         let mut hash = sha1_checked::Sha1::new();
         let mut buffer = vec![0; 1 << 18];
-        let head = pack::loose_head(ObjectType::Blob, size);
+        let head = object_id::loose_head(ObjectType::Blob, size);
         let mut left = size;
         let mut part = head.as_bytes();
         loop {

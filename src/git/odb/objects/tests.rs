@@ -189,7 +189,7 @@ fn an_old_object_that_is_needed_again_becomes_young() {
     let writer = place.writer();
     let oid = writer.write(ObjectType::Blob, b"x").unwrap();
     writer.publish().unwrap();
-    let path = publish::loose_path(&place.objects(), oid);
+    let path = format::loose_path(&place.objects(), oid);
     let old = SystemTime::now() - 20 * FRESH;
     File::open(&path).unwrap().set_modified(old).unwrap();
     place.writer().write(ObjectType::Blob, b"x").unwrap();

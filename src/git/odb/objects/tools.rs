@@ -7,7 +7,7 @@ use flate2::{Compress, Compression};
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 
 use crate::git::base::error::{Error, Result};
-use crate::git::odb::pack;
+use crate::git::base::object_id;
 
 /// The level that `git add` deflates with.
 pub(super) const LEVEL: u32 = 1;
@@ -47,7 +47,7 @@ impl Target {
     pub fn read(&self, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
         let read = |odb: &Odb<'_>| {
             let object = odb.read(oid).ok()?;
-            let whole = pack::id_of(object.kind(), object.data()).is_ok_and(|read| read == oid);
+            let whole = object_id::id_of(object.kind(), object.data()).is_ok_and(|read| read == oid);
             whole.then(|| (object.kind(), object.data().to_vec()))
         };
         match self {

@@ -3,12 +3,14 @@
 use rustix::fs::FileType;
 
 use super::{Here, Task, Walk};
+use crate::git::base::file_time::is_settled;
+use crate::git::base::modes::{GITLINK, git_mode};
 use crate::git::base::names::unsafe_name;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::work_queue::Stack;
-use crate::git::index::user_index::{GITLINK, Identity};
-use crate::git::worktree::cache::{CachedItem, Other, flag, is_settled};
-use crate::git::worktree::scan::{Content, Folder, Scan, git_mode};
+use crate::git::index::user_index::Identity;
+use crate::git::worktree::cache::{CachedItem, Other, flag};
+use crate::git::worktree::scan::{Content, Folder, Scan};
 use crate::model::path::RepoPath;
 
 impl<'a> Walk<'a> {

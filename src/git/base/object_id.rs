@@ -1,0 +1,28 @@
+//! Ids of objects: read from text, and made of content.
+
+use git2::{ObjectType, Oid};
+use sha1::{Digest as _, Sha1};
+
+use super::error::{Error, Result};
+
+/// The id that git gives to empty content.
+pub(in crate::git) const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+/// Reads an object id of the model.
+pub(in crate::git) fn parse_oid(id: &crate::model::snapshot::ObjectId) -> Result<Oid> {
+    Oid::from_str(&id.0).map_err(|_| Error::corrupt(format!("'{id}' is not an object id")))
+}
+
+/// The id of an object, without a look for content that was made to collide: for what has to be that of a known id, and
+/// for trees, which are made here.
+pub(in crate::git) fn id_of(kind: ObjectType, data: &[u8]) -> Result<Oid> {
+    let mut hash = Sha1::new();
+    hash.update(loose_head(kind, data.len() as u64));
+    hash.update(data);
+    Oid::from_bytes(&hash.finalize()).map_err(Error::git("hash an object"))
+}
+
+/// What a loose object begins with, and what is hashed before the content.
+pub(in crate::git) fn loose_head(kind: ObjectType, size: u64) -> String {
+    format!("{} {size}\0", kind.str())
+}

@@ -1,0 +1,130 @@
+//! How objects stand in files: loose ones, and the entries of a pack.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use flate2::read::ZlibDecoder;
+use flate2::{Compress, FlushCompress, Status};
+use git2::{ObjectType, Oid};
+use sha1::{Digest as _, Sha1};
+
+use crate::git::base::object_id::loose_head;
+
+/// An object as it stands in a pack: kind and size, then the deflated content.
+pub(in crate::git) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(bound(data.len()));
+    out.extend(entry_head(kind, data.len() as u64));
+    deflate(compress, &[data], &mut out)?;
+    Ok(out)
+}
+
+/// What an object in a pack begins with.
+pub(super) fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
+    let number = match kind {
+        ObjectType::Commit => 1,
+        ObjectType::Tree => 2,
+        ObjectType::Tag => 4,
+        _ => 3_u8,
+    };
+    let mut out = Vec::new();
+    // Four bits of the size beside the kind, then seven a byte; the highest bit says that more follow.
+    let mut byte = (number << 4) | (size.to_le_bytes()[0] & 0xf);
+    size >>= 4;
+    while size > 0 {
+        out.push(byte | 0x80);
+        byte = size.to_le_bytes()[0] & 0x7f;
+        size >>= 7;
+    }
+    out.push(byte);
+    out
+}
+
+/// An object as it stands in a file of its own: kind and size as text, then the content, all deflated.
+pub(in crate::git) fn loose(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(bound(data.len()));
+    deflate(compress, &[loose_head(kind, data.len() as u64).as_bytes(), data], &mut out)?;
+    Ok(out)
+}
+
+/// About what the smallest deflate can make of incompressible content.
+fn bound(size: usize) -> usize {
+    (size / 2).max(64) + 64
+}
+
+/// Deflates the parts as one stream onto the end of `out`.
+fn deflate(compress: &mut Compress, parts: &[&[u8]], out: &mut Vec<u8>) -> io::Result<()> {
+    compress.reset();
+    for (number, part) in parts.iter().enumerate() {
+        let flush = if number + 1 == parts.len() { FlushCompress::Finish } else { FlushCompress::None };
+        let begun = compress.total_in();
+        loop {
+            let read = usize::try_from(compress.total_in() - begun).map_err(io::Error::other)?;
+            if out.capacity() - out.len() < 64 {
+                out.reserve((out.len() / 2).clamp(256, 1 << 20));
+            }
+            let status = compress.compress_vec(&part[read..], out, flush).map_err(io::Error::other)?;
+            let all = compress.total_in() - begun == part.len() as u64;
+            let done = if flush == FlushCompress::Finish { status == Status::StreamEnd } else { all };
+            if done {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(in crate::git) type Inflated = BufReader<ZlibDecoder<File>>;
+
+/// Reads what a loose object begins with: kind and size.
+pub(in crate::git) fn read_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
+    let mut head = Vec::new();
+    reader.take(32).read_until(0, &mut head).ok()?;
+    let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
+    Some((ObjectType::from_str(kind)?, size.parse().ok()?))
+}
+
+/// Whether a loose object is what its id says. One that may not be read is not: it is no use to whoever asks.
+pub(in crate::git) fn is_whole(path: &Path, oid: Oid) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+        opened => opened?,
+    };
+    let mut content = ZlibDecoder::new(file);
+    let mut hash = Sha1::new();
+    let mut buffer = vec![0; 1 << 15];
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => return Ok(hash.finalize()[..] == *oid.as_bytes()),
+            Ok(count) => hash.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.raw_os_error().is_some() => return Err(error),
+            Err(_) => return Ok(false),
+        }
+    }
+}
+
+/// Where an object of its own lies below a folder of objects.
+pub(in crate::git) fn loose_path(objects: &Path, oid: Oid) -> PathBuf {
+    let hex = oid.to_string();
+    objects.join(&hex[..2]).join(&hex[2..])
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+
+    use super::*;
+
+    #[test]
+    fn deflating_grows_its_buffer_as_far_as_needed() {
+        let mut compress = Compress::new(Compression::new(1), true);
+        for size in [0, 1, 15, 16, 2047, 2048, 1 << 17] {
+            let data: Vec<u8> = (0..size).map(|_| fastrand::u8(..)).collect();
+            let packed = loose(&mut compress, ObjectType::Blob, &data).unwrap();
+            let mut back = Vec::new();
+            flate2::read::ZlibDecoder::new(packed.as_slice()).read_to_end(&mut back).unwrap();
+            assert_eq!(back, [loose_head(ObjectType::Blob, size).as_bytes(), &data].concat());
+        }
+    }
+}
