@@ -34,35 +34,3 @@ pub mod worktree;
 
 pub use base::{Error, Result};
 pub use repo::{Repo, WorktreeLock, refuse_root};
-
-// The names of before.
-pub use capture::file_states;
-pub use checkpoint::branch_commit;
-pub use checkpoint::bundle;
-pub use checkpoint::nested_copy;
-pub use checkpoint::nested_refs;
-pub use checkpoint::stored;
-pub use checkpoint::trailers;
-pub use checkpoint::unbundle;
-pub use history::head;
-pub use index::tracked;
-pub use prune::discard;
-pub use prune::exclusive_size as exclusive;
-pub use repo::corruption_marker as doubt;
-pub use repo::index_lock as marked_lock;
-pub use repo::linked;
-pub use repo::owner;
-pub use repo::refs;
-pub use repo::repository;
-pub use restore::git_file;
-pub use restore::journal;
-pub use restore::nonempty_dirs as staying;
-pub use restore::verify;
-pub use tree::changed;
-pub use tree::diff;
-pub use tree::lookup as tree_lookup;
-pub use tree::patch;
-pub use tree::view as sides;
-pub use worktree::ignore_rules;
-pub use worktree::outputs;
-pub use worktree::{left_out, saw_files_of};

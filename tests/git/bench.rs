@@ -10,14 +10,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use recover::git::capture::{Capture, capture};
-use recover::git::checkpoint::{CheckpointParts, MemoryFile, write_checkpoint};
-use recover::git::ignore_rules::Ignored;
-use recover::git::refs::{ref_exists, ref_name, set_ref};
-use recover::git::restore::{Expect, Restored, execute};
-use recover::git::sides::differing;
-use recover::git::stored::{StoredCheckpoint, load_checkpoint};
-use recover::git::tree_lookup::TreeLookup;
-use recover::git::verify::verify;
+use recover::git::checkpoint::{CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint};
+use recover::git::repo::{ref_exists, ref_name, set_ref};
+use recover::git::restore::{Expect, Restored, execute, verify};
+use recover::git::tree::{Ignored, TreeLookup, differing};
 use recover::git::{Error, Repo, WorktreeLock};
 use recover::model::manifest::CaptureRules;
 use recover::model::path::RepoPath;
@@ -143,7 +139,7 @@ impl Bench {
         let repo = self.repo();
         let lock = Self::lock(&repo);
         let captured = capture(&repo, &lock, &self.rules, also).unwrap();
-        let message = recover::git::trailers::format("a checkpoint", &[("Id", "x")]);
+        let message = recover::git::checkpoint::trailers::format("a checkpoint", &[("Id", "x")]);
         let at = Timestamp::from_millis(1_700_000_000_000);
         let parts = CheckpointParts { memory, events_jsonl: b"{}\n", copies: None, message: &message, at };
         let commit = write_checkpoint(&repo, &captured, &parts).unwrap();
@@ -192,7 +188,7 @@ impl Bench {
                 baseline: &|_| Baseline::Unknown,
                 selection,
                 ignored: &ignored,
-                left_out: &recover::git::left_out(&repo, &self.rules),
+                left_out: &recover::git::worktree::left_out(&repo, &self.rules),
                 is_output: &|_| false,
                 edits: Edits::Discard,
             })

@@ -1,4 +1,4 @@
-use recover::git::diff::{Objects, Seen, changes, changes_with, patch_text};
+use recover::git::tree::{Objects, Seen, changes, changes_with, patch_text};
 use recover::model::path::RepoPath;
 use recover::model::snapshot::{Change, ChangeType};
 use recover::policy::selection::Selection;
@@ -19,7 +19,7 @@ fn changes_are_listed_with_lines_and_renames() {
     bench.write("binary", [0, 1, 3]);
     bench.write("new", "1\n2\n");
     let captured = bench.capture();
-    let list = changes(Objects::Captured(&captured), from.side(), captured.side(), &Selection::all()).unwrap();
+    let list = changes(captured.objects(), from.side(), captured.side(), &Selection::all()).unwrap();
     let list: Vec<_> = list
         .iter()
         .map(|change| (change.path.to_lossy().into_owned(), change.kind, change.added, change.deleted))
@@ -50,7 +50,7 @@ fn an_earlier_comparison_is_taken_up_where_nothing_changed() {
     let content = bench.capture().snapshot().unwrap().entries[&RepoPath::new("same")].clone();
     let list = |seen: &Seen| {
         let captured = bench.capture();
-        let objects = Objects::Captured(&captured);
+        let objects = captured.objects();
         changes_with(objects, from.side(), captured.side(), &Selection::all(), seen).unwrap()
     };
     // Marked, so that what is taken up can be told from what is counted.
@@ -90,7 +90,7 @@ fn patches_can_be_applied() {
     let to = bench.checkpoint();
     let repo = bench.repo();
     let selection = Selection::globs(&["text", "binary", "deep", "base"]).unwrap();
-    let patch = patch_text(Objects::Stored(&repo), &from.tree, &to.tree, &selection).unwrap();
+    let patch = patch_text(Objects::stored(&repo), &from.tree, &to.tree, &selection).unwrap();
     bench.restore(&from).unwrap();
     let file = bench.folder.path().join("patch");
     std::fs::write(&file, patch).unwrap();

@@ -5,12 +5,11 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use recover::git::journal::{
-    JOURNAL_VERSION, RestoreJournal, read_journal, reap_temp_files, remove_journal, write_journal,
+use recover::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use recover::git::repo::list_refs;
+use recover::git::restore::{
+    Expect, JOURNAL_VERSION, RestoreJournal, execute, read_journal, reap_temp_files, remove_journal, write_journal,
 };
-use recover::git::refs::list_refs;
-use recover::git::restore::{Expect, execute};
-use recover::git::stored::{StoredCheckpoint, load_checkpoint};
 use recover::model::snapshot::ObjectId;
 use recover::policy::selection::Selection;
 

@@ -1,6 +1,6 @@
 use recover::git::Error;
-use recover::git::head::{commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking};
-use recover::git::refs::resolve;
+use recover::git::history::{commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking};
+use recover::git::repo::resolve;
 
 use crate::bench::Bench;
 

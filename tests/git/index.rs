@@ -4,8 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
 use recover::git::Error;
-use recover::git::restore::{index_is, refresh_index, restore_index};
-use recover::git::verify::Verified;
+use recover::git::restore::{Verified, index_is, refresh_index, restore_index};
 use recover::model::path::RepoPath;
 
 use rustix::fs::{AtFlags, Mode, OFlags};

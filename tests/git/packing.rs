@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use recover::git::discard::{Discarded, discard};
-use recover::git::refs::{delete_refs, list_refs};
-use recover::git::stored::StoredCheckpoint;
+use recover::git::checkpoint::StoredCheckpoint;
+use recover::git::prune::{Discarded, discard};
+use recover::git::repo::{delete_refs, list_refs};
 use recover::model::snapshot::ObjectId;
 
 use crate::bench::Bench;

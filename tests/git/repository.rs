@@ -3,9 +3,8 @@ use std::time::Duration;
 
 use recover::durable::Root;
 use recover::git::capture::capture;
-use recover::git::refs::{delete_refs, list_refs, ref_name, ref_names, set_ref};
-use recover::git::restore::{Expect, execute};
-use recover::git::verify::Verified;
+use recover::git::repo::{delete_refs, list_refs, ref_name, ref_names, set_ref};
+use recover::git::restore::{Expect, Verified, execute};
 use recover::git::{Error, Repo, WorktreeLock};
 use recover::model::manifest::CaptureRules;
 use recover::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
@@ -215,7 +214,7 @@ fn without_git_a_private_repository_does() {
         baseline: &|_| Baseline::Unknown,
         selection: &Selection::all(),
         ignored: &|_, _| false,
-        left_out: &recover::git::left_out(&repo, &rules),
+        left_out: &recover::git::worktree::left_out(&repo, &rules),
         is_output: &|_| false,
         edits: Edits::Refuse,
     });

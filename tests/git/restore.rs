@@ -3,10 +3,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use recover::git::Error;
-use recover::git::journal::{
-    JOURNAL_VERSION, RestoreJournal, read_journal, reap_temp_files, remove_journal, write_journal,
+use recover::git::restore::{
+    Expect, JOURNAL_VERSION, RestoreJournal, check, execute, read_journal, reap_temp_files, remove_journal,
+    write_journal,
 };
-use recover::git::restore::{Expect, check, execute};
 use recover::model::manifest::Head;
 use recover::model::path::RepoPath;
 use recover::model::snapshot::{Entry, EntryKind, ObjectId};

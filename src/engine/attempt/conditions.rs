@@ -5,9 +5,8 @@ use crate::engine::base::error::Result;
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::changed::changed_files;
-use crate::git::diff::Objects;
-use crate::git::stored::load_checkpoint;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::tree::{Objects, changed_files};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::failure::{Cause, Condition, Failure, FailureType};
 use crate::model::run::{Run, RunKey};
@@ -116,7 +115,7 @@ impl Scene<'_> {
             return Ok(Vec::new());
         }
         let before = load_checkpoint(self.context.repo()?, &base.commit)?;
-        Ok(changed_files(Objects::Captured(capture), before.side(), capture.side(), is_test_path)?)
+        Ok(changed_files(capture.objects(), before.side(), capture.side(), is_test_path)?)
     }
 
     fn tampered(&self, files: &[ChangedFile], signs: &mut Signs) {
@@ -175,7 +174,7 @@ impl Scene<'_> {
         }
         let repo = self.context.repo()?;
         let (before, after) = (load_checkpoint(repo, &base.commit)?, load_checkpoint(repo, &later.commit)?);
-        let files = changed_files(Objects::Stored(repo), before.side(), after.side(), is_test_path)?;
+        let files = changed_files(Objects::stored(repo), before.side(), after.side(), is_test_path)?;
         Ok(NetLines::of(&files))
     }
 }

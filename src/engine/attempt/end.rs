@@ -30,7 +30,8 @@ use super::{conditions, report};
 fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
     let (Some(recorded), Some(now)) = (recorded, head_of(context)) else { return Vec::new() };
     let before = recorded.head_at_start.as_ref();
-    let between = context.repo().and_then(|repo| git::head::commits_between(repo, before, &now).map_err(Error::from));
+    let between =
+        context.repo().and_then(|repo| git::history::commits_between(repo, before, &now).map_err(Error::from));
     between.unwrap_or_else(|error| {
         tracing::warn!(%error, "the attempt's commits are not known; a rollback will ask about them");
         Vec::new()

@@ -9,9 +9,8 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::refs::ref_name;
-use crate::git::stored::load_checkpoint;
-use crate::git::unbundle::read_back;
+use crate::git::checkpoint::{load_checkpoint, read_back};
+use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::shell_word;
 use crate::model::state::State;

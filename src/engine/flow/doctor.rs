@@ -11,9 +11,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{liveness, seed_json};
 use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::engine::recovery::settle;
-use crate::git::marked_lock::{left_over, remove_left_over};
-use crate::git::refs::{list_refs, ref_name, set_ref};
-use crate::git::stored::load_checkpoint;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::repo::{left_over, list_refs, ref_name, remove_left_over, set_ref};
 use crate::git::{Repo, WorktreeLock};
 use crate::store::views::rewrite_views;
 

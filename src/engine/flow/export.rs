@@ -11,9 +11,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::seed_json;
 use crate::engine::record::storage::patch_of;
 use crate::git::Repo;
-use crate::git::bundle::write_bundle;
-use crate::git::refs::ref_name;
-use crate::git::stored::load_checkpoint;
+use crate::git::checkpoint::{load_checkpoint, write_bundle};
+use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 
 /// What kind of file.

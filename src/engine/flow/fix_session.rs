@@ -10,8 +10,8 @@ use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::log_name;
 use crate::engine::record::{checkpoint, select};
 use crate::engine::recovery::settle;
-use crate::git::diff::{Objects, Seen, changes_with};
-use crate::git::stored::load_checkpoint;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::tree::{Seen, changes_with};
 use crate::model::checkpoint::trigger;
 use crate::model::event::Payload;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
@@ -144,7 +144,7 @@ pub(in crate::engine) fn changes_with_seen(
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {} is gone", session.checkpoint_id))
     })?;
     let before = load_checkpoint(repo, &base.commit)?;
-    let objects = Objects::Captured(&prepared.capture);
+    let objects = prepared.capture.objects();
     Ok(changes_with(objects, before.side(), prepared.capture.side(), &Selection::all(), seen)?)
 }
 

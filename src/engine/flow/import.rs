@@ -14,7 +14,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::foreign::{KnownCheckpoint, known};
 use crate::engine::recovery::settle;
-use crate::git::unbundle::is_bundle;
+use crate::git::checkpoint::is_bundle;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::import::ImportKind;
 use crate::model::run::{Run, RunKey};

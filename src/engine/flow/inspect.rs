@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{checkpoint, memory, nested};
-use crate::git::checkpoint::MemoryFile;
-use crate::git::diff::{Objects, changes, patch_text};
-use crate::git::stored::{blob_size, empty_tree, load_checkpoint};
+use crate::git::checkpoint::{MemoryFile, load_checkpoint};
+use crate::git::odb::{blob_size, empty_tree};
+use crate::git::tree::{Objects, changes, patch_text};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
 use crate::model::snapshot::{Change, ChangeType, EntryKind};
@@ -55,7 +55,7 @@ pub fn patch_since_previous(context: &Context, state: &State, checkpoint: &Check
         Some(previous) => previous.tree.clone(),
         None => empty_tree(repo)?,
     };
-    Ok(patch_text(Objects::Stored(repo), &from, &checkpoint.tree, &Selection::all())?)
+    Ok(patch_text(Objects::stored(repo), &from, &checkpoint.tree, &Selection::all())?)
 }
 
 /// A difference between two moments.
@@ -84,7 +84,7 @@ pub fn diff(
     let old_memory = before.memory(repo)?;
     if let Some(to) = to {
         let after = load_checkpoint(repo, &to.commit)?;
-        let objects = Objects::Stored(repo);
+        let objects = Objects::stored(repo);
         let mut changes = changes(objects, before.side(), after.side(), &selection)?;
         let now = nested::Now::Stored(&after.manifest.nested);
         nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
@@ -95,7 +95,7 @@ pub fn diff(
         });
     }
     let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
-    let objects = Objects::Captured(&prepared.capture);
+    let objects = prepared.capture.objects();
     let mut changes = changes(objects, before.side(), prepared.capture.side(), &selection)?;
     let now = nested::Now::Captured(&prepared.nested);
     nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);

@@ -8,7 +8,7 @@ use crate::engine::record::damage::doubt;
 use crate::engine::record::{nested, select};
 use crate::engine::recovery::settle;
 use crate::git;
-use crate::git::stored::load_checkpoint;
+use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Error;
-use crate::git::head::commits_between;
+use crate::git::history::commits_between;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
 use crate::model::failure::{Condition, Failure};

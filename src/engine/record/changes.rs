@@ -4,10 +4,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git;
 use crate::git::capture::Capture;
-use crate::git::diff::Objects;
-use crate::git::sides::differing;
-use crate::git::stored::{StoredCheckpoint, load_checkpoint};
-use crate::git::tree_lookup::TreeLookup;
+use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::tree::{TreeLookup, differing};
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, MAX_CHANGED_PATHS};
 use crate::model::path::RepoPath;
 
@@ -44,7 +42,7 @@ fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<(Ch
     if capture.is_same_tree(before) {
         return Ok((totals, paths));
     }
-    let opened = Objects::Captured(capture).open()?;
+    let opened = capture.objects().open()?;
     let (before, now) = differing(&TreeLookup::new(&opened)?, before.side(), capture.side())?;
     for (path, before, now) in before.unlike(&now) {
         if paths.len() < MAX_CHANGED_PATHS {

@@ -1,7 +1,7 @@
 //! What is done about a damaged object database beside reporting it.
 
 use crate::git::Repo;
-use crate::git::doubt::raise;
+use crate::git::repo::raise;
 
 /// Lets the next captures write again what is damaged and still lies in the work tree.
 pub(in crate::engine) fn doubt(repo: &Repo) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
-use crate::git::head::commit_exists;
+use crate::git::history::commit_exists;
 use crate::model::import::ForeignCheckpoint;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;

@@ -4,8 +4,8 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::engine::base::context::Context;
-use crate::git::head::commits_between;
-use crate::git::refs::resolve_ref;
+use crate::git::history::commits_between;
+use crate::git::repo::resolve_ref;
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, LoopKind};

@@ -2,7 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::journal::read_journal;
+use crate::git::restore::read_journal;
 use crate::model::run::{ProcessId, Run};
 use crate::process::is_alive;
 

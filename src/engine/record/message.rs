@@ -1,8 +1,7 @@
 //! The message of a checkpoint's commit: for people, and with the whole record for who rebuilds the ledger.
 
 use crate::engine::base::error::{Error, Result};
-use crate::git::stored::StoredCheckpoint;
-use crate::git::trailers;
+use crate::git::checkpoint::{StoredCheckpoint, trailers};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::snapshot::ObjectId;
 

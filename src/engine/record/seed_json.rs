@@ -6,10 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::capture::Capture;
-use crate::git::checkpoint::MemoryFile;
-use crate::git::file_states::{FileState, last_seen};
-use crate::git::stored::{StoredCheckpoint, blob_size, load_checkpoint};
+use crate::git::capture::{Capture, FileState, last_seen};
+use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, load_checkpoint};
+use crate::git::odb::blob_size;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};

@@ -8,10 +8,9 @@ use std::path::PathBuf;
 use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::branch_commit::{Committed, commit_on_branch};
-use crate::git::diff::Objects;
-use crate::git::patch::write_patch;
-use crate::git::{Repo, trailers};
+use crate::git::Repo;
+use crate::git::checkpoint::{Committed, commit_on_branch, trailers};
+use crate::git::tree::{Objects, write_patch};
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
@@ -128,14 +127,14 @@ fn headline(subject: &Subject<'_>) -> String {
 fn patch(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
     let capture = &prepared.capture;
     let base = capture.head.commit.as_ref();
-    let path = write_patch_file(context, subject.key, subject.id, Objects::Captured(capture), base, &capture.tree)?;
+    let path = write_patch_file(context, subject.key, subject.id, capture.objects(), base, &capture.tree)?;
     let patch_path = Some(path.to_string_lossy().into_owned());
     Ok(Kept { storage_type: StorageType::Patch, committed: None, patch_path })
 }
 
 /// Writes the patch file of a checkpoint whose objects are stored again; for a state directory that was lost.
 pub fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<()> {
-    let objects = Objects::Stored(context.repo()?);
+    let objects = Objects::stored(context.repo()?);
     let base = checkpoint.base_commit.as_ref();
     write_patch_file(context, &checkpoint.run, &checkpoint.id, objects, base, &checkpoint.tree).map(drop)
 }
@@ -186,5 +185,5 @@ pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
 
 /// The patch of a checkpoint from its base commit, for an export.
 pub fn patch_of(repo: &Repo, checkpoint: &Checkpoint, out: &mut dyn std::io::Write) -> Result<()> {
-    Ok(write_patch(Objects::Stored(repo), checkpoint.base_commit.as_ref(), &checkpoint.tree, out)?)
+    Ok(write_patch(Objects::stored(repo), checkpoint.base_commit.as_ref(), &checkpoint.tree, out)?)
 }

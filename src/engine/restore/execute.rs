@@ -4,14 +4,13 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, memory, seed_json, select};
-use crate::git::head::{commit_on_top, move_branch};
-use crate::git::journal::{
-    JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::history::{commit_on_top, move_branch};
+use crate::git::restore::{
+    Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal, read_journal, reap_temp_files,
+    refresh_index, remove_journal, restore_index, verify, write_journal,
 };
-use crate::git::restore::{Expect, Restored, execute, refresh_index, restore_index};
-use crate::git::stored::load_checkpoint;
-use crate::git::verify::verify;
-use crate::git::{Repo, WorktreeLock, git_file};
+use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
 use crate::model::manifest::Head;

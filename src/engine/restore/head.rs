@@ -3,8 +3,8 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::git::head::{commits_between, is_ancestor, on_remote_tracking, tree_of};
-use crate::git::refs::resolve_ref;
+use crate::git::history::{commits_between, is_ancestor, on_remote_tracking, tree_of};
+use crate::git::repo::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};

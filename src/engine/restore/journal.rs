@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::journal::RestoreJournal;
+use crate::git::restore::RestoreJournal;
 use crate::model::operation::{GitFile, Operation};
 use crate::model::run::RunKey;
 use crate::model::state::State;

@@ -15,13 +15,10 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::nested::NestedCapture;
 use crate::engine::record::request::Prepared;
-use crate::git::diff::Objects;
-use crate::git::ignore_rules::Ignored;
-use crate::git::nested_copy::{NestedCopy, show_trees};
-use crate::git::sides::differing;
-use crate::git::stored::StoredCheckpoint;
-use crate::git::tree_lookup::TreeLookup;
-use crate::git::{Repo, git_file};
+use crate::git::Repo;
+use crate::git::checkpoint::{NestedCopy, StoredCheckpoint, show_trees};
+use crate::git::restore::git_file;
+use crate::git::tree::{Ignored, TreeLookup, differing};
 use crate::model::manifest::{Head, Manifest, Nested};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
@@ -416,7 +413,7 @@ impl Grafts {
         then: &StoredCheckpoint,
         (now, target): (&mut Snapshot, &mut Snapshot),
     ) -> Result<()> {
-        let opened = Objects::Captured(&prepared.capture).open()?;
+        let opened = prepared.capture.objects().open()?;
         let lookup = TreeLookup::new(&opened)?;
         let root = outer.workdir();
         for graft in &self.all {

@@ -9,16 +9,11 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare_under;
 use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::request::Prepared;
-use crate::git::checkpoint::{MemoryFile, as_checked_out};
-use crate::git::diff::Objects;
-use crate::git::ignore_rules::Ignored;
-use crate::git::outputs::Outputs;
-use crate::git::restore::check;
-use crate::git::sides::differing;
-use crate::git::staying::keep_folders;
-use crate::git::stored::{StoredCheckpoint, load_checkpoint};
-use crate::git::tree_lookup::TreeLookup;
-use crate::git::{WorktreeLock, left_out};
+use crate::git::WorktreeLock;
+use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
+use crate::git::restore::{check, keep_folders};
+use crate::git::tree::{Ignored, TreeLookup, differing};
+use crate::git::worktree::{Outputs, left_out};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Manifest;
 use crate::model::operation::{HeadMove, Scope};
@@ -190,7 +185,7 @@ fn file_plan(
     let repo = context.repo()?;
     let Both { prepared, stored, now, target, mut nested } = capture_both(context, lock, &request.nested, wanted)?;
     head::refuse_operation(&prepared.capture.manifest, &stored.manifest)?;
-    let opened = Objects::Captured(&prepared.capture).open()?;
+    let opened = prepared.capture.objects().open()?;
     let lookup = TreeLookup::new(&opened)?;
     let ignored_now = Ignored::new(repo, &lookup, prepared.capture.side())?;
     let ignored_then = Ignored::new(repo, &lookup, stored.side())?;
@@ -317,7 +312,7 @@ fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, 
     let compare = |prepared: &Prepared| -> Result<(StoredCheckpoint, Snapshot, Snapshot, Grafts)> {
         let mut nested =
             if wanted.of_base { Grafts::default() } else { grafts(context, prepared, captured, request, selection)? };
-        let opened = Objects::Captured(&prepared.capture).open()?;
+        let opened = prepared.capture.objects().open()?;
         let lookup = TreeLookup::new(&opened)?;
         let here = &prepared.capture.manifest;
         let base = if wanted.of_base { captured.base(repo, here)? } else { None };

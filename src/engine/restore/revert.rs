@@ -3,11 +3,12 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::memory;
-use crate::git::head::move_branch;
-use crate::git::journal::{RestoreJournal, has_journal, reap_temp_files, remove_journal};
-use crate::git::restore::{Expect, execute, index_is, restore_index};
-use crate::git::stored::load_checkpoint;
-use crate::git::{Repo, WorktreeLock, git_file};
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::history::move_branch;
+use crate::git::restore::{
+    Expect, RestoreJournal, execute, git_file, has_journal, index_is, reap_temp_files, remove_journal, restore_index,
+};
+use crate::git::{Repo, WorktreeLock};
 use crate::model::path::PathReason;
 
 use super::journal::{decode, is_recorded};

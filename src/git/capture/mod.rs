@@ -2,7 +2,8 @@
 //! for the next time. Commits and references belong in [`checkpoint`](super::checkpoint).
 
 pub(super) mod cache_writer;
-pub mod file_states;
+pub(super) mod file_states;
+pub(super) mod file_times;
 pub(super) mod snapshot;
 pub(super) mod tree_builder;
 

@@ -6,25 +6,27 @@ use std::panic::resume_unwind;
 
 use git2::Oid;
 
+use super::cache_writer::{Recorded, Survey};
+use super::file_times;
+use super::tree_builder::{self, Made};
 use crate::git::base::error::{Error, Result};
 use crate::git::index::user_index::{Identity, UserIndex};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::git::tree::lookup::KnownTrees;
+use crate::git::tree::lookup::TreeLookup;
+use crate::git::tree::objects::{KnownTrees, Objects};
+use crate::git::tree::view::Side;
 use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::outputs::Outputs;
 use crate::git::worktree::reading::read_files;
-use crate::git::worktree::scan::{self, Scan, Scope};
+use crate::git::worktree::scan::{Scan, Scope};
+use crate::git::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
-
-use super::cache_writer::{Recorded, Survey};
-use super::file_states;
-use super::tree_builder::{self, Made};
+use crate::model::snapshot::{ObjectId, Snapshot};
 
 /// An index with so many entries is worth a thread for its tree.
 const WORTH_A_THREAD: usize = 2048;
@@ -70,6 +72,28 @@ impl Capture {
     /// How much it holds.
     pub fn totals(&self) -> CapturedTotals {
         CapturedTotals { files: self.stats.files, bytes: self.stats.bytes }
+    }
+
+    /// What it holds.
+    pub fn side(&self) -> Side<'_> {
+        Side::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
+    }
+
+    /// Where its objects are read from, stored or not.
+    pub fn objects(&self) -> Objects<'_> {
+        Objects::of_writer(&self.writer, &self.trees)
+    }
+
+    /// Every path it holds.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let opened = self.objects().open()?;
+        self.side().snapshot(&TreeLookup::new(&opened)?)
+    }
+
+    /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.
+    pub fn entry_count(&self) -> u64 {
+        let linked = self.manifest.nested.iter().filter(|nested| nested.commit.is_some()).count();
+        self.stats.files + (self.manifest.empty_folders.len() + linked) as u64
     }
 
     /// The folders whose content was looked at, the work tree's root among them: those that are not ignored, and those
@@ -148,7 +172,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
     let head = repo.head()?;
     let operation = repo.operation().map(str::to_owned);
-    let mut scan = scan::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
+    let mut scan = walk::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
     read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
     scan.skipped.sort();
     let (made, index_tree) = both_trees(&writer, &cache, &scan, index.as_ref())?;
@@ -174,7 +198,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         index_extras: index.as_ref().map_or_else(|| cache.header.index_extras.clone(), |index| index.extras.clone()),
         memory_modes: Vec::new(),
         outputs: Outputs::own().paths(repo),
-        times: file_states::times(&scan),
+        times: file_times::times(&scan),
     };
     Ok(Capture {
         tree: ObjectId(tree.to_string()),

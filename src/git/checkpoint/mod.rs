@@ -1,14 +1,15 @@
 //! Checkpoints: captures as commits with references, written, read back, copied for nested repositories, and carried over
 //! to branches and bundles. What changes files of the work tree belongs in [`restore`](super::restore).
 
-pub mod branch_commit;
-pub mod bundle;
+pub(super) mod branch_commit;
+pub(super) mod bundle;
 pub(super) mod foreign_checkpoint;
-pub mod nested_copy;
-pub mod nested_refs;
-pub mod stored;
+pub(super) mod nested_copy;
+pub(super) mod nested_refs;
+pub(super) mod state_tree;
+pub(super) mod stored;
 pub mod trailers;
-pub mod unbundle;
+pub(super) mod unbundle;
 pub(super) mod write;
 
 pub use branch_commit::{Committed, commit_on_branch};
@@ -16,6 +17,7 @@ pub use bundle::write_bundle;
 pub use foreign_checkpoint::as_checked_out;
 pub use nested_copy::{Copies, NestedCopy, copy_all, show_trees};
 pub use nested_refs::{nested_id, outer_ref, refs_of};
-pub use stored::{StoredCheckpoint, blob_size, empty_tree, load_checkpoint};
+pub use state_tree::MemoryFile;
+pub use stored::{StoredCheckpoint, load_checkpoint};
 pub use unbundle::{Unbundled, is_bundle, read_back, unbundle};
-pub use write::{CheckpointParts, MemoryFile, name_checkpoint, write_checkpoint, write_linked};
+pub use write::{CheckpointParts, name_checkpoint, write_checkpoint, write_linked};

@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use git2::{ObjectType, Oid};
 
 use super::nested_refs::digits;
-use super::stored::{StoredCheckpoint, load_checkpoint, parse_manifest};
+use super::state_tree::{FOLDER, parse_manifest};
+use super::stored::{StoredCheckpoint, load_checkpoint};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::{GITLINK, TREE};
 use crate::git::base::object_id::{self, parse_oid};
@@ -24,8 +25,6 @@ use crate::model::manifest::Manifest;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
-/// The name in the state tree.
-pub(in crate::git) const FOLDER: &str = "nested";
 const MANIFEST: &[u8] = b"manifest.json";
 const FILES: &[u8] = b"tree";
 const BLOB: u32 = 0o100_644;
@@ -45,7 +44,7 @@ pub struct NestedCopy {
 impl NestedCopy {
     /// What it holds.
     pub fn side(&self) -> Side<'_> {
-        Side::new(&self.tree, &self.manifest)
+        Side::new(&self.tree, None, &self.manifest)
     }
 
     /// That of a repository inside this one.

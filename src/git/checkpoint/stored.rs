@@ -1,11 +1,11 @@
 //! Reads checkpoints back.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
-use git2::{ObjectType, Oid};
+use git2::Oid;
 
-use super::nested_copy;
-use super::write::{MemoryFile, memory_tree};
+use super::state_tree::{self, MemoryFile, memory_tree, parse_manifest};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::kind_of;
 use crate::git::base::object_id::parse_oid;
@@ -14,9 +14,11 @@ use crate::git::odb::database::{Database, unread};
 use crate::git::odb::trees;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
-use crate::model::manifest::{MANIFEST_VERSION, Manifest};
+use crate::git::tree::view::Side;
+use crate::model::manifest::{FileTimes, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
+use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
+use crate::model::time::Timestamp;
 
 /// A checkpoint's commit, without the paths it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,48 +75,18 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
         index_tree,
         state_tree: ObjectId(state.to_string()),
         memory_tree: part(b"memory")?,
-        copies: part(nested_copy::FOLDER.as_bytes())?,
+        copies: part(state_tree::FOLDER.as_bytes())?,
         manifest,
         message: String::from_utf8_lossy(found.message_bytes()).into_owned(),
     })
 }
 
-/// The size of a stored blob in bytes.
-pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
-    let database = Database::open(repo)?;
-    database.size(parse_oid(oid)?)
-}
-
-/// The tree without an entry, which is written where it is not there yet.
-pub fn empty_tree(repo: &Repo) -> Result<ObjectId> {
-    let written = repo
-        .inner
-        .odb()
-        .and_then(|odb| odb.write(ObjectType::Tree, b""))
-        .map_err(Error::git("write the empty tree"))?;
-    Ok(ObjectId(written.to_string()))
-}
-
-/// Reads a manifest, refusing a newer one.
-pub(in crate::git) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        version: u32,
-    }
-    let unreadable = |error: serde_json::Error| Error::corrupt(format!("manifest: {error}"));
-    let Version { version } = serde_json::from_slice(bytes).map_err(unreadable)?;
-    if version > MANIFEST_VERSION {
-        return Err(Error::Newer { what: format!("a checkpoint's manifest (version {version})") });
-    }
-    let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(unreadable)?;
-    // They are written so; what looks paths up relies on it, whoever wrote them.
-    for list in [&mut manifest.file_modes, &mut manifest.folder_modes, &mut manifest.empty_folders] {
-        list.sort_unstable();
-    }
-    Ok(manifest)
-}
-
 impl StoredCheckpoint {
+    /// What it holds.
+    pub fn side(&self) -> Side<'_> {
+        Side::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
+    }
+
     /// Every path it holds.
     pub fn snapshot(&self, repo: &Repo) -> Result<Snapshot> {
         self.side().snapshot(&TreeLookup::stored(repo)?)
@@ -138,6 +110,24 @@ impl StoredCheckpoint {
         let database = Database::open(repo)?;
         let found = trees::find(&database, parse_oid(&self.state_tree)?, b"events.jsonl")?;
         found.map_or_else(|| Ok(Vec::new()), |oid| database.blob(oid))
+    }
+
+    /// When its files and symlinks were last modified, as far as it keeps that. `snapshot` is all that it holds.
+    pub fn modified(&self, snapshot: &Snapshot) -> BTreeMap<RepoPath, Timestamp> {
+        match &self.manifest.times {
+            FileTimes::Some(times) => times.iter().map(|one| (one.path.clone(), one.modified)).collect(),
+            FileTimes::All(steps) => {
+                let files = || snapshot.entries.iter().filter(|(_, entry)| is_file(entry));
+                if files().count() != steps.len() {
+                    return BTreeMap::new();
+                }
+                let sum = |at: &mut i64, step: &i64| {
+                    *at = at.saturating_add(*step);
+                    Some(Timestamp::from_millis(*at))
+                };
+                files().map(|(path, _)| path.clone()).zip(steps.iter().scan(0, sum)).collect()
+            }
+        }
     }
 
     /// Objects of this checkpoint that are missing or damaged, as sentences; empty when all is well. Reads everything: what
@@ -185,6 +175,10 @@ impl StoredCheckpoint {
     }
 }
 
+fn is_file(entry: &Entry) -> bool {
+    matches!(entry.kind, EntryKind::File | EntryKind::Symlink)
+}
+
 /// The same modes and empty folders.
 fn same_modes(now: &Manifest, then: &Manifest) -> bool {
     now.modes == then.modes
@@ -206,12 +200,6 @@ fn same_manifest(now: &Manifest, then: &Manifest) -> bool {
 }
 
 impl Capture {
-    /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.
-    pub fn entry_count(&self) -> u64 {
-        let linked = self.manifest.nested.iter().filter(|nested| nested.commit.is_some()).count();
-        self.stats.files + (self.manifest.empty_folders.len() + linked) as u64
-    }
-
     /// Whether a checkpoint holds the same paths with the same content and modes.
     pub fn is_same_tree(&self, previous: &StoredCheckpoint) -> bool {
         self.tree == previous.tree && same_modes(&self.manifest, &previous.manifest)

@@ -11,15 +11,14 @@ use std::fmt::Write as _;
 use git2::{ObjectType, Oid};
 
 use super::branch_commit::Committed;
-use super::nested_copy;
+use super::state_tree::{self, MemoryFile, memory_files};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::{GITLINK, TREE};
-use crate::git::base::names;
 use crate::git::base::object_id::parse_oid;
 use crate::git::capture::snapshot::Capture;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::{self, Flat};
+use crate::git::odb::trees;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::{delete_refs, set_ref};
 use crate::git::repo::repository::{IDENTITY, Repo};
@@ -27,17 +26,6 @@ use crate::model::manifest::{Manifest, Nested, PathMode};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
-
-/// A file of the loop's working memory, relative to the state directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryFile {
-    /// Its path.
-    pub path: RepoPath,
-    /// Its content.
-    pub content: Vec<u8>,
-    /// Permission bits.
-    pub mode: u32,
-}
 
 /// What goes into a checkpoint beside the capture.
 #[derive(Clone, Copy, Debug)]
@@ -138,25 +126,6 @@ pub(in crate::git) fn name_written(
     }
 }
 
-/// The tree of the working memory, as it would stand in a checkpoint; `None` without any file.
-pub(in crate::git) fn memory_tree(writer: &ObjectWriter, memory: &[MemoryFile]) -> Result<Option<Oid>> {
-    let flat = memory_files(writer, memory, b"")?;
-    if flat.is_empty() { Ok(None) } else { trees::write(writer, &flat).map(Some) }
-}
-
-fn memory_files(writer: &ObjectWriter, memory: &[MemoryFile], below: &[u8]) -> Result<Flat> {
-    let mut flat = Flat::new();
-    for file in memory {
-        if let Some(reason) = names::unsafe_path(&file.path) {
-            return Err(Error::UnsafePath { path: file.path.to_lossy().as_ref().into(), reason: reason.to_owned() });
-        }
-        let mode = if file.mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 };
-        let oid = writer.write(ObjectType::Blob, &file.content)?;
-        flat.insert(RepoPath::new(below).join(file.path.as_bytes()), (mode, oid));
-    }
-    Ok(flat)
-}
-
 fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>) -> Result<Oid> {
     let writer = &capture.writer;
     let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
@@ -176,7 +145,7 @@ fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>
         }
     }
     if let Some(copies) = parts.copies {
-        flat.insert(RepoPath::from(nested_copy::FOLDER), (TREE, parse_oid(copies)?));
+        flat.insert(RepoPath::from(state_tree::FOLDER), (TREE, parse_oid(copies)?));
     }
     trees::write(writer, &flat)
 }

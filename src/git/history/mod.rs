@@ -1,7 +1,7 @@
 //! Commits, HEAD and branches: reads them, makes ordinary commits, moves branches with their reflogs. Checkpoints, which are
 //! commits as well, belong in [`checkpoint`](super::checkpoint).
 
-pub mod head;
+pub(super) mod head;
 pub(super) mod reflog;
 
 pub use head::{commit_exists, commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking, tree_of};

@@ -2,7 +2,8 @@
 //! checkpoint is put into place by [`restore`](super::restore).
 
 pub(super) mod index_file;
-pub mod tracked;
+pub(super) mod locked_index;
+pub(super) mod tracked;
 pub(super) mod user_index;
 
 pub use tracked::tracks_any;

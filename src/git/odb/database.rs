@@ -22,8 +22,9 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 use super::format::{Inflated, loose_path, read_head};
 use super::pack_folder::PackFolder;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id;
+use crate::git::base::object_id::{self, parse_oid};
 use crate::git::repo::repository::Repo;
+use crate::model::snapshot::ObjectId;
 
 /// How many databases may borrow from one another in a row, as in git.
 const MAX_ALTERNATES: usize = 5;
@@ -233,4 +234,10 @@ fn unpack(packed: &[u8]) -> Option<Object> {
     let size: usize = size.parse().ok()?;
     let data = bytes.split_off(end + 1);
     (data.len() == size).then_some(Object { kind, data })
+}
+
+/// The size of a stored blob in bytes.
+pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
+    let database = Database::open(repo)?;
+    database.size(parse_oid(oid)?)
 }

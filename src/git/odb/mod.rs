@@ -10,3 +10,6 @@ pub(super) mod pack_folder;
 pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;
+
+pub use database::blob_size;
+pub use trees::empty_tree;

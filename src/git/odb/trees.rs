@@ -14,7 +14,9 @@ use super::objects::ObjectWriter;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::TREE;
 use crate::git::base::object_id;
+use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
 
 /// Deeper than any path that the system can make; a tree that goes on is damaged or a trap.
 const MAX_DEPTH: usize = 4096;
@@ -249,6 +251,16 @@ pub(in crate::git) fn child(folder: &RepoPath, name: &[u8]) -> RepoPath {
 /// The entry of one name in a tree.
 pub(in crate::git) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> Result<Option<Oid>> {
     Ok(Tree::read(database, tree)?.find(name).map(|entry| entry.oid))
+}
+
+/// The tree without an entry, which is written where it is not there yet.
+pub fn empty_tree(repo: &Repo) -> Result<ObjectId> {
+    let written = repo
+        .inner
+        .odb()
+        .and_then(|odb| odb.write(ObjectType::Tree, b""))
+        .map_err(Error::git("write the empty tree"))?;
+    Ok(ObjectId(written.to_string()))
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! A repository as such: where it is, whose it is, its locks, checkpoint references and the notes that are kept beside it.
 //! What reads or writes objects belongs in [`odb`](super::odb).
 
-pub mod corruption_marker;
+pub(super) mod corruption_marker;
 pub(super) mod gc;
-pub mod index_lock;
-pub mod linked;
+pub(super) mod index_lock;
+pub(super) mod linked;
 pub(super) mod lock;
 pub(super) mod nested;
-pub mod owner;
-pub mod refs;
-pub mod repository;
+pub(super) mod owner;
+pub(super) mod refs;
+pub(super) mod repository;
 
 pub use corruption_marker::raise;
 pub use index_lock::{left_over, remove_left_over};

@@ -14,8 +14,8 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, FileType, Mode};
 
 use super::nonempty_dirs::HOLDS_OTHERS;
-use super::place;
 use super::write_batch::{A_THREAD, Batch, Limits, Pending, Sync};
+use super::{preflight, temp_file};
 use crate::durable::temporary_prefix;
 use crate::git::base::dirfd_cache::Folders;
 use crate::git::base::error::{Error, Result};
@@ -58,8 +58,8 @@ pub struct Restored {
 pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     refuse(plan)?;
     let root = openat::open_root(repo.workdir())?;
-    place::in_the_way(&root, plan)?;
-    place::free_space(repo, plan)
+    preflight::in_the_way(&root, plan)?;
+    preflight::free_space(repo, plan)
 }
 
 /// Refuses a plan that must not be carried out, whatever is there.
@@ -189,7 +189,7 @@ impl<'r> Execution<'r> {
         // Writable until its files are in it; the mode comes last.
         match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
-                place::keep_owner(&dir, name, name).map_err(|error| openat::io_error(path, error))?;
+                temp_file::keep_owner(&dir, name, name).map_err(|error| openat::io_error(path, error))?;
                 self.changed.insert(parent);
                 self.changed.insert(path.clone());
                 self.done.written.push(path.clone());
@@ -266,7 +266,7 @@ impl<'r> Execution<'r> {
         self.temp += 1;
         let pending =
             Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before, found };
-        match place::fill(self.database, &pending) {
+        match temp_file::fill(self.database, &pending) {
             Ok(file) => batch.add(pending, file),
             Err(error) => {
                 pending.discard();
@@ -290,7 +290,7 @@ impl<'r> Execution<'r> {
                 if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
                     return Err(Error::conflict(path, "changed while it was restored"));
                 }
-                place::rename(&pending.dir, pending.temp.as_bytes(), pending.name, now.is_none()).map_err(|error| {
+                temp_file::rename(&pending.dir, pending.temp.as_bytes(), pending.name, now.is_none()).map_err(|error| {
                     match error.kind() {
                         io::ErrorKind::AlreadyExists => Error::conflict(path, "made while it was restored"),
                         _ => openat::io_error(path, error),
@@ -324,7 +324,7 @@ impl<'r> Execution<'r> {
             None if self.expect == Expect::CutOff => return Ok(()),
             _ => return Err(Error::conflict(path, "changed while it was restored")),
         }
-        place::chmod(&dir, name, mode).map_err(failed)
+        temp_file::chmod(&dir, name, mode).map_err(failed)
     }
 
     /// What is there, if the path may be changed now: it is what one of `accepted` says (`None` is nothing).

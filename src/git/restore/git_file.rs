@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::place;
+use super::temp_file;
 use crate::durable::temporary_prefix;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::openat;
@@ -139,7 +139,7 @@ pub fn put(repo: &Repo, file: &GitFile) -> Result<()> {
             let mut opened = fs::File::from(opened);
             std::io::Write::write_all(&mut opened, file.content.as_bytes())?;
             opened.sync_all()?;
-            place::rename(&dir, temp.as_bytes(), NAME, true)
+            temp_file::rename(&dir, temp.as_bytes(), NAME, true)
         });
     if let Err(error) = written {
         // The error that led here is the one to tell.

@@ -5,10 +5,11 @@ pub(super) mod execute;
 pub mod git_file;
 pub(super) mod holes;
 pub(super) mod index;
-pub mod journal;
-pub mod nonempty_dirs;
-pub(super) mod place;
-pub mod verify;
+pub(super) mod journal;
+pub(super) mod nonempty_dirs;
+pub(super) mod preflight;
+pub(super) mod temp_file;
+pub(super) mod verify;
 pub(super) mod write_batch;
 
 pub use execute::{Expect, Restored, Stop, check, execute};

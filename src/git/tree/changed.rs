@@ -1,7 +1,7 @@
 //! The content of what differs between two snapshots, bounded, for those who judge it.
 
-use super::diff::Objects;
 use super::lookup::TreeLookup;
+use super::objects::Objects;
 use super::view::{Side, differing};
 use crate::git::base::error::Result;
 use crate::git::base::object_id::parse_oid;

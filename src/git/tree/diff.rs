@@ -1,66 +1,23 @@
 //! What differs between two snapshots: a list with line counts, and a patch.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
-use super::lookup::{KnownTrees, TreeLookup};
+use super::lookup::TreeLookup;
+use super::objects::Objects;
 use super::view::{Side, differing};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::object_id::{self, parse_oid};
-use crate::git::capture::snapshot::Capture;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
-use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::policy::selection::Selection;
 
 /// Content over this size is not compared line by line.
 const MAX_LINES_BYTES: u64 = 8 << 20;
-
-/// Where the objects of a diff are read from.
-#[derive(Clone, Copy, Debug)]
-pub enum Objects<'a> {
-    /// The repository: both sides are stored.
-    Stored(&'a Repo),
-    /// A capture that need not be stored, and the repository behind it.
-    Captured(&'a Capture),
-}
-
-impl<'a> Objects<'a> {
-    /// Opens the repository that sees them.
-    pub fn open(self) -> Result<Opened<'a>> {
-        let (of, trees) = match self {
-            Self::Stored(repo) => (Of::Stored(&repo.inner), KnownTrees::default()),
-            Self::Captured(capture) => (Of::Captured(capture.writer.repository()?), Rc::clone(&capture.trees)),
-        };
-        Ok(Opened { of, trees })
-    }
-}
-
-/// A repository that sees the objects of a comparison.
-pub struct Opened<'a> {
-    of: Of<'a>,
-    /// Those that were read already.
-    pub(in crate::git) trees: KnownTrees,
-}
-
-enum Of<'a> {
-    Stored(&'a git2::Repository),
-    Captured(git2::Repository),
-}
-
-impl Opened<'_> {
-    pub(in crate::git) fn repository(&self) -> &git2::Repository {
-        match &self.of {
-            Of::Stored(repository) => repository,
-            Of::Captured(repository) => repository,
-        }
-    }
-}
 
 /// The changes from one side to another, sorted by path. A file that moved with the same content is `renamed`.
 ///

@@ -1,12 +1,11 @@
 //! Single paths of stored trees: only the trees on the way to them are read, each once.
 
-use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use git2::Oid;
 
-use super::diff::Opened;
+use super::objects::{KnownTrees, Opened};
 use crate::git::base::error::Result;
 use crate::git::base::modes::TREE;
 use crate::git::base::object_id::parse_oid;
@@ -19,9 +18,6 @@ use crate::model::snapshot::ObjectId;
 
 /// So many trees are worth a thread of their own.
 const A_THREAD: usize = 64;
-
-/// Trees that were read. What an id stands for never changes, so that several lookups may share them.
-pub(in crate::git) type KnownTrees = Rc<RefCell<HashMap<Oid, Rc<Tree>>>>;
 
 /// Looks paths up in the trees of one object database.
 pub struct TreeLookup<'r> {

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use git2::{DiffOptions, Oid, Patch};
 
-use super::diff::Objects;
+use super::objects::Objects;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::object_id::parse_oid;

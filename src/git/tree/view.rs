@@ -5,13 +5,10 @@ use std::rc::Rc;
 
 use git2::Oid;
 
-use super::diff::Objects;
 use super::lookup::TreeLookup;
 use crate::git::base::error::Result;
 use crate::git::base::modes::{TREE, kind_of};
 use crate::git::base::object_id::{EMPTY_BLOB, parse_oid};
-use crate::git::capture::snapshot::Capture;
-use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::odb::trees::{self, TreeEntry};
 use crate::model::manifest::{Manifest, PathMode};
 use crate::model::path::{NESTED, PathReason, RepoPath};
@@ -25,30 +22,10 @@ pub struct Side<'a> {
     manifest: &'a Manifest,
 }
 
-impl StoredCheckpoint {
-    /// What it holds.
-    pub fn side(&self) -> Side<'_> {
-        Side { tree: &self.tree, index_tree: self.index_tree.as_ref(), manifest: &self.manifest }
-    }
-}
-
-impl Capture {
-    /// What it holds.
-    pub fn side(&self) -> Side<'_> {
-        Side { tree: &self.tree, index_tree: self.index_tree.as_ref(), manifest: &self.manifest }
-    }
-
-    /// Every path it holds.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        let opened = Objects::Captured(self).open()?;
-        self.side().snapshot(&TreeLookup::new(&opened)?)
-    }
-}
-
 impl<'a> Side<'a> {
-    /// Without an index.
-    pub(in crate::git) fn new(tree: &'a ObjectId, manifest: &'a Manifest) -> Self {
-        Self { tree, index_tree: None, manifest }
+    /// Of a tree and what it cannot say; `index_tree` is that of the user's index, where there was one.
+    pub(in crate::git) fn new(tree: &'a ObjectId, index_tree: Option<&'a ObjectId>, manifest: &'a Manifest) -> Self {
+        Self { tree, index_tree, manifest }
     }
 
     /// The git tree.

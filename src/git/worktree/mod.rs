@@ -3,9 +3,9 @@
 
 pub(super) mod cache;
 pub(super) mod file_io;
-pub mod ignore_rules;
+pub(super) mod ignore_rules;
 pub(super) mod index_trust;
-pub mod outputs;
+pub(super) mod outputs;
 pub(super) mod reading;
 pub(super) mod scan;
 pub(super) mod untracked_limit;

@@ -13,18 +13,12 @@ use std::path::PathBuf;
 use git2::Oid;
 
 use super::cache::{Cache, Other};
-use super::walk::{Found, Walk};
-use crate::git::base::error::Result;
 use crate::git::base::openat::FileStat;
-use crate::git::base::work_queue;
 use crate::git::index::user_index::UserIndex;
 use crate::git::repo::nested::{self, Outer};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::{CaptureRules, Nested};
 use crate::model::path::{NESTED, PathReason, RepoPath, UNREADABLE};
-
-/// Work trees with fewer folders than this are walked in one thread: starting another takes longer.
-const FEW_FOLDERS: usize = 64;
 
 /// What is known of a file's content before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,27 +108,6 @@ pub(in crate::git) struct Scope<'a> {
     pub also: &'a BTreeSet<RepoPath>,
 }
 
-/// Walks the work tree.
-pub(in crate::git) fn scan(scope: Scope<'_>) -> Result<Scan> {
-    let walk = Walk::new(scope)?;
-    let first = walk.top(scope)?;
-    let few = (1..FEW_FOLDERS).contains(&scope.cache.len());
-    let found =
-        work_queue::run(vec![first], if few { 1 } else { work_queue::size() }, |task, stack, found: &mut Found| {
-            walk.folder(task, stack, found)
-        })?;
-    let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
-    // The order of a walk: no name holds a NUL, which comes before all other bytes.
-    scan.folders
-        .sort_by_cached_key(|folder| folder.path.as_bytes().iter().copied().map(walk_byte).collect::<Vec<u8>>());
-    scan.nested.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    Ok(scan)
-}
-
-fn walk_byte(byte: u8) -> u8 {
-    if byte == b'/' { 0 } else { byte }
-}
-
 /// The folders that are no part of the work tree, relative to it: for a restore plan, which must not touch them either.
 pub fn left_out(repo: &Repo, rules: &CaptureRules) -> BTreeSet<RepoPath> {
     let absolute = |folder: &PathBuf| std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
@@ -202,7 +175,7 @@ impl Scan {
     }
 
     /// Takes over what another thread found.
-    fn join(mut self, other: Self) -> Self {
+    pub(super) fn join(mut self, other: Self) -> Self {
         let (items, others) = (self.items.len(), self.others.len());
         let names = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         self.names.extend(other.names);

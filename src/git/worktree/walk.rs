@@ -17,7 +17,7 @@ use super::untracked_limit::Untracked;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::globs::Globs;
 use crate::git::base::openat::{self, Listing};
-use crate::git::base::work_queue::Stack;
+use crate::git::base::work_queue::{self, Stack};
 use crate::git::index::user_index::{Inside, UserIndex};
 use crate::git::repo::nested::{self, Outer};
 use crate::model::manifest::CaptureRules;
@@ -347,4 +347,28 @@ impl<'a> Walk<'a> {
         let (files, bytes) = std::mem::take(&mut here.untracked);
         self.untracked.lock().unwrap_or_else(PoisonError::into_inner).add(folder, files, bytes)
     }
+}
+
+/// Work trees with fewer folders than this are walked in one thread: starting another takes longer.
+const FEW_FOLDERS: usize = 64;
+
+/// Walks the work tree.
+pub(in crate::git) fn scan(scope: Scope<'_>) -> Result<Scan> {
+    let walk = Walk::new(scope)?;
+    let first = walk.top(scope)?;
+    let few = (1..FEW_FOLDERS).contains(&scope.cache.len());
+    let found =
+        work_queue::run(vec![first], if few { 1 } else { work_queue::size() }, |task, stack, found: &mut Found| {
+            walk.folder(task, stack, found)
+        })?;
+    let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
+    // The order of a walk: no name holds a NUL, which comes before all other bytes.
+    scan.folders
+        .sort_by_cached_key(|folder| folder.path.as_bytes().iter().copied().map(walk_byte).collect::<Vec<u8>>());
+    scan.nested.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(scan)
+}
+
+fn walk_byte(byte: u8) -> u8 {
+    if byte == b'/' { 0 } else { byte }
 }

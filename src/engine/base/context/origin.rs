@@ -8,8 +8,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::engine::base::attempt_mark::is_part_of_attempt;
-use crate::git::tracked::tracks_any;
-use crate::git::{Repo, saw_files_of};
+use crate::git::Repo;
+use crate::git::index::tracks_any;
+use crate::git::worktree::saw_files_of;
 use crate::store::{Foreign, Origin, Registry, Store};
 
 use super::{Context, Setup};

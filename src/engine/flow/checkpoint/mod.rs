@@ -10,7 +10,7 @@ use crate::engine::record::checkpoint::{self, event_with, prepare};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{lane, nested, select};
 use crate::engine::recovery::settle;
-use crate::git::stored::load_checkpoint;
+use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::run::RunKey;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::record::lane::branch_commit;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::stored::load_checkpoint;
+use crate::git::checkpoint::load_checkpoint;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::step::StepStatus;

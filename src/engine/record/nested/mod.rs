@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::git::capture::{Capture, capture};
-use crate::git::checkpoint::{CheckpointParts, name_checkpoint, write_linked};
-use crate::git::journal::read_journal;
-use crate::git::nested_copy::{Copies, copy_all};
-use crate::git::nested_refs::{nested_id, outer_ref};
-use crate::git::refs::{delete_refs, list_refs, ref_exists, ref_name};
-use crate::git::stored::{StoredCheckpoint, load_checkpoint};
-use crate::git::{Error as GitError, Repo, WorktreeLock, trailers};
+use crate::git::checkpoint::{
+    CheckpointParts, Copies, StoredCheckpoint, copy_all, load_checkpoint, name_checkpoint, nested_id, outer_ref,
+    trailers, write_linked,
+};
+use crate::git::repo::{delete_refs, list_refs, ref_exists, ref_name};
+use crate::git::restore::read_journal;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::FolderId;
 use crate::model::manifest::Nested;
@@ -250,7 +250,7 @@ fn is_ours(context: &Context, message: &str) -> bool {
 pub struct Recorded {
     /// The links for its manifest.
     pub links: Vec<Nested>,
-    /// Their files; see [`crate::git::nested_copy`].
+    /// Their files; see [`crate::git::checkpoint`].
     pub copies: Option<ObjectId>,
 }
 

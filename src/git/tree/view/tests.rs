@@ -194,8 +194,8 @@ proptest! {
             let one = PathReason { path, reason: "too large".to_owned(), size: is_large.then_some(1) };
             if in_a { manifest_a.skipped.push(one) } else { manifest_b.skipped.push(one) }
         }
-        let a = Side::new(&tree_a, &manifest_a);
-        let b = Side::new(&tree_b, &manifest_b);
+        let a = Side::new(&tree_a, None, &manifest_a);
+        let b = Side::new(&tree_b, None, &manifest_b);
         let lookup = TreeLookup::stored(&repo).unwrap();
         let full = [a.snapshot(&lookup).unwrap(), b.snapshot(&lookup).unwrap()];
         let lookup = TreeLookup::stored(&repo).unwrap();

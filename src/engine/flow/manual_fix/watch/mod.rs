@@ -19,8 +19,7 @@ use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::record::select;
 use crate::engine::recovery::settle;
-use crate::git::diff::{Objects, Seen};
-use crate::git::tree_lookup::TreeLookup;
+use crate::git::tree::{Seen, TreeLookup};
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunKey;
 use crate::model::snapshot::{Change, ObjectId};
@@ -260,7 +259,7 @@ impl<'a> Watch<'a> {
     fn differences(&self, prepared: &Prepared) -> Result<Seen> {
         let state = self.context.load()?.state;
         let changes = changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
-        let opened = Objects::Captured(&prepared.capture).open()?;
+        let opened = prepared.capture.objects().open()?;
         let lookup = TreeLookup::new(&opened)?;
         let side = prepared.capture.side();
         let seen = |change: Change| -> Result<_> {

@@ -1,0 +1,233 @@
+//! The user's index, locked to be written.
+//!
+//! git's own protocol is kept: who holds `index.lock` (see `index_lock`) may replace the index, by rename.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use git2::{Index, IndexEntry, IndexTime, Oid};
+
+use super::index_file::IndexEntryRef;
+use super::index_file::patch::EntryStat;
+use super::user_index::{INTENT_TO_ADD, open_index};
+use crate::durable::{Root, temporary_prefix};
+use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::error::{Error, Result};
+use crate::git::base::found::hash;
+use crate::git::base::openat::{self, FileStat};
+use crate::git::base::sync::sync_folder;
+use crate::git::odb::trees::Flat;
+use crate::git::repo::index_lock::MarkedLock;
+use crate::git::repo::repository::Repo;
+use crate::model::path::RepoPath;
+
+/// The user's index, locked; the lock goes with it.
+pub(in crate::git) struct LockedIndex {
+    index: PathBuf,
+    draft: PathBuf,
+    /// The way to the draft.
+    own: Root,
+    _lock: MarkedLock,
+}
+
+impl LockedIndex {
+    /// Takes git's lock of the index, waiting up to `timeout`; after that [`Error::Locked`].
+    pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
+        let own = repo.recover_dir()?;
+        let index = repo.git_dir().join("index");
+        let lock = MarkedLock::acquire(repo, "index", &index, timeout)?;
+        let draft = own.join(format!("{}index", temporary_prefix()));
+        Ok(Self { index, draft, own: repo.own().clone(), _lock: lock })
+    }
+
+    /// A copy of the index to change; an empty one if there is none.
+    fn draft(&self) -> Result<Index> {
+        if let Some(bytes) = self.content()? {
+            self.fill(&bytes)?;
+        }
+        open_index(&self.draft)
+    }
+
+    fn fill(&self, bytes: &[u8]) -> Result<()> {
+        let filled = self.own.for_all().create(&self.draft).and_then(|mut draft| draft.write_all(bytes));
+        filled.map_err(Error::at(&self.draft))
+    }
+
+    /// An empty index to fill.
+    pub fn empty(&self) -> Result<Index> {
+        match self.draft() {
+            Ok(mut index) => index.clear().map(|()| index).map_err(Error::git("clear the index")),
+            // One that cannot be changed, split or sparse or damaged, is written anew.
+            Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
+                self.own.remove_file(&self.draft).map_err(Error::at(&self.draft))?;
+                open_index(&self.draft)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The index as it is.
+    pub fn read(&self) -> Result<Index> {
+        self.draft()
+    }
+
+    /// The bytes of the index; `None` where there is none.
+    pub fn content(&self) -> Result<Option<Vec<u8>>> {
+        match fs::read(&self.index) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(&self.index, error)),
+        }
+    }
+
+    /// The second in which the index was written, in 32 bits.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn written(&self) -> Result<u32> {
+        fs::metadata(&self.index).map(|found| found.mtime() as u32).map_err(Error::at(&self.index))
+    }
+
+    /// Puts the index that these bytes are in place of what is there; `None` is none.
+    pub fn put(&self, content: Option<&[u8]>) -> Result<()> {
+        match content {
+            Some(bytes) => {
+                self.fill(bytes)?;
+                self.replace()
+            }
+            None => fs::remove_file(&self.index).map_err(Error::at(&self.index)),
+        }
+    }
+
+    /// Removes the index, where there is one.
+    pub fn remove(&self) -> Result<()> {
+        match fs::remove_file(&self.index) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(&self.index, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the index hold exactly these entries, as after a commit of them. Entries that are right already keep their
+    /// stat data and their flags.
+    pub fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
+        let mut index = self.draft()?;
+        let mut folders = Folders::new(openat::open_root(repo.workdir())?);
+        let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
+        let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
+        let right = |entry: &IndexEntry| {
+            let wanted = flat.get(&RepoPath::new(entry.path.clone()));
+            stage(entry) == 0 && entry.flags_extended & INTENT_TO_ADD == 0 && wanted == Some(&(entry.mode, entry.id))
+        };
+        let wrong: Vec<IndexEntry> = index.iter().filter(|entry| !right(entry)).collect();
+        for entry in wrong {
+            let (stage, path) = (i32::from(stage(&entry)), RepoPath::new(entry.path));
+            index.remove(&on_disk(&path), stage).map_err(Error::git(format!("take {path} out of the index")))?;
+        }
+        for (path, (mode, oid)) in flat {
+            if index.get_path(&on_disk(path), 0).is_none() {
+                let mut entry = entry(path, *mode, *oid);
+                refresh(&mut folders, path, &mut entry);
+                index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+            }
+        }
+        self.write(index)
+    }
+
+    pub fn write(&self, mut draft: Index) -> Result<()> {
+        draft.write().map_err(Error::git("write the index"))?;
+        self.replace()
+    }
+
+    /// Puts the draft in the index's place, durably.
+    fn replace(&self) -> Result<()> {
+        let file = self.own.open(&self.draft).map_err(Error::at(&self.draft))?;
+        if let Ok(before) = fs::metadata(&self.index) {
+            file.set_permissions(before.permissions()).map_err(Error::at(&self.draft))?;
+        }
+        file.sync_all().map_err(Error::at(&self.draft))?;
+        fs::rename(&self.draft, &self.index).map_err(Error::at(&self.index))?;
+        self.index.parent().map_or(Ok(()), sync_folder)
+    }
+}
+
+impl Drop for LockedIndex {
+    fn drop(&mut self) {
+        // Reaped later on if it cannot be removed now.
+        let _ = self.own.remove_file(&self.draft);
+    }
+}
+
+pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
+    let zero = IndexTime::new(0, 0);
+    IndexEntry {
+        ctime: zero,
+        mtime: zero,
+        dev: 0,
+        ino: 0,
+        mode,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}
+
+/// Takes over the stat data of the file if it is what the entry says.
+pub(in crate::git) fn refresh(folders: &mut Folders, path: &RepoPath, entry: &mut IndexEntry) {
+    let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) else { return };
+    entry.ctime = time(stat.ctime);
+    entry.mtime = time(stat.mtime);
+    (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) = (stat.dev, stat.ino, stat.uid, stat.gid, stat.size);
+}
+
+#[allow(clippy::cast_possible_wrap)]
+fn time((seconds, nanos): (u32, u32)) -> IndexTime {
+    IndexTime::new(seconds as i32, nanos)
+}
+
+/// Whether size and time of a file are those of its entry.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub(in crate::git) fn looks_like(folders: &mut Folders, path: &RepoPath, entry: &IndexEntryRef<'_>) -> bool {
+    let (parent, name) = openat::split(path);
+    let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name));
+    stat.ok().flatten().is_some_and(|stat| {
+        stat.size as u32 == entry.size && stat.mtime.div_euclid(1_000_000_000) as u32 == entry.mtime.0
+    })
+}
+
+/// The metadata of a file that has this git file mode and this content, which is read unless it is `known`, and the file
+/// is the same since. git keeps 32 bits of each number.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub(in crate::git) fn content_of(
+    folders: &mut Folders,
+    path: &RepoPath,
+    mode: u32,
+    oid: Oid,
+    known: Option<(Oid, FileStat)>,
+) -> Option<EntryStat> {
+    let (parent, name) = openat::split(path);
+    let dir = folders.open(&parent).ok()?;
+    let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let known = known.filter(|(_, seen)| openat::stat(&dir, name).is_ok_and(|now| now == Some(*seen)));
+    let (found, stat) = known.or_else(|| hash(&dir, name).ok()?)?;
+    let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(mode);
+    let executable = stat.mode & 0o100 != 0;
+    let same_mode = mode == 0o120_000 || (mode == 0o100_755) == executable;
+    if found != oid || !same_kind || !same_mode {
+        return None;
+    }
+    let time = |nanos: i64| (nanos.div_euclid(1_000_000_000) as u32, nanos.rem_euclid(1_000_000_000) as u32);
+    Some(EntryStat {
+        ctime: time(stat.ctime),
+        mtime: time(stat.mtime),
+        dev: stat.dev as u32,
+        ino: stat.ino as u32,
+        uid: owner.st_uid,
+        gid: owner.st_gid,
+        size: stat.size as u32,
+    })
+}
