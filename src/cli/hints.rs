@@ -6,7 +6,7 @@ use crate::engine::{Context, Error, ErrorKind};
 pub fn complete(context: &Context, mut error: Error) -> Error {
     if error.hint.is_none() && error.kind == ErrorKind::Locked {
         // Somebody else is at it: the same again, with more patience.
-        error.hint = Some(context.again(&["--lock-timeout", "60s"]));
+        error.hint = Some(context.rerun_command(&["--lock-timeout", "60s"]));
     }
     let git = format!("git -C {}", context.worktree_id().shell_word());
     error.hint = error.hint.map(|hint| located(&hint, &context.hint_command(None, &[]), &git));

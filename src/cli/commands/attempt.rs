@@ -9,7 +9,7 @@ use crate::agent;
 use crate::engine::base::clock;
 use crate::engine::flow::attempt::{finish, start};
 use crate::engine::record::attempt_record::{Begin, Ending};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::agent_record::AgentRecord;
 use crate::model::decision::Decision;
@@ -138,7 +138,7 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
 
 fn list(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let history = attempt_history(&state);
     let text = ui.text(|| render::attempts_text(ui, &history));
     Ok(Reply::new(json!(history), text))

@@ -14,7 +14,7 @@ use crate::engine::flow::verify::verify as check;
 use crate::engine::record::foreign::foreign;
 use crate::engine::record::request::Request;
 use crate::engine::record::{nested, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -83,7 +83,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
         storage: args.storage.map(Into::into),
         ..Request::default()
     };
-    let unless = Unless { unchanged: args.if_changed, recent: args.if_due };
+    let unless = Unless { unchanged: args.if_changed, not_due: args.if_due };
     let (changed, checkpoint) = take(context, request, unless)?;
     let text = if changed {
         let skipped = match checkpoint.skipped.len() {
@@ -108,7 +108,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
 
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = if args.all_runs { None } else { select::find(context, &state)? };
     let wanted = |checkpoint: &&Checkpoint| args.all_runs || run.is_some_and(|run| run.key == checkpoint.run);
     let mut all: Vec<&Checkpoint> = state.checkpoints.values().filter(wanted).collect();
@@ -144,7 +144,7 @@ fn missing(words: &[&str]) -> Error {
 fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let selector = chosen(context, ui, args.selector.as_ref(), &["checkpoint", "show"])?;
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let checkpoint = select::checkpoint(context, &state, &selector)?;
     let mut text = render::checkpoint_text(checkpoint, context.clock.now());
     let nested = show_nested(context, checkpoint)?;
@@ -164,7 +164,7 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let from = chosen(context, ui, args.from.as_ref(), &["checkpoint", "diff"])?;
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let from = select::checkpoint(context, &state, &from)?;
     let to = args.to.as_ref().map(|selector| select::checkpoint(context, &state, selector)).transpose()?;
     let difference = compare(context, from, to, &args.path, args.patch)?;
@@ -292,7 +292,7 @@ fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
 
 fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let checkpoint = select::checkpoint(context, &state, &args.selector)?;
     let own = args.format.is_some() && args.output.is_none();
     let (format, path) = match (&args.patch, &args.bundle, &args.output) {

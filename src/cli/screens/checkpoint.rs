@@ -2,7 +2,7 @@
 
 use crate::engine::flow::inspect::diff;
 use crate::engine::flow::rollback::{Targets, targets};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::engine::restore::request::Restore;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
@@ -82,7 +82,7 @@ fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<String> {
 /// What differs between a checkpoint and the work tree, as much as the terminal has room for beside the list.
 fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> {
     let room = size().1.saturating_sub(4).max(4);
-    let settled = settle::load_settled(talk.context)?;
+    let settled = crash::load_recovered(talk.context)?;
     let Some(checkpoint) = settled.checkpoint(&checkpoint.id) else {
         talk.say("It is gone.");
         return Ok(());

@@ -39,7 +39,7 @@ impl How {
 /// Shows what `plan` would do and asks; `None` where another target is wanted.
 pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(How) -> Result<Restore>) -> Result<Option<How>> {
     loop {
-        match talk.context.rehearse(|| plan(how)) {
+        match talk.context.with_dry_run(|| plan(how)) {
             Ok(restore) if !restore.changed => {
                 talk.say_all(unchanged_text(&restore.result).trim_end());
                 return Ok(None);

@@ -1,4 +1,5 @@
-//! What is true of an attempt beside its outcome: found in what it left, before anything is decided.
+//! Conditions of an attempt beside its outcome (tampered tests, flaky checks, circular fixes), detected in what it left before
+//! anything is decided.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
@@ -15,9 +16,9 @@ use crate::policy::changed::ChangedFile;
 use crate::policy::circular::{NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures};
 use crate::policy::tamper::{Loop, is_test_path, tampering};
 
-/// What was found.
+/// What was detected.
 #[derive(Clone, Debug, Default)]
-pub struct Signs {
+pub struct Detected {
     /// What holds of the failure too.
     pub of_failure: Vec<Condition>,
     /// What holds of the attempt only: it may have passed in the end.
@@ -27,44 +28,44 @@ pub struct Signs {
 }
 
 /// Looks at what an attempt of a run left. What cannot be looked at is not found: the attempt is recorded all the same.
-pub fn look(
+pub fn detect(
     context: &Context,
     state: &State,
     key: &RunKey,
     about: (u32, &str),
     ending: &Ending,
     prepared: Option<&Prepared>,
-) -> Signs {
-    let mut signs = Signs::default();
-    let Some(run) = state.run(key) else { return signs };
+) -> Detected {
+    let mut detected = Detected::default();
+    let Some(run) = state.run(key) else { return detected };
     let cancelled = ending.failure.as_ref().is_some_and(|failure| failure.kind == FailureType::Cancellation);
     if cancelled {
-        return signs;
+        return detected;
     }
-    flaky(ending, &mut signs);
-    baseline(run, ending, &mut signs);
-    let Some(prepared) = prepared else { return signs };
+    flaky(ending, &mut detected);
+    baseline(run, ending, &mut detected);
+    let Some(prepared) = prepared else { return detected };
     let scene = Scene { context, state, run, prepared };
-    let found = scene.compare(about, ending, &mut signs);
+    let found = scene.compare(about, ending, &mut detected);
     if let Err(error) = found {
         tracing::warn!(%error, "what the attempt changed could not be compared with earlier attempts");
     }
-    signs
+    detected
 }
 
-fn flaky(ending: &Ending, signs: &mut Signs) {
+fn flaky(ending: &Ending, detected: &mut Detected) {
     for (name, _) in ending.feedback_results.iter().filter(|(_, result)| result.flaky) {
-        signs.notes.push(format!("{name}: failed first, passed when run again unchanged"));
-        if !signs.of_attempt.contains(&Condition::Flaky) {
-            signs.of_attempt.push(Condition::Flaky);
+        detected.notes.push(format!("{name}: failed first, passed when run again unchanged"));
+        if !detected.of_attempt.contains(&Condition::Flaky) {
+            detected.of_attempt.push(Condition::Flaky);
         }
     }
 }
 
-fn baseline(run: &Run, ending: &Ending, signs: &mut Signs) {
+fn baseline(run: &Run, ending: &Ending, detected: &mut Detected) {
     if let Some(name) = ending.failed_loop.as_deref().filter(|name| run.failed_at_baseline(name)) {
-        signs.of_failure.push(Condition::BaselineFailing);
-        signs.notes.push(format!("{name}: was already failing before the first attempt"));
+        detected.of_failure.push(Condition::BaselineFailing);
+        detected.notes.push(format!("{name}: was already failing before the first attempt"));
     }
 }
 
@@ -77,11 +78,11 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn compare(&self, about: (u32, &str), ending: &Ending, signs: &mut Signs) -> Result<()> {
+    fn compare(&self, about: (u32, &str), ending: &Ending, detected: &mut Detected) -> Result<()> {
         let base = self.base();
         let failure = ending.failure.as_ref();
         if failure.is_some_and(|failure| failure.cause == Cause::ToolTimeout) && self.changed_files_since_start() {
-            signs.of_failure.push(Condition::Productive);
+            detected.of_failure.push(Condition::Productive);
         }
         let judged = failure.filter(|failure| is_about_the_work(failure, ending.in_feedback_loop));
         let earlier = judged.map(|failure| same_failures(self.run, about.0, about.1, &failure.signature));
@@ -92,12 +93,12 @@ impl Scene<'_> {
             _ => Vec::new(),
         };
         if tampers {
-            self.tampered(&files, signs);
+            self.tampered(&files, detected);
         }
         if let Some(failure) = judged.filter(|_| repeated)
             && self.circles(base, about, ending, failure, &files)?
         {
-            signs.of_failure.push(Condition::CircularFix);
+            detected.of_failure.push(Condition::CircularFix);
         }
         Ok(())
     }
@@ -118,13 +119,13 @@ impl Scene<'_> {
         Ok(changed_files(capture.objects(), before.side(), capture.side(), is_test_path)?)
     }
 
-    fn tampered(&self, files: &[ChangedFile], signs: &mut Signs) {
+    fn tampered(&self, files: &[ChangedFile], detected: &mut Detected) {
         let loops = loops_of(self.context, self.run);
         let loops: Vec<Loop<'_>> = loops.iter().map(|one| Loop { name: &one.name, command: &one.command }).collect();
         let notes = tampering(files, &loops);
         if !notes.is_empty() {
-            signs.of_failure.push(Condition::Tampered);
-            signs.notes.extend(notes);
+            detected.of_failure.push(Condition::Tampered);
+            detected.notes.extend(notes);
         }
     }
 

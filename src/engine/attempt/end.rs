@@ -22,7 +22,7 @@ use crate::policy::decide::{Circumstances, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::conditions::Signs;
+use super::conditions::Detected;
 use super::{conditions, report};
 
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
@@ -45,7 +45,7 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     let prepared = checkpoint::prepare(context, &BTreeSet::new());
     let state = context.load()?.state;
     let about = (started.iteration, started.subtask.as_str());
-    let found = conditions::look(context, &state, key, about, &ending, prepared.as_ref().ok());
+    let found = conditions::detect(context, &state, key, about, &ending, prepared.as_ref().ok());
     let mut ledger = context.store().lock()?;
     let ended = end_locked(context, &mut ledger, key, started, ending, found, &prepared)?;
     drop(ledger);
@@ -69,7 +69,14 @@ struct Judged {
 }
 
 impl Judged {
-    fn of(context: &Context, state: &State, run: &Run, started: &Started, ending: &mut Ending, found: Signs) -> Self {
+    fn of(
+        context: &Context,
+        state: &State,
+        run: &Run,
+        started: &Started,
+        ending: &mut Ending,
+        found: Detected,
+    ) -> Self {
         let mut failure = ending.failure.take();
         if let Some(failure) = &mut failure {
             failure.iteration = Some(started.iteration);
@@ -168,7 +175,7 @@ pub(in crate::engine) fn end_locked(
     key: &RunKey,
     started: &Started,
     mut ending: Ending,
-    found: Signs,
+    found: Detected,
     prepared: &Result<Prepared>,
 ) -> Result<Ended> {
     let run = run_of(ledger.state(), key)?;

@@ -1,4 +1,4 @@
-//! Somebody who watches a run while it goes on, and what they may ask for.
+//! Progress of a run for an observer, and the observer's interactive requests.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +87,7 @@ pub trait Observer: Send + Sync {
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum WakeReason {
     /// It is time.
     InTime,
     /// Somebody asked for the next attempt now.
@@ -153,20 +153,20 @@ impl Live {
     }
 
     /// What was asked during a wait until `until`. That wait is waited for no more.
-    pub(in crate::engine) fn asked(&self, until: Timestamp) -> Option<Woken> {
+    pub(in crate::engine) fn asked(&self, until: Timestamp) -> Option<WakeReason> {
         if self.is_to_stop() {
-            return Some(Woken::Stop);
+            return Some(WakeReason::Stop);
         }
         if !self.shared.now.swap(false, Ordering::Relaxed) {
             return None;
         }
         *self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
-        Some(Woken::Now)
+        Some(WakeReason::Now)
     }
 
     /// Whether somebody said that this very wait need not be taken. A later attempt's own wait is another, also where it
     /// is over sooner.
-    pub(in crate::engine) fn waives(&self, until: Timestamp) -> bool {
+    pub(in crate::engine) fn skips_wait(&self, until: Timestamp) -> bool {
         self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|waived| until == waived)
     }
 }
@@ -189,10 +189,10 @@ mod tests {
         live.begin_wait();
         assert_eq!(live.asked(at(5)), None, "asked before the wait began");
         live.retry_now();
-        assert_eq!(live.asked(at(5)), Some(Woken::Now));
-        assert!(live.waives(at(5)) && !live.waives(at(6)) && !live.waives(at(4)));
+        assert_eq!(live.asked(at(5)), Some(WakeReason::Now));
+        assert!(live.skips_wait(at(5)) && !live.skips_wait(at(6)) && !live.skips_wait(at(4)));
         assert!(live.toggle_stop());
-        assert_eq!(live.asked(at(5)), Some(Woken::Stop));
+        assert_eq!(live.asked(at(5)), Some(WakeReason::Stop));
         assert!(!live.toggle_stop() && !live.is_to_stop());
     }
 }

@@ -45,7 +45,7 @@ pub fn age(context: &Context, limits: &Limits) -> Result<Duration> {
     let retention = &context.settings().retention;
     limits.max_age.or(retention.scheduled_max_age).or(retention.max_age).ok_or_else(|| {
         Error::new(ErrorKind::Usage, "no age is configured from which milestones are archived: --max-age names one")
-            .hint(context.again(&["--max-age", "30d", "--dry-run"]))
+            .hint(context.rerun_command(&["--max-age", "30d", "--dry-run"]))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoints that come back from a bundle: those that `checkpoint prune --archive` wrote, or `checkpoint export`.
+//! Importing checkpoints from a bundle: those that `checkpoint prune --archive` wrote, or `checkpoint export`.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub(in crate::engine) struct Bundle {
 /// # Errors
 /// One that is damaged or cut short, or that builds on commits that are not here, is corrupt (12); one without a
 /// checkpoint is none of the files that can be imported (2).
-pub(in crate::engine) fn judge(context: &Context, path: &Path) -> Result<Bundle> {
+pub(in crate::engine) fn inspect(context: &Context, path: &Path) -> Result<Bundle> {
     let git = |word: &str| shlex::try_join(["git", "bundle", word, &path.to_string_lossy()]).unwrap_or_default();
     let nothing = |mut error: Error| {
         error.message.push_str("; nothing was imported");
@@ -83,7 +83,7 @@ pub(in crate::engine) fn new_ones<'a>(bundle: &'a Bundle, state: &State) -> Resu
 
 /// Takes the checkpoints of a bundle in, objects before reference before event, as they were made; what is there is left
 /// alone. They are pinned: the next retention would remove them as it did before.
-pub(in crate::engine) fn take_in(context: &Context, bundle: &Bundle) -> Result<()> {
+pub(in crate::engine) fn import(context: &Context, bundle: &Bundle) -> Result<()> {
     let repo = context.repo()?;
     // Held until the event is written: a reference of a pruned checkpoint is a leftover until then.
     let lock = lock(context)?;

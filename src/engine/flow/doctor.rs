@@ -9,8 +9,8 @@ use crate::durable::{Lack, lack};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{liveness, seed_json};
+use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
-use crate::engine::recovery::settle;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::repo::{left_over, list_refs, ref_name, remove_left_over, set_ref};
 use crate::git::{Repo, WorktreeLock};
@@ -65,7 +65,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
                 "rebuilt the ledger: {} runs, {} attempts, {} checkpoints",
                 made.runs, made.attempts, made.checkpoints
             ));
-            settle::settle_into(context, &mut report.repaired)?;
+            crash::recover_into(context, &mut report.repaired)?;
         }
         report.rebuilt = Some(made);
     }
@@ -93,7 +93,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         report.error("moved_project", context.worktree().display().to_string(), message, false);
     }
     if repair {
-        settle::settle_into(context, &mut report.repaired)?;
+        crash::recover_into(context, &mut report.repaired)?;
         if context.store().exists() {
             let guard = context.store().lock()?;
             seed_json::refresh_active(context, guard.state())?;

@@ -9,7 +9,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::log_name;
 use crate::engine::record::{checkpoint, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Seen, changes_with};
 use crate::model::checkpoint::trigger;
@@ -85,13 +85,13 @@ pub(in crate::engine) fn active(context: &Context, state: &State, key: &RunKey) 
 
 /// The session of the run that a command works on, with what has changed by now.
 pub fn status(context: &Context) -> Result<Fix> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     status_of(context, &key)
 }
 
 pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fix> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = run_of(&state, key)?;
     let Some(session) = run.manual_fix.clone() else {
         return Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {}", run.key))
@@ -109,7 +109,7 @@ pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fi
 
 /// The work tree as a person left it who may still have it open.
 pub(in crate::engine) fn prepare(context: &Context) -> Result<Prepared> {
-    context.while_editing(|| checkpoint::prepare(context, &BTreeSet::new()))
+    context.ignoring_editor_files(|| checkpoint::prepare(context, &BTreeSet::new()))
 }
 
 /// Where the output of a feedback loop of a session is kept.

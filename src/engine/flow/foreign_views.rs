@@ -1,4 +1,4 @@
-//! What another system's files in the places of our views hold back, for as long as nothing of them is taken over.
+//! Limits that another system's files in the places of our views impose until they are imported.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn all(context: &Context, state: &State) -> Vec<(std::path::PathBuf, Held)> {
     }
     for path in context.store().foreign_views() {
         let mut assumed = state.clone();
-        for key in import::assume(context, &mut assumed, &path) {
+        for key in import::apply_speculatively(context, &mut assumed, &path) {
             let Some(run) = assumed.run(&key).filter(|run| run.worktree == context.worktree_id()) else { continue };
             let settings = settings_of(context, run);
             let mut status = status_of(context, &assumed, run);

@@ -13,7 +13,7 @@ use crate::durable::Root;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::foreign::{KnownCheckpoint, known};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::git::checkpoint::is_bundle;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::import::ImportKind;
@@ -24,7 +24,7 @@ use crate::policy::import::{Circumstances, Problem, is_known_history, read, reco
 use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
 use crate::store::{NewEvent, Store};
 
-use super::bundle_import::{Bundle, judge, new_ones, take_in};
+use super::bundle_import::{self, Bundle, new_ones};
 
 /// More than any of these files has.
 const MAX_FILE: u64 = 4 << 20;
@@ -107,19 +107,19 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
     let (mut documents, mut bundles) = (Vec::new(), Vec::new());
     for path in expand(context, &request.files)? {
         if request.kind.is_none() && is_bundle(&path)? {
-            bundles.push(judge(context, &path)?);
+            bundles.push(bundle_import::inspect(context, &path)?);
         } else {
             documents.push(load(&path, request.kind)?);
         }
     }
     documents.sort_by_key(|document| document.kind);
     if context.dry_run() {
-        let mut state = settle::load_settled(context)?;
+        let mut state = crash::load_recovered(context)?;
         let returning = returning(&bundles, &state)?;
         let (imported, _) = take_over(context, Arc::make_mut(&mut state), &documents)?;
         return Ok(imported.with(returning));
     }
-    settle::settle(context)?;
+    crash::recover(context)?;
     let mut ledger = context.store().lock()?;
     let mut state = ledger.state().clone();
     let returning = returning(&bundles, &state)?;
@@ -133,14 +133,14 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
     }
     drop(ledger);
     for bundle in &bundles {
-        take_in(context, bundle)?;
+        bundle_import::import(context, bundle)?;
     }
     Ok(imported.with(returning))
 }
 
 /// Applies to the state in memory what an import of the file would record. Returns the runs that it says something new of;
 /// none where it cannot be read or nothing is known of its kind.
-pub(in crate::engine) fn assume(context: &Context, state: &mut State, path: &Path) -> Vec<RunKey> {
+pub(in crate::engine) fn apply_speculatively(context: &Context, state: &mut State, path: &Path) -> Vec<RunKey> {
     match load(path, None).and_then(|document| take_over(context, state, &[document])) {
         Ok((imported, _)) => {
             imported.files.into_iter().filter(|file| file.changed).flat_map(|file| file.runs).collect()

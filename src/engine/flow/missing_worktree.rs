@@ -1,13 +1,13 @@
-//! A work tree whose folder is gone: how it comes back, from what git still keeps of it, its branch and its checkpoints.
+//! Work trees whose folder is missing: the commands that restore one from what git still has of it, its branch and its checkpoints.
 //!
-//! Only told, not done: what git keeps of such a work tree (a detached `HEAD`, the index, the reflog, the journal of a
+//! Only shown, not done: what git keeps of such a work tree (a detached `HEAD`, the index, the reflog, the journal of a
 //! restore) may be the last name of somebody's work. The commands that are told take nothing of it away.
 
 use std::path::Path;
 
 use crate::engine::base::context::{Context, plain_path};
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::git::repo::{kept_of, resolve_ref};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::{FolderId, shell_word};
@@ -17,7 +17,7 @@ use crate::model::state::State;
 /// The refusal to work in the folder `path`, which is gone, with the commands that bring it back, if one of the runs that
 /// `project` knows had its work tree there. `None`: nobody had.
 pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
-    refusal(project, &*settle::load_settled(project)?, path)
+    refusal(project, &*crash::load_recovered(project)?, path)
 }
 
 /// The refusal to roll a run back here whose own work tree, a linked one of this repository, is gone: what is here is

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{nested, seed_json, select, storage};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
 use crate::git::prune::{discard, exclusive_bytes};
 use crate::git::repo::{delete_refs, ref_name};
@@ -50,10 +50,10 @@ pub struct Pruned {
 pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Result<Pruned> {
     if !context.dry_run() {
         context.check_safe_mode("removing checkpoints")?;
-        settle::settle(context)?;
+        crash::recover(context)?;
     }
     let named = context.naming().run_id.is_some();
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = if named { Some(select::require(context, &state)?.key.clone()) } else { None };
     let retention = &context.settings().retention;
     let mut plan = retain(&state, run.as_ref(), limits, retention, context.clock.now());
@@ -66,7 +66,7 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
             format!("these limits keep nothing: {} checkpoints would be removed", plan.removed.len())
         };
         let message = format!("{message}; --run ID --yes does it for one run");
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.again(&["--dry-run"])));
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun_command(&["--dry-run"])));
     }
     // Milestones are in the archive, and were read back, before anything is removed.
     let mut archived = BTreeMap::new();

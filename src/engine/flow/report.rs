@@ -9,13 +9,13 @@ use crate::engine::attempt::report::make;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::select;
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::run::Run;
 use crate::policy::report::{MARK, Report};
 
 /// The report of the run that a command works on; only of one subtask where that is named.
 pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
     if let Some(subtask) = subtask {
         require_subtask(context, run, subtask)?;

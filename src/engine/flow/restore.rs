@@ -7,8 +7,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
 use crate::engine::record::checkpoint;
-use crate::engine::record::damage::doubt;
-use crate::engine::recovery::settle;
+use crate::engine::record::damage::mark_suspect;
+use crate::engine::recovery::crash;
 use crate::engine::restore::interruption::listen;
 use crate::engine::restore::request::{Compensated, CrossedStep, Restore, RestoreRequest, RestoreResult};
 use crate::engine::restore::{execute, plan};
@@ -17,13 +17,13 @@ use crate::model::operation::OperationKind;
 use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
 
-use super::step::{Crossing, compensate, is_above};
+use super::step::{Crossing, compensate, is_ancestor_step};
 
 const WAIT_OR_STOP: &str = "wait for it, or stop it first with kill -INT";
 
 /// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
 pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
-    restore_noting_doubt(context, request.kind, false, |_| Ok(request.clone()))
+    restore_noting_damage(context, request.kind, false, |_| Ok(request.clone()))
 }
 
 /// The same for a person, whose request to stop takes it back: what `request` makes of the state as it is once nobody else can change the work tree: two restores at once take
@@ -36,10 +36,10 @@ pub fn restore_with(
     if !context.dry_run() {
         listen()?;
     }
-    restore_noting_doubt(context, kind, true, request)
+    restore_noting_damage(context, kind, true, request)
 }
 
-fn restore_noting_doubt(
+fn restore_noting_damage(
     context: &Context,
     kind: OperationKind,
     takes_back: bool,
@@ -47,7 +47,7 @@ fn restore_noting_doubt(
 ) -> Result<Restore> {
     restore_chosen(context, kind, takes_back, request).inspect_err(|error| {
         if let (ErrorKind::Corrupt, false, Ok(repo)) = (error.kind, context.dry_run(), context.repo()) {
-            doubt(repo);
+            mark_suspect(repo);
         }
     })
 }
@@ -60,10 +60,10 @@ fn restore_chosen(
 ) -> Result<Restore> {
     if !context.dry_run() {
         context.check_safe_mode(kind.as_str())?;
-        settle::settle(context)?;
+        crash::recover(context)?;
     }
     let lock = checkpoint::lock(context)?;
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     // A plan touches nothing.
     if !context.dry_run() {
         refuse_live(context, &state)?;
@@ -82,7 +82,7 @@ fn restore_chosen(
         result.tell(&crossing, crossing.planned());
         return Ok(Restore { changed: changes, result, run: run() });
     }
-    let mut restore = execute::carry_out(context, &request, planned, crossing.refs(), takes_back)?;
+    let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
     let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
     restore.result.tell(&crossing, compensated);
     Ok(restore)
@@ -136,7 +136,7 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
         let mut live = here.filter(|step| step.status == StepStatus::Running);
         // What a step's own command does is the step's affair.
-        if let Some(step) = live.find(|step| !is_above(context, &run.key, &step.start.name)) {
+        if let Some(step) = live.find(|step| !is_ancestor_step(context, &run.key, &step.start.name)) {
             let (name, pid) = (&step.start.name, step.start.supervisor.pid);
             let message = format!("step '{name}' of run {} is under way (pid {pid}): {WAIT_OR_STOP} {pid}", run.key);
             return Err(Error::new(ErrorKind::Locked, message).hint(runs::about(&run.key, "recover status")));

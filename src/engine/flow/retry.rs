@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::engine::attempt::standing::{Retry, status_of};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::{Progress, Woken};
+use crate::engine::base::progress::{Progress, WakeReason};
 use crate::engine::base::runs;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::{attempt_record, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey};
@@ -25,7 +25,7 @@ use super::foreign_views;
 
 /// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
 pub fn look(context: &Context) -> Result<Retry> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let own = of_state(context, &state)?;
     Ok(foreign_views::hold_back(context, &state, own))
 }
@@ -57,7 +57,12 @@ pub fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
 
 /// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
 /// short.
-pub fn sleep(context: &Context, run: Option<&Run>, until: Timestamp, deadline: Option<Timestamp>) -> Result<Woken> {
+pub fn sleep(
+    context: &Context,
+    run: Option<&Run>,
+    until: Timestamp,
+    deadline: Option<Timestamp>,
+) -> Result<WakeReason> {
     let parked = run.and_then(|run| run.parked.as_ref());
     let decided = run.and_then(|run| run.decision.as_ref()).map(|decision| decision.reason.as_str());
     let reason = parked.map(|parked| parked.reason.as_str()).or(decided).unwrap_or_default();
@@ -68,10 +73,10 @@ pub fn sleep(context: &Context, run: Option<&Run>, until: Timestamp, deadline: O
     slept
 }
 
-fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>) -> Result<Woken> {
+fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>) -> Result<WakeReason> {
     if let Some(deadline) = deadline.filter(|deadline| *deadline < until) {
         let woken = interruptible(context, deadline, until)?;
-        if woken != Woken::InTime {
+        if woken != WakeReason::InTime {
             return Ok(woken);
         }
         let message = format!(
@@ -83,7 +88,7 @@ fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>)
 }
 
 /// Sleeps until `wake`; the wait is one until `until`.
-fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<Woken> {
+fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<WakeReason> {
     /// So soon it is noticed that somebody asked for something.
     const SLICE: Duration = Duration::from_millis(100);
     let interrupted = |signal: crate::process::Signal| {
@@ -92,7 +97,7 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
     };
     if !context.live.is_observed() {
         context.clock.sleep_until(wake, &context.interrupts).map_err(interrupted)?;
-        return Ok(Woken::InTime);
+        return Ok(WakeReason::InTime);
     }
     loop {
         if let Some(woken) = context.live.asked(until) {
@@ -100,7 +105,7 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
         }
         let now = context.clock.now();
         if now >= wake {
-            return Ok(Woken::InTime);
+            return Ok(WakeReason::InTime);
         }
         context.clock.sleep_until(wake.min(now.plus(SLICE)), &context.interrupts).map_err(interrupted)?;
     }
@@ -155,7 +160,7 @@ fn refuse_at_work(context: &Context, state: &State, run: &Run) -> Result<()> {
 /// # Errors
 /// There is no run (4); it, its task or its work tree is at work (11).
 pub fn reset(context: &Context) -> Result<Retry> {
-    settle::settle(context)?;
+    crash::recover(context)?;
     let mut ledger = context.store().lock()?;
     let run = select::require(context, ledger.state())?;
     refuse_at_work(context, ledger.state(), run)?;

@@ -6,7 +6,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
 use crate::engine::record::select;
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::checkpoint::Checkpoint;
@@ -79,7 +79,7 @@ pub struct Targets {
 
 /// The checkpoints of the run that a command works on.
 pub fn targets(context: &Context) -> Result<Targets> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?.clone();
     let all = || state.checkpoints_of(&run.key);
     let superseded = all().filter(|one| !one.is_safety() && state.is_superseded(one));
@@ -94,7 +94,7 @@ pub fn targets(context: &Context) -> Result<Targets> {
 
 /// The checkpoints of all runs of this work tree, oldest first: an id names one whatever run it is of.
 pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let worktree = context.worktree_id();
     let here: BTreeSet<&RunKey> = state.runs_of(&worktree).map(|run| &run.key).collect();
     Ok(state.checkpoints.values().filter(|checkpoint| here.contains(&checkpoint.run)).cloned().collect())

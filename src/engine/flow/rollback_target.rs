@@ -1,4 +1,4 @@
-//! The checkpoint that goes back before an attempt is made again, and putting its files there.
+//! The checkpoint that an automatic rollback restores before the next attempt, and restoring it.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
@@ -15,7 +15,7 @@ use super::restore::restore;
 
 /// The checkpoint that an automatic rollback goes back to: after a crash the run's last one that did not fail, else the
 /// last good one.
-pub fn way_back<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>) -> Option<&'a Checkpoint> {
+pub fn rollback_target<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>) -> Option<&'a Checkpoint> {
     if cause != Some(Cause::Crashed) {
         return state.last_good(key);
     }
@@ -25,7 +25,7 @@ pub fn way_back<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>) -> Opt
 
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
 /// edits stay, and HEAD where moving it would be refused.
-pub fn put_back(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<()> {
+pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<()> {
     let mut request = RestoreRequest {
         kind: OperationKind::Rollback,
         run: Some(key.clone()),

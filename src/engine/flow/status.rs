@@ -5,7 +5,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs;
 use crate::engine::record::{liveness, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::Run;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
@@ -42,7 +42,7 @@ pub fn status(context: &Context) -> Result<Status> {
 
 /// Looks at a run that is named by its id.
 pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = match run_id {
         Some(id) => runs::named(&state, id, None, None)?.clone(),
         None => match select::find(context, &state)? {

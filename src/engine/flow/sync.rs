@@ -9,7 +9,7 @@ use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::record::seed_json;
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::import::ImportKind;
 use crate::model::path::short_part;
 use crate::model::run::NONE;
@@ -77,7 +77,7 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
         }
         return Ok(synced);
     }
-    settle::settle(context)?;
+    crash::recover(context)?;
     let mut written = BTreeSet::new();
     let ledger = context.store().lock()?;
     seed_json::refresh_active(context, ledger.state())?;
@@ -101,7 +101,7 @@ fn tell(synced: &mut Synced, path: &Path, written: bool) {
 
 /// Every view with its place.
 fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let store = context.store();
     if state.runs.is_empty() {
         return Ok(Vec::new());

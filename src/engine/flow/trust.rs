@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::run::{Run, RunKey};
 use crate::store::{Origin, StoreError};
 
@@ -55,7 +55,7 @@ pub struct Trusted {
 /// What the state directory holds.
 pub fn look(context: &Context) -> Result<StateReport> {
     let store = context.store();
-    let state = match settle::load_settled(context) {
+    let state = match crash::load_recovered(context) {
         Err(error) if error.kind == ErrorKind::Corrupt => {
             context.warn(format!(
                 "{error}: once it is taken over, `recover doctor --rebuild` brings back what can be read"
@@ -120,7 +120,7 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
                 format!("{} recorded commands", state.commands.len())
             }
         );
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.again(&["--dry-run"])));
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun_command(&["--dry-run"])));
     }
     let ours = store.clone().of_origin(Origin::Ours);
     if let Some(kept) = ours.set_other_copy_aside()? {

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::record::damage::doubt;
+use crate::engine::record::damage::mark_suspect;
 use crate::engine::record::{nested, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::git;
 use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::Checkpoint;
@@ -32,7 +32,7 @@ pub struct VerifyProblem {
 
 /// Reads every object of the named checkpoints; of all without any name.
 pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let chosen: Vec<&Checkpoint> = if selectors.is_empty() {
         state.checkpoints.values().collect()
     } else {
@@ -58,7 +58,7 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
         }
     }
     if !problems.is_empty() {
-        doubt(context.repo()?);
+        mark_suspect(context.repo()?);
     }
     Ok(VerifyReport { checked: chosen.len(), problems })
 }

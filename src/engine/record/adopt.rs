@@ -1,4 +1,4 @@
-//! Checkpoints that were made without this ledger knowing, added to it.
+//! Adding checkpoints to the ledger that it does not know: a kill came before their event, or they were imported.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
@@ -9,6 +9,7 @@ use crate::model::time::Timestamp;
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
+/// Adds a checkpoint of this project whose event was never written. Returns what was done; `None` if it is known meanwhile.
 pub(in crate::engine) fn adopt_one(context: &Context, found: Checkpoint) -> Result<Option<String>> {
     let mut ledger = context.store().lock()?;
     let id = found.id.clone();

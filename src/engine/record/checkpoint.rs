@@ -32,7 +32,7 @@ pub fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
     let lock = context.lock_worktree(repo)?;
     match read_journal(repo)? {
-        None => step_liveness::refuse_cut_off(context).map(|()| lock),
+        None => step_liveness::refuse_interrupted(context).map(|()| lock),
         Some(journal) => {
             let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
             Err(Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"])))
@@ -93,8 +93,8 @@ pub fn record_with(
         request.after_iteration.unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
     let task_id = run.and_then(|run| run.task_id.clone()).or_else(|| context.naming().task.clone());
     let task = task_id.as_deref();
-    let subject = storage::Subject { key, task, id: &id, after_iteration, request: &request };
-    let kept = storage::keep(context, prepared, &subject)?;
+    let subject = storage::CheckpointMeta { key, task, id: &id, after_iteration, request: &request };
+    let kept = storage::store(context, prepared, &subject)?;
     let (changes, changed_paths) = changes_since(context, previous, capture)?;
     let mut checkpoint = Checkpoint {
         id,

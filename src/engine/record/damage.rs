@@ -1,10 +1,10 @@
-//! What is done about a damaged object database beside reporting it.
+//! Damage in an object database.
 
 use crate::git::Repo;
 use crate::git::repo::raise;
 
-/// Lets the next captures write again what is damaged and still lies in the work tree.
-pub(in crate::engine) fn doubt(repo: &Repo) {
+/// Marks the object database as suspect: the next captures write again what is damaged and still in the work tree.
+pub(in crate::engine) fn mark_suspect(repo: &Repo) {
     if let Err(error) = raise(repo) {
         tracing::warn!(%error, "the next capture does not know of the damage");
     }

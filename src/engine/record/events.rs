@@ -1,4 +1,4 @@
-//! Events that are applied to the state in memory, by commands that write nothing.
+//! Events that a command without effect applies to the state in memory.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::time::Timestamp;
 use crate::store::NewEvent;
 
 /// Applies an event to the state in memory, as if it had been recorded.
-pub fn assume(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {
+pub fn apply_speculatively(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {
     let NewEvent { run, source, payload } = event;
     let seq = state.last_seq + 1;
     Arc::make_mut(state).apply(&Event { seq, at, schema: EVENT_SCHEMA, run, source, payload });

@@ -1,4 +1,4 @@
-//! Attempts and feedback loops whose `recover` was killed, and operations that were cut off with it.
+//! Which attempts and feedback loops are orphaned (their `recover` was killed), and which operation was interrupted.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
@@ -15,16 +15,16 @@ pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
     }
     match read_journal(context.repo()?)? {
         Some(journal) => Ok(Some(format!("{} {}", journal.kind, journal.operation_id))),
-        None => step_liveness::unfinished(context),
+        None => step_liveness::unfinished_atomic_step(context),
     }
 }
 
-/// The `recover` that ran the loops before the first attempt, if it is gone.
-pub(in crate::engine) fn lost_baseline(run: &Run) -> Option<&ProcessId> {
+/// The `recover` that ran the feedback loops before the first attempt, if it is gone.
+pub(in crate::engine) fn orphaned_baseline(run: &Run) -> Option<&ProcessId> {
     run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor))
 }
 
 /// Whether a run's attempt was supervised by a `recover` that is gone.
-pub fn is_lost(run: &Run) -> bool {
+pub fn is_orphaned(run: &Run) -> bool {
     run.live.as_ref().and_then(|live| live.supervisor.as_ref()).is_some_and(|supervisor| !is_alive(supervisor))
 }

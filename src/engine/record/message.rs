@@ -8,6 +8,7 @@ use crate::model::snapshot::ObjectId;
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
 pub(in crate::engine) const RECORD: &str = "Record";
 
+/// The message of a checkpoint's commit.
 pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
     let record = serde_json::to_string(checkpoint)
         .map_err(|error| Error::failed("cannot encode the checkpoint's record", error))?;

@@ -1,4 +1,4 @@
-//! Steps whose `recover` was killed.
+//! Which steps are orphaned: their `recover` was killed.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -7,41 +7,42 @@ use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
 use crate::process::is_alive;
 
-pub(in crate::engine) fn is_lost(step: &Step) -> bool {
+/// Whether the `recover` that ran the step is gone.
+pub(in crate::engine) fn is_orphaned(step: &Step) -> bool {
     step.status == StepStatus::Running && !is_alive(&step.start.supervisor)
 }
 
 /// Whether the `recover` that was taking the step's effect back is gone.
-fn is_lost_compensation(step: &Step) -> bool {
+fn is_compensation_orphaned(step: &Step) -> bool {
     step.compensating.as_ref().is_some_and(|supervisor| !is_alive(supervisor))
 }
 
 /// Steps of this work tree that were cut off one way or the other.
-pub(in crate::engine) fn lost_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
+pub(in crate::engine) fn orphaned_here(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
     let worktree = context.worktree_id();
     let of_run = |run: &Run| -> Vec<(RunKey, Step)> {
         let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
-        let lost = here.filter(|step| is_lost(step) || is_lost_compensation(step));
+        let lost = here.filter(|step| is_orphaned(step) || is_compensation_orphaned(step));
         lost.map(|step| (run.key.clone(), step.clone())).collect()
     };
     state.runs.iter().flat_map(of_run).collect()
 }
 
-/// Whether there is any.
-pub fn is_any_lost(context: &Context, state: &State) -> bool {
-    !lost_here(context, state).is_empty()
+/// Whether any step of this work tree is orphaned.
+pub fn is_any_orphaned(context: &Context, state: &State) -> bool {
+    !orphaned_here(context, state).is_empty()
 }
 
 /// An atomic step of this work tree that was cut off and whose files still wait to be put back.
-pub fn unfinished(context: &Context) -> Result<Option<String>> {
-    let lost = lost_here(context, &context.load()?.state);
-    let atomic = lost.into_iter().find(|(_, step)| is_lost(step) && step.start.atomic.is_some());
+pub fn unfinished_atomic_step(context: &Context) -> Result<Option<String>> {
+    let lost = orphaned_here(context, &context.load()?.state);
+    let atomic = lost.into_iter().find(|(_, step)| is_orphaned(step) && step.start.atomic.is_some());
     Ok(atomic.map(|(_, step)| format!("step '{}' (atomic)", step.start.name)))
 }
 
 /// Refuses to look at a work tree that an atomic step left in between (exit 16).
-pub fn refuse_cut_off(context: &Context) -> Result<()> {
-    match unfinished(context)? {
+pub fn refuse_interrupted(context: &Context) -> Result<()> {
+    match unfinished_atomic_step(context)? {
         None => Ok(()),
         Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
             .hint(context.hint_command(None, &["doctor", "--repair"]))),

@@ -1,4 +1,4 @@
-//! How a checkpoint is kept beside its hidden commit: as a commit on the branch, or as a patch file (B12).
+//! How a checkpoint is stored beside its hidden commit: as a commit on the branch, or as a patch file (B12).
 //!
 //! The hidden commit is always there and is what restores use. What is asked for and cannot be done is an error; what is
 //! only configured is left out with a warning, and the checkpoint's record says so.
@@ -20,7 +20,7 @@ use super::request::{Prepared, Request};
 
 /// The checkpoint that is being recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct CheckpointMeta<'a> {
     /// Its run.
     pub key: &'a RunKey,
     /// What the run works on.
@@ -33,9 +33,9 @@ pub struct Subject<'a> {
     pub request: &'a Request,
 }
 
-/// Where a checkpoint is kept beside its hidden commit.
+/// How a checkpoint was stored beside its hidden commit.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct Stored {
     /// What it amounts to.
     pub storage_type: StorageType,
     /// The commit that was made on the branch.
@@ -46,21 +46,21 @@ pub struct Kept {
 
 /// Keeps what was captured as it is asked for or configured. The caller writes the hidden commit afterwards, with HEAD and
 /// index as the commit on the branch left them.
-pub fn keep(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
+pub fn store(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -> Result<Stored> {
     let request = subject.request;
     let wanted = match request.storage {
         Some(storage) => storage,
         None => configured(context, request),
     };
     let kept = match wanted {
-        StorageType::Snapshot => Ok(Kept::default()),
+        StorageType::Snapshot => Ok(Stored::default()),
         StorageType::Commit => commit(context, prepared, subject),
         StorageType::Patch => patch(context, prepared, subject),
     };
     match kept {
         Err(error) if request.storage.is_none() => {
             tracing::warn!(%error, "{} is kept as a hidden commit only", subject.id);
-            Ok(Kept::default())
+            Ok(Stored::default())
         }
         kept => kept,
     }
@@ -85,7 +85,7 @@ fn configured(context: &Context, request: &Request) -> StorageType {
     }
 }
 
-fn commit(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
+fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -> Result<Stored> {
     context.check_writes("a commit on the branch")?;
     let (repo, manifest) = (context.repo()?, &prepared.capture.manifest);
     if !context.has_git() {
@@ -108,11 +108,11 @@ fn commit(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Resu
     let reflog = format!("recover: commit for checkpoint {}: {headline}", subject.id);
     let committed =
         commit_on_branch(repo, &prepared.lock, &prepared.capture, &message, &reflog, context.lock_timeout())?;
-    Ok(Kept { storage_type: StorageType::Commit, committed, patch_path: None })
+    Ok(Stored { storage_type: StorageType::Commit, committed, patch_path: None })
 }
 
 /// The subject line of the commit: the caller's words, else which iteration of what it is.
-fn headline(subject: &Subject<'_>) -> String {
+fn headline(subject: &CheckpointMeta<'_>) -> String {
     let request = subject.request;
     if !request.description.is_empty() {
         return request.description.clone();
@@ -124,12 +124,12 @@ fn headline(subject: &Subject<'_>) -> String {
     }
 }
 
-fn patch(context: &Context, prepared: &Prepared, subject: &Subject<'_>) -> Result<Kept> {
+fn patch(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -> Result<Stored> {
     let capture = &prepared.capture;
     let base = capture.head.commit.as_ref();
     let path = write_patch_file(context, subject.key, subject.id, capture.objects(), base, &capture.tree)?;
     let patch_path = Some(path.to_string_lossy().into_owned());
-    Ok(Kept { storage_type: StorageType::Patch, committed: None, patch_path })
+    Ok(Stored { storage_type: StorageType::Patch, committed: None, patch_path })
 }
 
 /// Writes the patch file of a checkpoint whose objects are stored again; for a state directory that was lost.

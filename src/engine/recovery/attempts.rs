@@ -1,9 +1,9 @@
-//! Attempts whose supervisor was killed, as seen by commands that write nothing.
+//! Orphaned attempts (their supervisor was killed), as commands see them that write nothing.
 
 use std::sync::Arc;
 
 use crate::engine::base::context::Context;
-use crate::engine::record::events::assume;
+use crate::engine::record::events::apply_speculatively;
 use crate::engine::record::{liveness, run_settings};
 use crate::model::event::{AttemptEnd, Payload};
 use crate::model::run::AttemptOutcome;
@@ -13,9 +13,9 @@ use crate::policy::classify::known;
 use crate::policy::decide::{Circumstances, decide, fallback_of};
 use crate::store::NewEvent;
 
-/// Applies to the state in memory what [`settle`](super::settle::settle) would record.
+/// Applies to the state in memory what [`recover`](super::crash::recover) would record.
 pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
-    let lost: Vec<_> = state.runs.iter().filter(|run| liveness::is_lost(run)).cloned().collect();
+    let lost: Vec<_> = state.runs.iter().filter(|run| liveness::is_orphaned(run)).cloned().collect();
     for run in lost {
         let Some(live) = &run.live else { continue };
         let attempts = run.iterations.get(live.iteration).map(|iteration| &iteration.attempts);
@@ -48,6 +48,6 @@ pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
             decision: Some(decision),
             ..AttemptEnd::new(live.iteration, live.attempt, AttemptOutcome::Failed)
         };
-        assume(state, now, NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(end))));
+        apply_speculatively(state, now, NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(end))));
     }
 }

@@ -2,7 +2,7 @@
 //! checkpoints whose event was never written. Commands that only read apply the same in memory.
 
 mod attempts;
+pub mod crash;
 pub mod rebuild;
 pub mod session;
-pub mod settle;
 pub mod steps;

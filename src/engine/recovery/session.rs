@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::record::events::assume;
+use crate::engine::record::events::apply_speculatively;
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -88,7 +88,7 @@ fn over(key: &RunKey) -> NewEvent {
 /// Applies to the state in memory what [`end_lost`] would record.
 pub fn assume_over(context: &Context, state: &mut Arc<State>) {
     for key in lost(context, state) {
-        assume(state, context.clock.now(), over(&key));
+        apply_speculatively(state, context.clock.now(), over(&key));
     }
 }
 

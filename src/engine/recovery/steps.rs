@@ -1,4 +1,4 @@
-//! Steps whose `recover` was killed: what is left of their processes is ended, the files of an atomic one are put back,
+//! Orphaned steps (their `recover` was killed): what is left of their processes is ended, the files of an atomic one are restored,
 //! and how far the command got counts as not known.
 
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::attempt_record;
-use crate::engine::record::events::assume;
-use crate::engine::record::step_liveness::{is_any_lost, is_lost, lost_here};
-use crate::engine::restore::step::put_back;
+use crate::engine::record::events::apply_speculatively;
+use crate::engine::record::step_liveness::{is_any_orphaned, is_orphaned, orphaned_here};
+use crate::engine::restore::step::restore_covered_files;
 use crate::model::event::Payload;
 use crate::model::run::RunKey;
 use crate::model::state::State;
@@ -27,9 +27,9 @@ const GRACE: Duration = Duration::from_secs(5);
 pub fn assume_cut_off(context: &Context, state: &mut Arc<State>) {
     let now = context.clock.now();
     let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
-    let lost: Vec<_> = all.filter(|(_, step)| is_lost(step)).map(|(key, step)| (key, step.clone())).collect();
+    let lost: Vec<_> = all.filter(|(_, step)| is_orphaned(step)).map(|(key, step)| (key, step.clone())).collect();
     for (key, step) in lost {
-        assume(state, now, NewEvent::about(&key, ended(context, &step, false)));
+        apply_speculatively(state, now, NewEvent::about(&key, ended(context, &step, false)));
     }
 }
 
@@ -45,8 +45,8 @@ fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
 }
 
 /// Deals with the steps of this work tree that were cut off. Returns what was done.
-pub fn settle_lost(context: &Context) -> Result<Vec<String>> {
-    if !is_any_lost(context, &context.load()?.state) {
+pub fn recover_orphaned(context: &Context) -> Result<Vec<String>> {
+    if !is_any_orphaned(context, &context.load()?.state) {
         return Ok(Vec::new());
     }
     // One process does so at a time, to the last event of it: what another one does next is not part of the step.
@@ -56,8 +56,8 @@ pub fn settle_lost(context: &Context) -> Result<Vec<String>> {
         context.lock_timeout(),
     )?;
     let mut done = Vec::new();
-    for (key, step) in lost_here(context, &context.load()?.state) {
-        done.push(if is_lost(&step) { cut_off(context, &key, &step)? } else { stopped(context, &key, &step)? });
+    for (key, step) in orphaned_here(context, &context.load()?.state) {
+        done.push(if is_orphaned(&step) { cut_off(context, &key, &step)? } else { stopped(context, &key, &step)? });
     }
     Ok(done)
 }
@@ -71,7 +71,7 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     let ended_others = end_children_of(&step.start.supervisor, GRACE).map_err(failed)?;
     tracing::debug!(?ended_others, "other processes of a lost step");
     let name = &step.start.name;
-    let put_back = match put_back(context, key, &step.start) {
+    let put_back = match restore_covered_files(context, key, &step.start) {
         // Nothing will ever bring them back: that must not hold up everything else.
         Err(error) if matches!(error.kind, ErrorKind::NoCheckpoint | ErrorKind::Corrupt) => {
             tracing::warn!(%error, "step '{name}' was cut off, and its files cannot be put back");

@@ -1,4 +1,4 @@
-//! Doing what was planned, so that a kill at any instant can be finished or reverted from the journal.
+//! Executing a plan under a journal: a kill at any instant can be finished or reverted from it.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -23,16 +23,16 @@ use crate::store::views::write_views;
 
 use super::head::HeadPlan;
 use super::interruption::Interruption;
-use super::journal::{CarryOut, decode, encode, is_recorded};
+use super::journal::{JournalContext, decode, encode, is_recorded};
 use super::plan::Planned;
 use super::request::{Restore, RestoreRequest};
-use super::revert::{not_taken_back, revert, take_back, unreaped, unsettled};
+use super::revert::{not_reverted, revert, revert_after, temp_file_left, unrecorded};
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
 ///
 /// With `takes_back` a request to stop takes back what was done, as long as files are left to write; else, and after that,
 /// the restore is finished.
-pub fn carry_out(
+pub fn run(
     context: &Context,
     request: &RestoreRequest,
     planned: Planned,
@@ -86,7 +86,7 @@ pub fn carry_out(
     };
     let of_base = planned.of_base;
     let on_top = planned.head == HeadPlan::Revert && !request.restore_index;
-    let carry_out = CarryOut {
+    let journaled = JournalContext {
         run: Some(key.clone()),
         operation,
         clear_loop_state: false,
@@ -96,7 +96,7 @@ pub fn carry_out(
     };
     let journal = RestoreJournal {
         version: JOURNAL_VERSION,
-        operation_id: carry_out.operation.id.clone(),
+        operation_id: journaled.operation.id.clone(),
         kind: request.kind.as_str().to_owned(),
         safety_commit: safety.commit.clone(),
         target_commit: planned.target.commit.clone(),
@@ -106,14 +106,14 @@ pub fn carry_out(
         head_before,
         head_after,
         restore_index: planned.index,
-        context: encode(&carry_out)?,
+        context: encode(&journaled)?,
     };
     let lock = &planned.prepared.lock;
     interruption.refuse(request.kind)?;
-    begin(context, lock, &journal)?;
-    let done = match step(context, lock, &journal, (Expect::Captured, interruption)) {
+    start_journal(context, lock, &journal)?;
+    let done = match apply(context, lock, &journal, (Expect::Captured, interruption)) {
         Ok(done) => done,
-        Err(error) => return Err(revert(context, lock, &journal, interruption.explained(request.kind, error))),
+        Err(error) => return Err(revert_after(context, lock, &journal, interruption.explained(request.kind, error))),
     };
     result.verified = done.verified;
     // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
@@ -123,17 +123,18 @@ pub fn carry_out(
     result.kept.extend(done.restored.kept);
     result.kept.sort();
     result.kept.dedup();
-    settle_journal(context, lock, &journal).map_err(|error| unsettled(context, lock, &journal, error))?;
+    finish_journal(context, lock, &journal).map_err(|error| unrecorded(context, lock, &journal, error))?;
     interruption.tell_finished(context, &journal.kind);
     let run = context.load()?.state.run(&key).cloned();
     Ok(Restore { changed: true, result, run })
 }
 
 /// Writes the journal. An error may come after it has got its name: then it goes again.
-fn begin(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+fn start_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     let repo = context.repo()?;
-    write_journal(repo, lock, journal)
-        .map_err(|error| if has_journal(repo) { revert(context, lock, journal, error.into()) } else { error.into() })
+    write_journal(repo, lock, journal).map_err(|error| {
+        if has_journal(repo) { revert_after(context, lock, journal, error.into()) } else { error.into() }
+    })
 }
 
 fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRequest) -> Result<Option<Head>> {
@@ -157,18 +158,18 @@ struct Done {
 }
 
 /// Everything between the journal and the event. May be repeated after a cut.
-fn step(
+fn apply(
     context: &Context,
     lock: &WorktreeLock,
     journal: &RestoreJournal,
     (expect, interruption): (Expect, &Interruption),
 ) -> Result<Done> {
     let repo = context.repo()?;
-    let carry_out = decode(journal)?;
-    let scope = carry_out.operation.scope;
-    carry_out.unlink.iter().try_for_each(|file| git_file::take_away(repo, file))?;
+    let journaled = decode(journal)?;
+    let scope = journaled.operation.scope;
+    journaled.unlink.iter().try_for_each(|file| git_file::take_away(repo, file))?;
     let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
-    carry_out.operation.nested.placed.iter().try_for_each(|file| git_file::put(repo, file))?;
+    journaled.operation.nested.placed.iter().try_for_each(|file| git_file::put(repo, file))?;
     let verified = verify(repo, &journal.plan, &restored)?;
     if !verified.differing.is_empty() {
         let message = "what was written does not read back as the checkpoint's";
@@ -176,22 +177,22 @@ fn step(
     }
     let mut memory_kept = Vec::new();
     if scope.covers_state() && journal.selection.is_empty() {
-        memory_kept = restore_memory(context, journal, carry_out.clear_loop_state)?;
+        memory_kept = restore_memory(context, journal, journaled.clear_loop_state)?;
     }
     if let Some(after) = &journal.head_after {
         let now = repo.head()?;
         if now != *after {
-            let message = format!("recover: {} to {}", journal.kind, carry_out.operation.checkpoint_id);
+            let message = format!("recover: {} to {}", journal.kind, journaled.operation.checkpoint_id);
             move_branch(repo, lock, &journal.head_before, after.commit.as_ref(), &message)?;
         }
     }
     if journal.restore_index {
         let mut stored = load_checkpoint(repo, &journal.target_commit)?;
-        if carry_out.of_base {
+        if journaled.of_base {
             let here = load_checkpoint(repo, &journal.safety_commit)?.manifest;
             stored = stored.base(repo, &here)?.unwrap_or(stored);
         }
-        if carry_out.on_top {
+        if journaled.on_top {
             stored.index_tree = Some(stored.tree.clone());
             stored.manifest.index_extras.clear();
         }
@@ -225,17 +226,17 @@ fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state:
 }
 
 /// The event, then the journal goes: from here on the restore is history.
-fn settle_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    let carry_out = decode(journal)?;
+fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    let journaled = decode(journal)?;
     let mut ledger = context.store().lock()?;
     if !is_recorded(ledger.state(), journal) {
-        let payload = Payload::Restored { operation: Box::new(carry_out.operation) };
-        let event = NewEvent { run: carry_out.run.clone(), source: EventSource::Recover, payload };
+        let payload = Payload::Restored { operation: Box::new(journaled.operation) };
+        let event = NewEvent { run: journaled.run.clone(), source: EventSource::Recover, payload };
         ledger.append(context.clock.now(), vec![event])?;
     }
     // It is done: the next command writes the views, should they fail now.
     let written = seed_json::refresh_active(context, ledger.state());
-    if let Err(error) = written.and_then(|()| Ok(write_views(&ledger, carry_out.run.as_ref())?)) {
+    if let Err(error) = written.and_then(|()| Ok(write_views(&ledger, journaled.run.as_ref())?)) {
         let kind = &journal.kind;
         tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
     }
@@ -254,18 +255,17 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let Some(journal) = read_journal(repo)? else { return Ok(None) };
     // It was cut off once: now it comes to an end, one way or the other.
     let interruption = Interruption::new(false)?;
-    reap_temp_files(repo, &lock, &journal.plan).map_err(|error| unreaped(context, &error.into()))?;
-    match step(context, &lock, &journal, (Expect::CutOff, &interruption)) {
+    reap_temp_files(repo, &lock, &journal.plan).map_err(|error| temp_file_left(context, &error.into()))?;
+    match apply(context, &lock, &journal, (Expect::CutOff, &interruption)) {
         Ok(_) => {
-            settle_journal(context, &lock, &journal)?;
+            finish_journal(context, &lock, &journal)?;
             interruption.tell_finished(context, &journal.kind);
             interruption.go_on()?;
             Ok(Some(format!("{} {} had been cut off: finished", journal.kind, journal.operation_id)))
         }
         Err(error) => {
             tracing::warn!(%error, "a restore that was cut off cannot be finished; it is taken back");
-            let left =
-                take_back(context, &lock, &journal).map_err(|second| not_taken_back(context, &error, &second))?;
+            let left = revert(context, &lock, &journal).map_err(|second| not_reverted(context, &error, &second))?;
             if !left.is_empty() {
                 return Err(
                     Error::new(ErrorKind::Partial, "a cut-off restore could be taken back in part only").paths(left)
@@ -296,7 +296,7 @@ pub fn restore_state_only(
         head_before: Head::default(),
         head_after: None,
         restore_index: false,
-        context: encode(&CarryOut {
+        context: encode(&JournalContext {
             run: Some(run.clone()),
             operation,
             clear_loop_state: true,
@@ -306,8 +306,8 @@ pub fn restore_state_only(
         })?,
     };
     let _interruption = Interruption::new(false)?;
-    begin(context, lock, &journal)?;
-    let kept = restore_memory(context, &journal, true).map_err(|error| revert(context, lock, &journal, error))?;
+    start_journal(context, lock, &journal)?;
+    let kept = restore_memory(context, &journal, true).map_err(|error| revert_after(context, lock, &journal, error))?;
     if !kept.is_empty() {
         tracing::warn!(?kept, "written meanwhile: left as it is");
     }

@@ -10,7 +10,7 @@ use crate::model::state::State;
 
 /// What the engine needs beside the file plan to finish a restore that was cut off.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CarryOut {
+pub struct JournalContext {
     /// The run that the event is about.
     pub run: Option<RunKey>,
     /// The operation as the ledger will record it.
@@ -28,12 +28,12 @@ pub struct CarryOut {
     pub unlink: Vec<GitFile>,
 }
 
-pub(in crate::engine) fn encode(carry_out: &CarryOut) -> Result<serde_json::Value> {
-    serde_json::to_value(carry_out).map_err(|error| Error::failed("cannot encode the restore's journal", error))
+pub(in crate::engine) fn encode(journaled: &JournalContext) -> Result<serde_json::Value> {
+    serde_json::to_value(journaled).map_err(|error| Error::failed("cannot encode the restore's journal", error))
 }
 
-pub(super) fn decode(journal: &RestoreJournal) -> Result<CarryOut> {
-    CarryOut::deserialize(&journal.context)
+pub(super) fn decode(journal: &RestoreJournal) -> Result<JournalContext> {
+    JournalContext::deserialize(&journal.context)
         .map_err(|error| Error::new(ErrorKind::Corrupt, format!("the restore's journal is damaged: {error}")))
 }
 

@@ -1,4 +1,4 @@
-//! Taking back what a restore did before it failed, and saying so where that fails too.
+//! Reverting what a restore did before it failed, and the errors where that fails too.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -17,9 +17,9 @@ use super::journal::{decode, is_recorded};
 const TAKEN_BACK: &str = "what was written was taken back";
 
 /// Takes back what a failed restore has done so far. The journal stays only where that fails too.
-pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
-    match take_back(context, lock, journal) {
-        Ok(left) if left.is_empty() => taken_back(error),
+pub(super) fn revert_after(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+    match revert(context, lock, journal) {
+        Ok(left) if left.is_empty() => reverted(error),
         Ok(left) => {
             let mut partial = Error::new(
                 ErrorKind::Partial,
@@ -30,12 +30,12 @@ pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJo
         }
         // The journal goes last: all the rest was taken back.
         Err(_) if !context.repo().is_ok_and(has_journal) => error,
-        Err(second) => not_taken_back(context, &error, &second),
+        Err(second) => not_reverted(context, &error, &second),
     }
 }
 
 /// What stopped the restore, and that nothing is left of that.
-fn taken_back(mut error: Error) -> Error {
+fn reverted(mut error: Error) -> Error {
     if !error.message.ends_with(TAKEN_BACK) {
         error.message.push_str("; ");
         error.message.push_str(TAKEN_BACK);
@@ -44,31 +44,34 @@ fn taken_back(mut error: Error) -> Error {
 }
 
 /// A temporary file that cannot be removed would be captured: the journal waits until it can be.
-pub(super) fn unreaped(context: &Context, error: &Error) -> Error {
-    waits(context, format!("a temporary file of a restore that was cut off cannot be removed: {}", in_full(error)))
+pub(super) fn temp_file_left(context: &Context, error: &Error) -> Error {
+    journal_pending(
+        context,
+        format!("a temporary file of a restore that was cut off cannot be removed: {}", in_full(error)),
+    )
 }
 
 /// Neither done nor taken back: the journal waits until the reason is gone.
-pub(super) fn not_taken_back(context: &Context, error: &Error, second: &Error) -> Error {
-    waits(context, format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
+pub(super) fn not_reverted(context: &Context, error: &Error, second: &Error) -> Error {
+    journal_pending(context, format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
 }
 
 /// Everything is as it should be, but the event, the views or the journal's removal failed.
-pub(super) fn unsettled(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+pub(super) fn unrecorded(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
     if !context.repo().is_ok_and(has_journal) {
         // It goes last.
         return error;
     }
     match context.load() {
-        Ok(loaded) if is_recorded(&loaded.state, journal) => waits(context, in_full(&error)),
+        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(context, in_full(&error)),
         // Without its event the restore has not happened: nothing could take it back.
-        Ok(_) => revert(context, lock, journal, error),
+        Ok(_) => revert_after(context, lock, journal, error),
         // Which of the two it is only the repair can tell.
-        Err(second) => not_taken_back(context, &error, &second),
+        Err(second) => not_reverted(context, &error, &second),
     }
 }
 
-fn waits(context: &Context, message: String) -> Error {
+fn journal_pending(context: &Context, message: String) -> Error {
     Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"]))
 }
 
@@ -85,15 +88,15 @@ fn in_full(error: &Error) -> String {
 
 /// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
 /// first error is returned, and the journal stays then.
-pub(super) fn take_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
-    let carry_out = decode(journal)?;
-    let placed = carry_out.operation.nested.placed.iter().try_for_each(|file| git_file::take_away(repo, file));
+    let journaled = decode(journal)?;
+    let placed = journaled.operation.nested.placed.iter().try_for_each(|file| git_file::take_away(repo, file));
     let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| false).map_err(Error::from);
-    let unlinked = carry_out.unlink.iter().try_for_each(|file| git_file::put(repo, file));
-    let memory = take_back_memory(context, journal);
-    let head = take_back_head(repo, lock, journal);
-    let index = take_back_index(context, repo, lock, journal);
+    let unlinked = journaled.unlink.iter().try_for_each(|file| git_file::put(repo, file));
+    let memory = revert_memory(context, journal);
+    let head = revert_head(repo, lock, journal);
+    let index = revert_index(context, repo, lock, journal);
     let mut left = files?.kept;
     placed?;
     unlinked?;
@@ -105,7 +108,7 @@ pub(super) fn take_back(context: &Context, lock: &WorktreeLock, journal: &Restor
     Ok(left)
 }
 
-fn take_back_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+fn revert_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
     if !decode(journal)?.operation.scope.covers_state() || !journal.selection.is_empty() {
         return Ok(Vec::new());
     }
@@ -119,7 +122,7 @@ fn take_back_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<P
     Ok(left)
 }
 
-fn take_back_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+fn revert_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     if let Some(after) = &journal.head_after
         && repo.head()? == *after
     {
@@ -129,7 +132,7 @@ fn take_back_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) ->
     Ok(())
 }
 
-fn take_back_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+fn revert_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     if !journal.restore_index {
         return Ok(());
     }

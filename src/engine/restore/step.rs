@@ -14,7 +14,7 @@ use super::{execute, plan};
 
 /// Puts the covered files of an atomic step back as they were before it; `None` for a step that is not atomic.
 /// Returns how many paths that were. It is a restore as any other: journaled, verified, and `undo` takes it back.
-pub fn put_back(context: &Context, key: &RunKey, start: &StepStart) -> Result<Option<usize>> {
+pub fn restore_covered_files(context: &Context, key: &RunKey, start: &StepStart) -> Result<Option<usize>> {
     let Some(atomic) = &start.atomic else { return Ok(None) };
     let request = RestoreRequest {
         kind: OperationKind::Restore,
@@ -31,7 +31,7 @@ pub fn put_back(context: &Context, key: &RunKey, start: &StepStart) -> Result<Op
         undoes: None,
     };
     let lock = WorktreeLock::acquire(context.repo()?, context.lock_timeout())?;
-    let restored = put_back_unasked(context, lock, &request)?.result;
+    let restored = restore_for_step(context, lock, &request)?.result;
     for kept in &restored.kept {
         tracing::debug!(path = %kept.path, reason = %kept.reason, "kept as it is");
     }
@@ -39,11 +39,11 @@ pub fn put_back(context: &Context, key: &RunKey, start: &StepStart) -> Result<Op
 }
 
 /// Puts back what a step has changed that was to be all or nothing: that is part of the step, whoever else is at work.
-fn put_back_unasked(context: &Context, lock: WorktreeLock, request: &RestoreRequest) -> Result<Restore> {
+fn restore_for_step(context: &Context, lock: WorktreeLock, request: &RestoreRequest) -> Result<Restore> {
     let state = context.load()?.state;
     let planned = plan::plan(context, lock, &state, request)?;
     if planned.is_empty() {
         return Ok(Restore { changed: false, result: planned.result(None, true), run: None });
     }
-    execute::carry_out(context, request, planned, Vec::new(), false)
+    execute::run(context, request, planned, Vec::new(), false)
 }

@@ -37,7 +37,7 @@ impl Context {
 
     /// The command that was given once more, from any folder: with these flags, each in the place of the same one where it
     /// was given. A word after a flag that is none itself is its value.
-    pub fn again(&self, flags: &[&str]) -> String {
+    pub fn rerun_command(&self, flags: &[&str]) -> String {
         let asked = self.setup.asked.as_deref().unwrap_or(&[]);
         let end = asked.iter().position(|word| word == "--").unwrap_or(asked.len());
         let (own, command) = asked.split_at(end);

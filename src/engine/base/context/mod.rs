@@ -84,18 +84,18 @@ pub struct Context {
     pub clock: Clock,
     /// Requests to stop.
     pub interrupts: Interrupts,
-    /// Who watches, and what they ask for.
+    /// Progress observer and its interactive requests.
     pub live: Live,
     /// A request to stop that came when a restore was nearly done.
     pub stopped_late: Cell<Option<Signal>>,
-    /// Only plans are wanted just now.
-    rehearsing: Cell<bool>,
+    /// A dry run for as long as [`Context::with_dry_run`] lasts.
+    dry_run_for_now: Cell<bool>,
     /// Somebody said yes to what is to be done.
     confirmed: Cell<bool>,
-    /// What editors leave beside a file while it is open does not count just now.
-    editing: Cell<bool>,
-    /// Whether whoever called may stop a capture at any time.
-    hurried: Cell<bool>,
+    /// Captures leave out the temporary files of editors.
+    ignores_editor_files: Cell<bool>,
+    /// The caller may kill us (an agent's hook has a deadline): captures publish objects incrementally.
+    publishes_incrementally: Cell<bool>,
     /// What was passed over because it is somebody else's, with its owner.
     skipped: Vec<(PathBuf, u32)>,
     /// What was warned of so far.
@@ -181,10 +181,10 @@ impl Context {
             interrupts,
             live: Live::default(),
             stopped_late: Cell::new(None),
-            rehearsing: Cell::new(false),
+            dry_run_for_now: Cell::new(false),
             confirmed: Cell::new(false),
-            editing: Cell::new(false),
-            hurried: Cell::new(false),
+            ignores_editor_files: Cell::new(false),
+            publishes_incrementally: Cell::new(false),
             skipped,
             warnings: RefCell::default(),
             witnessed: RefCell::default(),
@@ -281,7 +281,7 @@ impl Context {
 
     /// Show plans only: asked for, or configured.
     pub fn dry_run(&self) -> bool {
-        self.only_plans() || self.rehearsing.get()
+        self.only_plans() || self.dry_run_for_now.get()
     }
 
     /// The same for as long as the program runs.
@@ -296,27 +296,27 @@ impl Context {
     }
 
     /// Has `act` only plan what it would do, as in a dry run.
-    pub fn rehearse<T>(&self, act: impl FnOnce() -> T) -> T {
-        let before = self.rehearsing.replace(true);
+    pub fn with_dry_run<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.dry_run_for_now.replace(true);
         let planned = act();
-        self.rehearsing.set(before);
+        self.dry_run_for_now.set(before);
         planned
     }
 
     /// Has `act` capture the work tree without the files that editors put beside an open one: they come and go with the
     /// editor and are nobody's change.
-    pub fn while_editing<T>(&self, act: impl FnOnce() -> T) -> T {
-        let before = self.editing.replace(true);
+    pub fn ignoring_editor_files<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.ignores_editor_files.replace(true);
         let done = act();
-        self.editing.set(before);
+        self.ignores_editor_files.set(before);
         done
     }
 
     /// Does something that may be stopped at any time: what a capture has stored by then is found again by the next.
-    pub fn while_hurried<T>(&self, act: impl FnOnce() -> T) -> T {
-        let before = self.hurried.replace(true);
+    pub fn publishing_incrementally<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.publishes_incrementally.replace(true);
         let done = act();
-        self.hurried.set(before);
+        self.publishes_incrementally.set(before);
         done
     }
 
@@ -391,9 +391,9 @@ impl Context {
             max_untracked_bytes: settings.max_untracked_bytes.saturating_mul(factor),
             include: settings.include.clone(),
             exclude: settings.exclude.clone(),
-            passing: if self.editing.get() { EDITORS.map(str::to_owned).into() } else { Vec::new() },
+            passing: if self.ignores_editor_files.get() { EDITORS.map(str::to_owned).into() } else { Vec::new() },
             left_out: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
-            in_portions: self.hurried.get() && !self.dry_run(),
+            in_portions: self.publishes_incrementally.get() && !self.dry_run(),
         }
     }
 
@@ -416,11 +416,11 @@ impl Context {
                     "safe_mode = \"read_only\" forbids {what}: RECOVER_SAFE_MODE=off allows it once, [rollback] safe_mode \
                      in .ultraplan/recover.toml for good"
                 );
-                Err(Error::new(ErrorKind::SafeMode, message).hint(self.again(&["--dry-run"])))
+                Err(Error::new(ErrorKind::SafeMode, message).hint(self.rerun_command(&["--dry-run"])))
             }
             SafeMode::Conservative if !self.says_yes() && !self.dry_run() => {
                 let message = format!("safe_mode = \"conservative\" asks before {what}: --yes allows it");
-                Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(self.again(&["--dry-run"])))
+                Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(self.rerun_command(&["--dry-run"])))
             }
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
@@ -27,7 +27,7 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
         let (_, run) = preview::assumed_run(context, |state| select::find_or_create(context, state, "manual"))?;
         return Ok(beginning(context, run, request).0);
     }
-    settle::settle(context)?;
+    crash::recover(context)?;
     // Captured before the ledger's lock, which others wait for.
     let state = context.load()?.state;
     let known = select::find_open(context, &state).ok().flatten();
@@ -61,10 +61,10 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     if context.dry_run() {
         return preview::preview(context, ending);
     }
-    settle::settle(context)?;
+    crash::recover(context)?;
     let prepared = checkpoint::prepare(context, &BTreeSet::new());
     // Trees are compared before the lock, which others wait for.
-    let found = signs_of(context, &ending, prepared.as_ref().ok())?;
+    let found = detect(context, &ending, prepared.as_ref().ok())?;
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create_for_attempt(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
@@ -83,15 +83,15 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
 }
 
 /// What is true of the attempt that is about to end, in the run that the command works on.
-fn signs_of(context: &Context, ending: &Ending, prepared: Option<&Prepared>) -> Result<conditions::Signs> {
+fn detect(context: &Context, ending: &Ending, prepared: Option<&Prepared>) -> Result<conditions::Detected> {
     let state = context.load()?.state;
     // Whatever is wrong with the selection is said when the attempt is recorded.
-    let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(conditions::Signs::default()) };
+    let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(conditions::Detected::default()) };
     let (iteration, subtask) = match open(run) {
         Some(started) => (started.iteration, started.subtask),
         None => (run.current_iteration, run.default_subtask(run.current_iteration)),
     };
-    Ok(conditions::look(context, &state, &run.key, (iteration, &subtask), ending, prepared))
+    Ok(conditions::detect(context, &state, &run.key, (iteration, &subtask), ending, prepared))
 }
 
 /// The attempt that was started and has not ended.

@@ -11,7 +11,7 @@ use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::{checkpoint, events, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::engine::restore::state_rollback;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
@@ -25,10 +25,10 @@ pub(super) fn assumed_run(
     context: &Context,
     find: impl FnOnce(&State) -> Result<(RunKey, Vec<NewEvent>)>,
 ) -> Result<(Arc<State>, Run)> {
-    let mut state = settle::load_settled(context)?;
+    let mut state = crash::load_recovered(context)?;
     let (key, events) = find(&state)?;
     for event in events {
-        events::assume(&mut state, context.clock.now(), event);
+        events::apply_speculatively(&mut state, context.clock.now(), event);
     }
     refuse_supervised(context, &state, &key)?;
     let run = run_of(&state, &key)?;
@@ -41,7 +41,7 @@ pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let started: Started = open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context, &BTreeSet::new()).ok();
     let about = (started.iteration, started.subtask.as_str());
-    let found = conditions::look(context, &state, &run.key, about, &ending, prepared.as_ref());
+    let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
     let mut failure = ending.failure.take();
     if let Some(failure) = &mut failure {
         failure.conditions.extend(&found.of_failure);

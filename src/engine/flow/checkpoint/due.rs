@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::record::select;
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::run::RunKey;
@@ -17,7 +17,7 @@ pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
     if context.settings().checkpoint.interval.is_none() && !counts {
         return Ok(None);
     }
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = match select::find(context, &state) {
         Ok(run) => run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
         Err(error) if error.kind == ErrorKind::RunNotFound => None,

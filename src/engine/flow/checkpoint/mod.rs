@@ -9,7 +9,7 @@ use crate::engine::base::error::Result;
 use crate::engine::record::checkpoint::{self, event_with, prepare};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{lane, nested, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
@@ -28,13 +28,13 @@ pub struct Unless {
     /// Nothing has changed since the latest one.
     pub unchanged: bool,
     /// None is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
-    pub recent: bool,
+    pub not_due: bool,
 }
 
 /// A checkpoint on request, and whether it is a new one.
 pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bool, Checkpoint)> {
-    settle::settle(context)?;
-    if unless.recent
+    crash::recover(context)?;
+    if unless.not_due
         && let Some(latest) = not_due(context, &request.trigger)?
     {
         if request.trigger == trigger::OPERATION {
@@ -67,9 +67,9 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
 }
 
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
-pub fn on_the_way(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
+pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
     let request = Request { trigger: why.to_owned(), kind: trigger::kind_of(why), ..Request::default() };
-    let (changed, checkpoint) = create(context, request, Unless { unchanged: true, recent: false })?;
+    let (changed, checkpoint) = create(context, request, Unless { unchanged: true, not_due: false })?;
     Ok(changed.then_some(checkpoint))
 }
 
@@ -97,10 +97,10 @@ fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Pr
 /// Pins or unpins.
 pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Checkpoint> {
     if context.dry_run() {
-        let state = settle::load_settled(context)?;
+        let state = crash::load_recovered(context)?;
         return select::checkpoint(context, &state, selector).cloned();
     }
-    settle::settle(context)?;
+    crash::recover(context)?;
     let mut ledger = context.store().lock()?;
     let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
     let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };

@@ -337,8 +337,8 @@ fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> 
 }
 
 fn take(context: &Context, request: Request) -> Result<Handled> {
-    let unless = Unless { unchanged: true, recent: false };
-    let (changed, checkpoint) = context.while_hurried(|| create(context, request, unless))?;
+    let unless = Unless { unchanged: true, not_due: false };
+    let (changed, checkpoint) = context.publishing_incrementally(|| create(context, request, unless))?;
     let reason = (!changed).then_some("nothing has changed since the latest checkpoint");
     let run = Some(checkpoint.run.clone());
     Ok(Handled { run, changed, checkpoint: Some(checkpoint), reason, ..Handled::default() })

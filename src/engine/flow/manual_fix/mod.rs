@@ -8,7 +8,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
@@ -24,8 +24,8 @@ pub use verify::{Judged, verify};
 
 /// Opens a session for the run that a command works on; the open one where there is one.
 pub fn start(context: &Context) -> Result<Fix> {
-    settle_unless_dry(context)?;
-    let state = settle::load_settled(context)?;
+    recover_unless_dry(context)?;
+    let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
     if run.failure.is_none() && !matches!(run.status, RunStatus::Failed | RunStatus::Escalated | RunStatus::Paused) {
         let message = format!("run {} is {}: there is nothing to fix", run.key, run.status.as_str());
@@ -39,8 +39,8 @@ pub fn start(context: &Context) -> Result<Fix> {
     open(context, &run.key)
 }
 
-fn settle_unless_dry(context: &Context) -> Result<()> {
-    if context.dry_run() { Ok(()) } else { settle::settle(context) }
+fn recover_unless_dry(context: &Context) -> Result<()> {
+    if context.dry_run() { Ok(()) } else { crash::recover(context) }
 }
 
 /// What came of going on with a fix.
@@ -54,8 +54,8 @@ pub struct Continued {
 
 /// Makes the verified fix the iteration's result and a good checkpoint, then goes on with the next iterations.
 pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: bool) -> Result<Continued> {
-    settle_unless_dry(context)?;
-    let state = settle::load_settled(context)?;
+    recover_unless_dry(context)?;
+    let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     let fix = active(context, &state, &key)?;
     let prepared = prepare(context)?;
@@ -121,8 +121,8 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
 
 /// Gives the session up; files stay as they are.
 pub fn abort(context: &Context) -> Result<Fix> {
-    settle_unless_dry(context)?;
-    let state = settle::load_settled(context)?;
+    recover_unless_dry(context)?;
+    let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     if context.dry_run() {
         return active(context, &state, &key);

@@ -6,7 +6,7 @@ use crate::engine::flow::fix_session::{Fix, active, append, changes_since, log_d
 use crate::engine::flow::run::{LoopSetting, no_loops, run_loops};
 use crate::engine::record::run_settings::{identity, loops_of};
 use crate::engine::record::select;
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::event::Payload;
 use crate::model::failure::Failure;
 use crate::model::run::RunKey;
@@ -14,7 +14,7 @@ use crate::model::snapshot::ObjectId;
 use crate::policy::classify::classify;
 use crate::process::Show;
 
-use super::settle_unless_dry;
+use super::recover_unless_dry;
 
 /// What came of running the feedback loops.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ pub struct Judged {
 
 /// Runs the feedback loops. Verified is only the exact tree that was there before and after them.
 pub fn verify(context: &Context, show: Show) -> Result<Fix> {
-    settle_unless_dry(context)?;
-    let state = settle::load_settled(context)?;
+    recover_unless_dry(context)?;
+    let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     if context.dry_run() {
         if loops_of(context, &active(context, &state, &key)?.run).is_empty() {
@@ -49,7 +49,7 @@ pub fn verify(context: &Context, show: Show) -> Result<Fix> {
 
 /// Runs the feedback loops for the open session of a run.
 pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judged> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let fix = active(context, &state, key)?;
     let loops = loops_of(context, &fix.run);
     if loops.is_empty() {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::engine::attempt::standing;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::Woken;
+use crate::engine::base::progress::WakeReason;
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::select;
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -75,9 +75,9 @@ pub struct Resumed {
 /// Takes the run up.
 pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
     if !context.dry_run() {
-        settle::settle(context)?;
+        crash::recover(context)?;
     }
-    let mut state = settle::load_settled(context)?;
+    let mut state = crash::load_recovered(context)?;
     let key = chosen(context, &state, request)?;
     let run = run_of(&state, &key)?;
     let request = &with_configured_command(context, &run, request);
@@ -100,7 +100,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     {
         return Ok(stop);
     }
-    state = settle::load_settled(context)?;
+    state = crash::load_recovered(context)?;
     let run = run_of(&state, &key)?;
     let standing = standing_of(context, &state, &run);
     let granted = request.strategy.is_some() && matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
@@ -193,14 +193,14 @@ fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &
         // Handing over is no attempt: a person need not wait.
         Standing::Wait(_) if request.strategy == Some(Strategy::ManualThenContinue) => Ok(None),
         Standing::Wait(_) if request.prepare_only || context.dry_run() => Ok(None),
-        Standing::Wait(until) if context.live.waives(until) => Ok(None),
+        Standing::Wait(until) if context.live.skips_wait(until) => Ok(None),
         Standing::Wait(until) => match request.wait {
             None => Ok(Some(untouched(context, state, run))),
             Some(longest) => {
                 let deadline = longest.map(|longest| context.clock.now().plus(longest));
                 match retry::sleep(context, Some(&run), until, deadline)? {
-                    Woken::InTime | Woken::Now => Ok(None),
-                    Woken::Stop => Ok(Some(untouched(context, state, run))),
+                    WakeReason::InTime | WakeReason::Now => Ok(None),
+                    WakeReason::Stop => Ok(Some(untouched(context, state, run))),
                 }
             }
         },

@@ -2,7 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::flow::rollback_target::{put_back, way_back};
+use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
 use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
@@ -65,7 +65,7 @@ pub(super) fn prepare(
     granted: bool,
 ) -> Result<()> {
     let key = &run.key;
-    put_files_back(context, state, run, request, strategy)?;
+    restore_files(context, state, run, request, strategy)?;
     let events = announced(run, request, strategy, granted);
     let mut ledger = context.store().lock()?;
     ledger.append(context.clock.now(), events.into_iter().map(|payload| NewEvent::about(key, payload)).collect())?;
@@ -73,7 +73,7 @@ pub(super) fn prepare(
 }
 
 /// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for.
-fn put_files_back(
+fn restore_files(
     context: &Context,
     state: &State,
     run: &Run,
@@ -84,18 +84,18 @@ fn put_files_back(
     let initial = || state.initial(key).and_then(Named::kept);
     if request.restart {
         // Starting fresh is asked for, losing somebody's edits is not.
-        return initial().map_or(Ok(()), |initial| put_back(context, key, initial, Edits::Keep));
+        return initial().map_or(Ok(()), |initial| restore_checkpoint(context, key, initial, Edits::Keep));
     }
     if strategy != Some(Strategy::RollbackAndRetry) {
         return Ok(());
     }
     let cause = run.failure.as_ref().map(|failure| failure.cause);
     // Who asks for it takes an initial checkpoint whose checks failed already as well.
-    let target = way_back(state, key, cause).or_else(initial).ok_or_else(|| {
+    let target = rollback_target(state, key, cause).or_else(initial).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
             .hint(context.hint_command(Some(key), &["resume", "--strategy", "retry_with_context"]))
     })?;
-    put_back(context, key, target, Edits::Refuse)
+    restore_checkpoint(context, key, target, Edits::Refuse)
 }
 
 /// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::flow::checkpoint::{due, on_the_way};
+use crate::engine::flow::checkpoint::{create_automatic, due};
 use crate::model::run::RunKey;
 
 /// No look comes sooner after the one before.
@@ -50,7 +50,7 @@ fn keep(context: &Context, key: &RunKey, interval: Duration, ended: &Receiver<()
 fn look(context: &Context, key: &RunKey, interval: Duration) -> Result<Duration> {
     let state = context.load()?.state;
     if let Some(why) = due(context, &state, key, 0) {
-        on_the_way(context, why)?;
+        create_automatic(context, why)?;
         return Ok(interval);
     }
     // Somebody else took one meanwhile.

@@ -3,9 +3,9 @@
 use crate::engine::attempt::{begin, end, report, standing};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::{Progress, Woken};
+use crate::engine::base::progress::{Progress, WakeReason};
 use crate::engine::base::runs::run_of;
-use crate::engine::flow::rollback_target::{put_back, way_back};
+use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::run_settings;
@@ -139,7 +139,7 @@ impl Driver<'_> {
             Standing::Allowed => Ok(None),
             Standing::Exhausted => Ok(Some(Outcome::Failed)),
             Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
-            Standing::Wait(until) if self.context.live.waives(until) => Ok(None),
+            Standing::Wait(until) if self.context.live.skips_wait(until) => Ok(None),
             Standing::Wait(until) => self.wait_until(run, until),
         }
     }
@@ -152,8 +152,8 @@ impl Driver<'_> {
         tracing::info!(%until, "waiting for the next attempt");
         let deadline = self.options.longest_wait.map(|longest| self.context.clock.now().plus(longest));
         match retry::sleep(self.context, Some(run), until, deadline) {
-            Ok(Woken::InTime | Woken::Now) => Ok(None),
-            Ok(Woken::Stop) => Ok(Some(outcome)),
+            Ok(WakeReason::InTime | WakeReason::Now) => Ok(None),
+            Ok(WakeReason::Stop) => Ok(Some(outcome)),
             Err(Error { kind: ErrorKind::Interrupted(code), .. }) => {
                 self.interrupted = Some(code);
                 Ok(Some(outcome))
@@ -175,7 +175,7 @@ impl Driver<'_> {
         match status.standing {
             Standing::Allowed => {}
             // Somebody who watches did not want to wait for that.
-            Standing::Wait(until) if self.context.live.waives(until) => {}
+            Standing::Wait(until) if self.context.live.skips_wait(until) => {}
             _ => return Ok(None),
         }
         if before.granted == 0 {
@@ -269,7 +269,7 @@ impl Driver<'_> {
         let iteration = failure.and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
         let target = match fallback_of(run, iteration, attempt) {
             Fallback::Failed { before, .. } => before.and_then(|id| state.checkpoint(id)),
-            Fallback::Ready | Fallback::None => way_back(&state, self.key, failure.map(|failure| failure.cause)),
+            Fallback::Ready | Fallback::None => rollback_target(&state, self.key, failure.map(|failure| failure.cause)),
         };
         let Some(target) = target else { return Ok(()) };
         if let Err(refused) = self.context.check_safe_mode("a rollback by decision") {
@@ -278,7 +278,7 @@ impl Driver<'_> {
         }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
         self.context.live.tell(Progress::RollingBack { checkpoint: &target.id });
-        put_back(self.context, self.key, target, Edits::Keep)
+        restore_checkpoint(self.context, self.key, target, Edits::Keep)
     }
 
     fn append(&self, payloads: Vec<Payload>) -> Result<()> {

@@ -24,7 +24,7 @@ use crate::store::NewEvent;
 use super::DriveOptions;
 use super::between::with_checkpoints;
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
-use crate::engine::recovery::steps::settle_lost;
+use crate::engine::recovery::steps::recover_orphaned;
 
 /// So many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;
@@ -83,7 +83,7 @@ pub fn execute(
         .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
-    match settle_lost(context) {
+    match recover_orphaned(context) {
         Ok(done) => done.into_iter().for_each(|what| context.note(what)),
         Err(error) => tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),
     }

@@ -18,7 +18,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
 use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, lane, select};
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
 use crate::model::decision::{Decision, Standing};
 use crate::model::run::{Run, RunKey, RunSpec};
@@ -113,7 +113,7 @@ impl Driving {
 
 /// Makes the run, takes the initial checkpoint and drives it.
 pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
-    settle::settle(context)?;
+    crash::recover(context)?;
     let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
     let mut ledger = context.store().lock()?;
     let (key, events) = new_run(context, ledger.state(), spec)?;

@@ -11,7 +11,7 @@ use crate::model::state::State;
 use crate::model::step::{Step, StepRef, StepStatus};
 use crate::process::{Exit, Interrupts, Program, Show, Supervised, own_id};
 
-use super::turn::Turn;
+use super::lock::StepLock;
 use super::{record, variables};
 
 /// The steps that a restore goes back past, the latest first.
@@ -113,7 +113,7 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &str) -
     let interrupts = Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))?;
     for (key, step) in &crossing.compensable {
         let name = &step.start.name;
-        let _turn = Turn::take(context, key, name, &|_| {})?;
+        let _lock = StepLock::take(context, key, name, &|_| {})?;
         let now = run_of(&context.load()?.state, key)?.step(name).cloned();
         if now.is_none_or(|now| now.status != StepStatus::Done) {
             // Another rollback was faster.

@@ -6,7 +6,7 @@
 //! succeeds, an ordinary restore of the covered files.
 
 mod compensate;
-mod turn;
+mod lock;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -19,8 +19,8 @@ use crate::engine::record::attempt_record::{commits_since, head_of};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::identity;
 use crate::engine::record::{checkpoint, lane, select};
-use crate::engine::recovery::settle;
-use crate::engine::restore::step::put_back;
+use crate::engine::recovery::crash;
+use crate::engine::restore::step::restore_covered_files;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
@@ -34,12 +34,12 @@ use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
-use super::checkpoint::{is_due_by_operations, on_the_way};
+use super::checkpoint::{create_automatic, is_due_by_operations};
 
-use turn::Turn;
+use lock::StepLock;
 
 pub use compensate::{Crossing, compensate};
-pub use turn::is_above;
+pub use lock::is_ancestor_step;
 
 /// What to run once.
 #[derive(Clone, Debug)]
@@ -121,11 +121,11 @@ pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) 
     if request.atomic {
         context.check_safe_mode("putting files back after a step that fails")?;
     }
-    settle::settle(context)?;
+    crash::recover(context)?;
     let key = run_for(context)?;
-    let turn = Turn::take(context, &key, &request.name, notice)?;
+    let lock = StepLock::take(context, &key, &request.name, notice)?;
     // Whoever had the turn before may have been killed.
-    settle::settle(context)?;
+    crash::recover(context)?;
     let run = run_of(&context.load()?.state, &key)?;
     let report = match run.step(&request.name) {
         Some(step) if step.status == StepStatus::Done && !step.runs_again(&key) => {
@@ -138,10 +138,10 @@ pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) 
                 Some(step) if step.runs_again(&key) => notice(&Notice::RolledBack(Box::new(step.clone()))),
                 _ => {}
             }
-            execute(context, &key, request, &turn)?
+            execute(context, &key, request, &lock)?
         }
     };
-    drop(turn);
+    drop(lock);
     Ok(report)
 }
 
@@ -168,9 +168,9 @@ fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<Ste
     Ok(report)
 }
 
-fn execute(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) -> Result<StepReport> {
+fn execute(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLock) -> Result<StepReport> {
     let start = begin(context, key, request)?;
-    let mut supervised = supervised(context, key, request, turn)?;
+    let mut supervised = supervised(context, key, request, lock)?;
     supervised.show = request.show;
     let exit = supervised
         .run(&context.interrupts, |child| {
@@ -203,7 +203,7 @@ fn keep_if_due(context: &Context, key: &RunKey) -> Result<()> {
     let state = context.load()?.state;
     // However old the latest one is meanwhile.
     if is_due_by_operations(context, &state, key, 0) {
-        on_the_way(&context.for_run(key)?, trigger::OPERATION)?;
+        create_automatic(&context.for_run(key)?, trigger::OPERATION)?;
     }
     Ok(())
 }
@@ -269,11 +269,11 @@ fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
     Ok(write_views(&ledger, Some(key))?)
 }
 
-fn supervised(context: &Context, key: &RunKey, request: &StepRequest, turn: &Turn) -> Result<Supervised> {
+fn supervised(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLock) -> Result<Supervised> {
     let argv = request.command.iter().map(OsString::from).collect();
     let mut supervised = Supervised::new(Program::Argv(argv), context.cwd());
     supervised.env_set = variables(context, key, &request.name)?;
-    supervised.env_set.push(turn.variable(context));
+    supervised.env_set.push(lock.variable(context));
     supervised.grace = context.settings().runner.grace;
     Ok(supervised)
 }
@@ -291,7 +291,7 @@ fn variables(context: &Context, key: &RunKey, name: &str) -> Result<Vec<(OsStrin
 /// The end: the covered files first unless it succeeded, then the event, then the stage's checkpoint.
 fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Result<StepReport> {
     let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
-    let rolled_back = if succeeded { None } else { put_back(context, key, start)? };
+    let rolled_back = if succeeded { None } else { restore_covered_files(context, key, start)? };
     let code = exit.shell_code();
     let end = StepEnd {
         name: start.name.clone(),
@@ -333,7 +333,7 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> 
         ..Request::default()
     };
     // Much may have happened while the command ran.
-    settle::settle(context)?;
+    crash::recover(context)?;
     let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
     let mut ledger = context.store().lock()?;
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
@@ -370,7 +370,7 @@ fn report_of(state: &State, key: &RunKey, name: &str, executed: bool) -> Result<
 
 /// What would happen.
 fn preview(context: &Context, request: &StepRequest) -> Result<StepReport> {
-    let state = settle::load_settled(context)?;
+    let state = crash::load_recovered(context)?;
     let run = match select::find(context, &state) {
         Err(error) if error.kind != ErrorKind::RunNotFound => return Err(error),
         // An ended run that nobody names gets no more steps: a new one would be made.

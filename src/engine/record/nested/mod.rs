@@ -26,7 +26,7 @@ use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 
-use super::damage::doubt;
+use super::damage::mark_suspect;
 use super::message::RECORD;
 
 pub use stored::{Now, adopt, changed, forget, verify};
@@ -284,7 +284,7 @@ pub fn record(
     let Copies { tree: copies, failed } = copy_all(outer, capture, previous, &all)?;
     for (path, error) in failed {
         tracing::warn!(%error, "{path}: of this nested repository only its own checkpoint has the files");
-        written.iter().filter(|(one, _)| one.path == path).for_each(|(one, _)| doubt(&one.repo));
+        written.iter().filter(|(one, _)| one.path == path).for_each(|(one, _)| mark_suspect(&one.repo));
     }
     Ok(Recorded { links, copies })
 }

@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::adopt::adopt_one;
-use crate::engine::record::damage::doubt;
+use crate::engine::record::damage::mark_suspect;
 use crate::engine::record::message::record_of;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint, refs_of};
 use crate::git::repo::delete_refs;
@@ -47,7 +47,7 @@ fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Ve
         found => found.unwrap_or_else(|error| vec![error.to_string()]),
     };
     if !problems.is_empty() {
-        doubt(repo);
+        mark_suspect(repo);
     }
     Ok(problems)
 }

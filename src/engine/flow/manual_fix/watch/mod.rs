@@ -18,7 +18,7 @@ use crate::engine::flow::follow;
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::record::select;
-use crate::engine::recovery::settle;
+use crate::engine::recovery::crash;
 use crate::git::tree::{Seen, TreeLookup};
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunKey;
@@ -87,7 +87,7 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     /// Watches the open session of the run that a command works on.
     pub fn new(context: &'a Context, show: Show) -> Result<Self> {
-        let state = settle::load_settled(context)?;
+        let state = crash::load_recovered(context)?;
         let key = select::require(context, &state)?.key.clone();
         let Fix { session, run } = active(context, &state, &key)?;
         let (sender, wakes) = channel();

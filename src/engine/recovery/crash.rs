@@ -1,4 +1,4 @@
-//! What comes before everything else: what a kill left half-done is finished, what it left unsaid is recorded.
+//! Crash recovery, run before every command that writes: an interrupted restore is finished, what was not recorded is.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Once};
@@ -10,7 +10,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::adopt::adopt_one;
 use crate::engine::record::attempt_record::{Ending, Started};
-use crate::engine::record::liveness::{is_lost, lost_baseline};
+use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
 use crate::engine::record::message::record_of;
 use crate::engine::record::step_liveness;
 use crate::engine::restore::execute;
@@ -33,7 +33,7 @@ use crate::engine::recovery::steps;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
-pub fn load_settled(context: &Context) -> Result<Arc<State>> {
+pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
     refuse_lost_ledger(context, &state)?;
     tell_if_moved(context, &state);
@@ -56,17 +56,17 @@ fn tell_if_moved(context: &Context, state: &State) {
 
 /// For commands that write. Finishes a restore and takes back an atomic step that was cut off, takes in checkpoints whose event was never written,
 /// and records attempts whose supervisor was killed. Nobody asked for that: a note says each thing that was done.
-pub fn settle(context: &Context) -> Result<()> {
+pub fn recover(context: &Context) -> Result<()> {
     let mut done = Vec::new();
-    let settled = settle_into(context, &mut done);
+    let recovered = recover_into(context, &mut done);
     for what in done {
         context.note(what);
     }
-    settled
+    recovered
 }
 
-/// [`settle`] for who answers with what was done, which is added to `done` also where an error comes after it.
-pub fn settle_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
+/// [`recover`] for who answers with what was done, which is added to `done` also where an error comes after it.
+pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
     refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
         context.store().load_for_writing()?;
@@ -76,8 +76,8 @@ pub fn settle_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
         tell_if_moved(context, &state);
         done.extend(adopt(context, &state)?);
         // What is taken in is no work under way: that there is none is known without another look.
-        if is_any_lost(context, &state) {
-            settle_lost(context, done)?;
+        if is_any_orphaned(context, &state) {
+            recover_orphaned(context, done)?;
         }
         done.extend(session::end_lost(context)?);
     }
@@ -95,20 +95,20 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
 }
 
 /// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
-fn is_any_lost(context: &Context, state: &State) -> bool {
-    let lost = |run: &Run| is_lost(run) || lost_baseline(run).is_some();
-    step_liveness::is_any_lost(context, state) || state.runs_of(&context.worktree_id()).any(lost)
+fn is_any_orphaned(context: &Context, state: &State) -> bool {
+    let lost = |run: &Run| is_orphaned(run) || orphaned_baseline(run).is_some();
+    step_liveness::is_any_orphaned(context, state) || state.runs_of(&context.worktree_id()).any(lost)
 }
 
-fn settle_lost(context: &Context, done: &mut Vec<String>) -> Result<()> {
-    done.extend(steps::settle_lost(context)?);
-    let attempts = record_lost(context)?;
+fn recover_orphaned(context: &Context, done: &mut Vec<String>) -> Result<()> {
+    done.extend(steps::recover_orphaned(context)?);
+    let attempts = record_orphaned(context)?;
     if !attempts.is_empty() {
         done.extend(attempts);
         // Their processes may have been running steps.
-        done.extend(steps::settle_lost(context)?);
+        done.extend(steps::recover_orphaned(context)?);
     }
-    done.extend(end_lost_baselines(context)?);
+    done.extend(cancel_orphaned_baselines(context)?);
     Ok(())
 }
 
@@ -211,11 +211,11 @@ fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
 
 /// Attempts of this work tree whose supervisor was killed: what is left of their processes is ended, what they left in
 /// the work tree is kept in a checkpoint, and they count as crashed.
-fn record_lost(context: &Context) -> Result<Vec<String>> {
+fn record_orphaned(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let worktree = context.worktree_id();
     let mut done = Vec::new();
-    for run in state.runs_of(&worktree).filter(|run| is_lost(run)) {
+    for run in state.runs_of(&worktree).filter(|run| is_orphaned(run)) {
         let Some(live) = &run.live else { continue };
         let failed =
             |error| crate::engine::base::error::Error::io("cannot look for the lost attempt's processes", error);
@@ -257,11 +257,11 @@ fn record_lost(context: &Context) -> Result<Vec<String>> {
 
 /// Feedback loops before a run's first attempt whose `recover` was killed: what is left of them is ended. No attempt was
 /// made; whoever takes the run up begins with them again.
-fn end_lost_baselines(context: &Context) -> Result<Vec<String>> {
+fn cancel_orphaned_baselines(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
     for run in state.runs_of(&context.worktree_id()) {
-        let Some(supervisor) = lost_baseline(run) else { continue };
+        let Some(supervisor) = orphaned_baseline(run) else { continue };
         let failed = |error| crate::engine::base::error::Error::io("cannot look for the run's feedback loops", error);
         let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
         tracing::debug!(?ended, "feedback loops of a lost run");

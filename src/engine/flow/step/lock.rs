@@ -1,4 +1,4 @@
-//! One process has a step at a time: the others wait until it is through with it.
+//! The lock of a step: one process runs it at a time, the others wait.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,14 +20,14 @@ const LEFT: Duration = Duration::from_secs(3600);
 /// Names the turns that the processes above this one have.
 const TURNS: &str = "RECOVER_STEP_TURNS";
 
-/// The right to run a step. It ends with the process.
+/// The right to run a step. It is released when the process ends.
 #[derive(Debug)]
-pub struct Turn {
+pub struct StepLock {
     mark: String,
     _lock: FileLock,
 }
 
-impl Turn {
+impl StepLock {
     /// Takes it, after as long a wait as it takes: a signal ends that.
     pub fn take(context: &Context, key: &RunKey, step: &str, notice: &dyn Fn(&Notice)) -> Result<Self> {
         let folder = context.store().run_dir(key);
@@ -36,7 +36,7 @@ impl Turn {
             .root()
             .create_dir_all(&folder)
             .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
-        if is_above(context, key, step) {
+        if is_ancestor_step(context, key, step) {
             let message = format!("step '{step}' is run by its own command: give the inner one another name");
             return Err(Error::new(ErrorKind::Usage, message));
         }
@@ -84,7 +84,7 @@ fn remove_left(root: &Root, folder: &Path) {
 }
 
 /// Whether this process was started, on whatever way, by the step's command.
-pub fn is_above(context: &Context, key: &RunKey, step: &str) -> bool {
+pub fn is_ancestor_step(context: &Context, key: &RunKey, step: &str) -> bool {
     let mark = mark_of(context, key, step);
     context.env(TURNS).is_some_and(|above| above.split(':').any(|held| held == mark))
 }
