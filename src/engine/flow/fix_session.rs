@@ -8,7 +8,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::log_name;
-use crate::engine::record::{checkpoint, select};
+use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery::crash;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Seen, changes_with};
@@ -19,8 +19,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::Change;
 use crate::model::state::State;
 use crate::policy::selection::Selection;
-use crate::store::views::write_views;
-use crate::store::{Exclusive, NewEvent};
+use crate::store::NewEvent;
 
 /// A session and its run.
 #[derive(Clone, Debug)]
@@ -69,8 +68,7 @@ pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     let now = context.clock.now();
     let session = new_session(&run, &format!("fix_{:04}", base.seq), &base.id, context);
     let started = NewEvent::about(key, Payload::ManualFixStarted { session: Box::new(session) });
-    ledger.append(now, vec![checkpoint::event(&base), started])?;
-    write_views(&ledger, Some(key))?;
+    events::append(&mut ledger, key, now, vec![checkpoint::event(&base), started])?;
     active(context, ledger.state(), key)
 }
 
@@ -146,15 +144,4 @@ pub(in crate::engine) fn changes_with_seen(
     let before = load_checkpoint(repo, &base.commit)?;
     let objects = prepared.capture.objects();
     Ok(changes_with(objects, before.side(), prepared.capture.side(), &Selection::all(), seen)?)
-}
-
-pub(in crate::engine) fn append(
-    context: &Context,
-    ledger: &mut Exclusive,
-    key: &RunKey,
-    payloads: Vec<Payload>,
-) -> Result<()> {
-    let events = payloads.into_iter().map(|payload| NewEvent::about(key, payload)).collect();
-    ledger.append(context.clock.now(), events)?;
-    Ok(write_views(ledger, Some(key))?)
 }

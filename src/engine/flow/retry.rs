@@ -18,8 +18,6 @@ use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
 use crate::policy::retry_status::RetryStatus;
 use crate::policy::settings::RetrySettings;
-use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 use super::foreign_views;
 
@@ -165,7 +163,6 @@ pub fn reset(context: &Context) -> Result<Retry> {
     let run = select::require(context, ledger.state())?;
     refuse_at_work(context, ledger.state(), run)?;
     let key: RunKey = run.key.clone();
-    ledger.append(context.clock.now(), vec![NewEvent::about(&key, Payload::RetryReset {})])?;
-    write_views(&ledger, Some(&key))?;
+    context.record_in(&mut ledger, &key, vec![Payload::RetryReset {}])?;
     of_state(context, ledger.state())
 }

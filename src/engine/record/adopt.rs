@@ -2,11 +2,11 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
+use crate::engine::record::events;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::run::RunSpec;
 use crate::model::time::Timestamp;
-use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
 /// Adds a checkpoint of this project whose event was never written. Returns what was done; `None` if it is known meanwhile.
@@ -46,7 +46,6 @@ pub(in crate::engine) fn add(
     }
     let key = found.run.clone();
     events.push(NewEvent::about(&key, payload(Box::new(found))));
-    ledger.append(now, events)?;
-    write_views(ledger, Some(&key))?;
+    events::append(ledger, &key, now, events)?;
     Ok(true)
 }

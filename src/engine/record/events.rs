@@ -1,11 +1,34 @@
-//! Events that a command without effect applies to the state in memory.
+//! Recording events, in the ledger together with the views, or speculatively in memory.
 
 use std::sync::Arc;
 
-use crate::model::event::{EVENT_SCHEMA, Event};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::model::event::{EVENT_SCHEMA, Event, Payload};
+use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::store::NewEvent;
+use crate::store::views::write_views;
+use crate::store::{Exclusive, NewEvent};
+
+impl Context {
+    /// Records what happened in a run now, and writes its views.
+    pub fn record(&self, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
+        self.record_in(&mut self.store().lock()?, key, payloads)
+    }
+
+    /// [`Context::record`] under a lock that is held already, because of what was looked up under it.
+    pub fn record_in(&self, ledger: &mut Exclusive, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
+        let events = payloads.into_iter().map(|payload| NewEvent::about(key, payload)).collect();
+        append(ledger, key, self.clock.now(), events)
+    }
+}
+
+/// Appends events that are dated `at` to the ledger, and writes the views of the run that they complete.
+pub fn append(ledger: &mut Exclusive, key: &RunKey, at: Timestamp, events: Vec<NewEvent>) -> Result<()> {
+    ledger.append(at, events)?;
+    Ok(write_views(ledger, Some(key))?)
+}
 
 /// Applies an event to the state in memory, as if it had been recorded.
 pub fn apply_speculatively(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {

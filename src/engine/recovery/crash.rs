@@ -13,6 +13,7 @@ use crate::engine::record::attempt_record::{Ending, Started};
 use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
 use crate::engine::record::message::record_of;
 use crate::engine::record::step_liveness;
+use crate::engine::recovery::steps;
 use crate::engine::restore::execute;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
@@ -23,11 +24,9 @@ use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
 use crate::policy::classify::known;
 use crate::process::{end_children_of, end_group};
-use crate::store::views::write_views;
-use crate::store::{NewEvent, salvage};
+use crate::store::salvage;
 
 use super::{attempts, rebuild, session};
-use crate::engine::recovery::steps;
 
 /// How long processes of a lost attempt may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -267,9 +266,7 @@ fn cancel_orphaned_baselines(context: &Context) -> Result<Vec<String>> {
         tracing::debug!(?ended, "feedback loops of a lost run");
         let reason = "recover was killed before the first attempt".to_owned();
         let payload = Payload::RunStatusChanged { status: RunStatus::Cancelled, reason };
-        let mut ledger = context.store().lock()?;
-        ledger.append(context.clock.now(), vec![NewEvent::about(&run.key, payload)])?;
-        write_views(&ledger, Some(&run.key))?;
+        context.record(&run.key, vec![payload])?;
         done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
     }
     Ok(done)

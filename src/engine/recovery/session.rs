@@ -13,13 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::record::events::apply_speculatively;
+use crate::engine::record::events::{self, apply_speculatively};
 use crate::model::event::Payload;
 use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::process::{caller, is_alive};
 use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 /// A session of which nobody knows whose process it is counts as over so long after its latest checkpoint.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -101,8 +100,7 @@ pub fn end_lost(context: &Context) -> Result<Vec<String>> {
         if !ledger.state().run(&key).is_some_and(|run| is_lost(context, ledger.state(), run)) {
             continue;
         }
-        ledger.append(context.clock.now(), vec![over(&key)])?;
-        write_views(&ledger, Some(&key))?;
+        events::append(&mut ledger, &key, context.clock.now(), vec![over(&key)])?;
         done.push(format!("the agent of session {key} is gone: the session is over"));
     }
     Ok(done)

@@ -18,7 +18,6 @@ use crate::model::state::State;
 use crate::model::step::{Step, StepEnd, StepStatus};
 use crate::process::{end_children_of, end_group};
 use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 /// How long processes of a lost step may take to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -79,7 +78,7 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
         }
         other => other?,
     };
-    record(context, key, ended(context, step, put_back.is_some()))?;
+    context.record(key, vec![ended(context, step, put_back.is_some())])?;
     Ok(match put_back {
         Some(paths) => format!("step '{name}' of run {key} was cut off: {paths} paths were put back"),
         None => format!("step '{name}' of run {key} was cut off"),
@@ -94,12 +93,6 @@ fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     }
     let name = step.start.name.clone();
     let text = format!("the compensation of step '{name}' of run {key} was cut off: how far it got is not known");
-    record(context, key, Payload::StepCompensated { name, succeeded: false, exit_code: None })?;
+    context.record(key, vec![Payload::StepCompensated { name, succeeded: false, exit_code: None }])?;
     Ok(text)
-}
-
-fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
-    let mut ledger = context.store().lock()?;
-    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    Ok(write_views(&ledger, Some(key))?)
 }

@@ -8,8 +8,6 @@ use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 /// The run's latest checkpoint, if no other is due yet. With `operation` as trigger this is an operation itself.
 pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
@@ -49,8 +47,6 @@ pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more
 
 /// Records that something was done in a run.
 pub fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
-    let mut ledger = context.store().lock()?;
     let payload = Payload::OperationRecorded { name: name.to_owned() };
-    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    Ok(write_views(&ledger, Some(key))?)
+    context.record(key, vec![payload])
 }

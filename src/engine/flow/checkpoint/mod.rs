@@ -8,7 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::checkpoint::{self, event_with, prepare};
 use crate::engine::record::request::{Prepared, Request};
-use crate::engine::record::{lane, nested, select};
+use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery::crash;
 use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
@@ -17,8 +17,6 @@ use crate::model::run::RunKey;
 use crate::model::selector::Selector;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
-use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 pub use due::{due, is_due_by_operations, not_due, record_operation};
 
@@ -61,8 +59,7 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
     let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
     let request = Request { lane_fields, ..request };
     let checkpoint = checkpoint::record(context, &ledger, &key, &prepared, request)?;
-    ledger.append(now, vec![event_with(&checkpoint, own_commits)])?;
-    write_views(&ledger, Some(&key))?;
+    events::append(&mut ledger, &key, now, vec![event_with(&checkpoint, own_commits)])?;
     Ok((true, checkpoint))
 }
 
@@ -104,7 +101,6 @@ pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<St
     let mut ledger = context.store().lock()?;
     let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
     let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };
-    ledger.append(context.clock.now(), vec![NewEvent::about(&run, payload)])?;
-    write_views(&ledger, Some(&run))?;
+    context.record_in(&mut ledger, &run, vec![payload])?;
     select::checkpoint(context, ledger.state(), &Selector::Id(id)).cloned()
 }

@@ -6,7 +6,6 @@
 
 pub mod install;
 
-use crate::engine::recovery::session;
 use std::path::Path;
 
 use crate::engine::base::context::Context;
@@ -15,6 +14,7 @@ use crate::engine::base::runs::Naming;
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::request::Request;
 use crate::engine::record::select;
+use crate::engine::recovery::session;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::decision::Decision;
@@ -25,8 +25,6 @@ use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
 use crate::policy::occasion::{Occasion, occasion};
 use crate::policy::redact::redact;
-use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 use super::checkpoint::{Unless, create, due, record_operation};
 use super::{attempt, prune};
@@ -239,8 +237,7 @@ fn forget_failure(context: &Context, key: &RunKey) -> Result<()> {
         granted: false,
         restart: true,
     };
-    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    Ok(write_views(&ledger, Some(key))?)
+    context.record_in(&mut ledger, key, vec![payload])
 }
 
 /// Whether what counts against the run's budgets are turns: nobody's process ended and no feedback loop spoke.
@@ -330,10 +327,8 @@ fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> 
         return Ok(());
     }
     let reason = if status == RunStatus::Complete { "the session is over" } else { "the agent is at work" };
-    let mut ledger = context.store().lock()?;
     let payload = Payload::RunStatusChanged { status, reason: reason.to_owned() };
-    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    Ok(write_views(&ledger, Some(key))?)
+    context.record(key, vec![payload])
 }
 
 fn take(context: &Context, request: Request) -> Result<Handled> {

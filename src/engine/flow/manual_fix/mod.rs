@@ -7,7 +7,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::request::Request;
-use crate::engine::record::{checkpoint, select};
+use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::event::Payload;
@@ -15,9 +15,8 @@ use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{IterationStatus, RunStatus};
 use crate::policy::prompt::manual_fix_context;
 use crate::store::NewEvent;
-use crate::store::views::write_views;
 
-use super::fix_session::{Fix, active, append, changes_since, new_session, open, prepare};
+use super::fix_session::{Fix, active, changes_since, new_session, open, prepare};
 use super::run::{DriveOptions, Driven, Driving, drive};
 
 pub use verify::{Judged, verify};
@@ -106,8 +105,7 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     let following: Vec<_> = payloads.into_iter().map(|payload| NewEvent::about(&key, payload)).collect();
     let good = checkpoint::record_with(context, &ledger, &key, &prepared, request, |_| following.clone())?;
     let events = std::iter::once(checkpoint::event(&good)).chain(following).collect();
-    ledger.append(good.created_at, events)?;
-    write_views(&ledger, Some(&key))?;
+    events::append(&mut ledger, &key, good.created_at, events)?;
     drop(ledger);
     drop(prepared);
 
@@ -139,7 +137,7 @@ pub fn abort(context: &Context) -> Result<Fix> {
         Payload::ManualFixEnded { status: ManualFixStatus::Aborted, changes },
         Payload::RunStatusChanged { status, reason: "the manual fix was given up".to_owned() },
     ];
-    append(context, &mut ledger, &key, payloads)?;
+    context.record_in(&mut ledger, &key, payloads)?;
     let run = run_of(ledger.state(), &key)?;
     let session = run
         .manual_fix

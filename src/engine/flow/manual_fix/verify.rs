@@ -2,7 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::flow::fix_session::{Fix, active, append, changes_since, log_dir, prepare, status};
+use crate::engine::flow::fix_session::{Fix, active, changes_since, log_dir, prepare, status};
 use crate::engine::flow::run::{LoopSetting, no_loops, run_loops};
 use crate::engine::record::run_settings::{identity, loops_of};
 use crate::engine::record::select;
@@ -78,7 +78,7 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let mut ledger = context.store().lock()?;
     active(context, ledger.state(), key)?;
     let payload = Payload::ManualFixVerified { changes, results: report.results, verified, tree: tree.clone() };
-    append(context, &mut ledger, key, vec![payload])?;
+    context.record_in(&mut ledger, key, vec![payload])?;
     let fix = active(context, ledger.state(), key)?;
     Ok(Judged { fix, outdated: tree != before, tree, failure })
 }

@@ -8,8 +8,6 @@ use crate::model::event::Payload;
 use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
 use crate::model::state::{Named, State};
 use crate::policy::restore_plan::Edits;
-use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 use super::ResumeRequest;
 
@@ -67,9 +65,7 @@ pub(super) fn prepare(
     let key = &run.key;
     restore_files(context, state, run, request, strategy)?;
     let events = announced(run, request, strategy, granted);
-    let mut ledger = context.store().lock()?;
-    ledger.append(context.clock.now(), events.into_iter().map(|payload| NewEvent::about(key, payload)).collect())?;
-    Ok(write_views(&ledger, Some(key))?)
+    context.record(key, events)
 }
 
 /// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for.

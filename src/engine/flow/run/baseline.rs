@@ -12,8 +12,6 @@ use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
 use crate::process::{Show, own_id};
-use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 use super::DriveOptions;
 use super::feedback::{LoopReport, LoopSetting, run_loops};
@@ -32,7 +30,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let env = identity(&run, run.current_iteration, Some(0));
     // Our stdout is for the attempts.
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
-    record(context, key, Payload::BaselineStarted { supervisor: own_id() })?;
+    context.record(key, vec![Payload::BaselineStarted { supervisor: own_id() }])?;
     tracing::info!("running the feedback loops before the first attempt");
     context.live.tell(Progress::Baseline { run: &run });
     let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
@@ -43,14 +41,8 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     // Good is what an attempt made and the loops passed: the initial checkpoint is no more than not known to fail.
     let verdict = if report.passed() { Verdict::Unverified } else { Verdict::Failed };
     let payload = Payload::BaselineVerified { checkpoint_id: initial.id, verdict, results: report.results };
-    record(context, key, payload)?;
+    context.record(key, vec![payload])?;
     Ok(None)
-}
-
-fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
-    let mut ledger = context.store().lock()?;
-    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    Ok(write_views(&ledger, Some(key))?)
 }
 
 fn tell(report: &LoopReport) {

@@ -21,7 +21,6 @@ use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::{RetryStatus, witnessed_status};
 use crate::policy::settings::Settings;
 use crate::process::{Program, Show, Supervised};
-use crate::store::NewEvent;
 use crate::store::views::write_views;
 
 use super::execute::{begin_of, execute};
@@ -258,7 +257,7 @@ impl Driver<'_> {
     fn skip(&self, iteration: u32, reason: &str) -> Result<()> {
         let payload =
             Payload::IterationChanged { iteration, status: IterationStatus::Skipped, reason: Some(reason.to_owned()) };
-        self.append(vec![payload])
+        self.context.record(self.key, vec![payload])
     }
 
     /// Puts the files of the way back in place: after a fallback what was there before it (S12), else the checkpoint
@@ -281,19 +280,12 @@ impl Driver<'_> {
         restore_checkpoint(self.context, self.key, target, Edits::Keep)
     }
 
-    fn append(&self, payloads: Vec<Payload>) -> Result<()> {
-        let mut ledger = self.context.store().lock()?;
-        let events = payloads.into_iter().map(|payload| NewEvent::about(self.key, payload)).collect();
-        ledger.append(self.context.clock.now(), events)?;
-        Ok(write_views(&ledger, Some(self.key))?)
-    }
-
     fn stand(&self, status: RunStatus) -> Result<()> {
         if self.load()?.status == status {
             return Ok(());
         }
         let reason = format!("the run stopped: {}", status.as_str());
-        self.append(vec![Payload::RunStatusChanged { status, reason }])
+        self.context.record(self.key, vec![Payload::RunStatusChanged { status, reason }])
     }
 
     fn finish(&self, outcome: Outcome) -> Result<Driven> {

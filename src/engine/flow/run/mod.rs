@@ -17,7 +17,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
 use crate::engine::record::request::Request;
-use crate::engine::record::{checkpoint, lane, select};
+use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
 use crate::model::decision::{Decision, Standing};
@@ -25,7 +25,6 @@ use crate::model::run::{Run, RunKey, RunSpec};
 use crate::model::state::State;
 use crate::process::Show;
 use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 pub use drive::drive;
 pub use execute::{micros, prompt_of};
@@ -127,8 +126,7 @@ pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<D
         ..Request::default()
     };
     let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
-    ledger.append(now, vec![checkpoint::event(&initial)])?;
-    write_views(&ledger, Some(&key))?;
+    events::append(&mut ledger, &key, now, vec![checkpoint::event(&initial)])?;
     drop(ledger);
     drop(prepared);
     drive(context, &driving, options)

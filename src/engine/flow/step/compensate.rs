@@ -12,7 +12,7 @@ use crate::model::step::{Step, StepRef, StepStatus};
 use crate::process::{Exit, Interrupts, Program, Show, Supervised, own_id};
 
 use super::lock::StepLock;
-use super::{record, variables};
+use super::variables;
 
 /// The steps that a restore goes back past, the latest first.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +126,7 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &str) -
             tracing::warn!("the effect of step '{name}' was not taken back: its compensation ended with {code}");
         }
         let payload = Payload::StepCompensated { name: name.clone(), succeeded, exit_code: Some(code) };
-        record(context, key, payload)?;
+        context.record(key, vec![payload])?;
         let step = run_of(&context.load()?.state, key)?.step(name).map(|step| step.told(key));
         done.extend(step.map(|step| Compensated {
             step,
@@ -149,6 +149,6 @@ fn run(context: &Context, key: &RunKey, step: &Step, checkpoint_id: &str, interr
     supervised.env_set = variables(context, key, &name)?;
     supervised.env_set.push(("RECOVER_CHECKPOINT_ID".into(), checkpoint_id.into()));
     supervised.grace = context.settings().runner.grace;
-    record(context, key, Payload::StepCompensating { name, supervisor: own_id() })?;
+    context.record(key, vec![Payload::StepCompensating { name, supervisor: own_id() }])?;
     supervised.run(interrupts, |_| Ok(())).map_err(|error| Error::io(format!("cannot run '{line}'"), error))
 }

@@ -18,7 +18,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{commits_since, head_of};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::identity;
-use crate::engine::record::{checkpoint, lane, select};
+use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery::crash;
 use crate::engine::restore::step::restore_covered_files;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
@@ -32,7 +32,6 @@ use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep,
 use crate::policy::selection::Selection;
 use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
-use crate::store::views::write_views;
 
 use super::checkpoint::{create_automatic, is_due_by_operations};
 
@@ -150,8 +149,7 @@ fn run_for(context: &Context) -> Result<RunKey> {
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
     if !events.is_empty() {
-        ledger.append(context.clock.now(), events)?;
-        write_views(&ledger, Some(&key))?;
+        events::append(&mut ledger, &key, context.clock.now(), events)?;
     }
     Ok(key)
 }
@@ -175,7 +173,7 @@ fn execute(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLo
     let exit = supervised
         .run(&context.interrupts, |child| {
             let payload = Payload::StepChildStarted { name: start.name.clone(), child: child.clone() };
-            record(context, key, payload).map_err(std::io::Error::other)
+            context.record(key, vec![payload]).map_err(std::io::Error::other)
         })
         .map_err(|error| Error::io(format!("cannot run {}", request.command.join(" ")), error));
     let (exit, failure) = match exit {
@@ -239,8 +237,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         start.atomic =
             Some(Atomic { intent: request.intent.clone(), paths: request.paths.clone(), checkpoint_id: before.id });
     }
-    ledger.append(now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
-    write_views(&ledger, Some(key))?;
+    events::append(&mut ledger, key, now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
     Ok(start)
 }
 
@@ -261,12 +258,6 @@ fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
         tracing::warn!("and so do {} more", skipped.len() - 5);
     }
     Ok(())
-}
-
-fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<()> {
-    let mut ledger = context.store().lock()?;
-    ledger.append(context.clock.now(), vec![NewEvent::about(key, payload)])?;
-    Ok(write_views(&ledger, Some(key))?)
 }
 
 fn supervised(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLock) -> Result<Supervised> {
@@ -301,7 +292,7 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
         rolled_back: rolled_back.is_some(),
         commits: commits_since(context, start.head.as_ref()),
     };
-    record(context, key, Payload::StepEnded(end))?;
+    context.record(key, vec![Payload::StepEnded(end)])?;
     // A stage that failed is told as well (C9); one that was interrupted has not come to its end.
     let has_stage = start.stage.is_some() && exit.cancelled.is_none();
     let stage = if has_stage { Some(take_stage(context, key, start, code)) } else { None };
@@ -337,8 +328,7 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> 
     let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
     let mut ledger = context.store().lock()?;
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
-    write_views(&ledger, Some(key))?;
+    events::append(&mut ledger, key, context.clock.now(), vec![checkpoint::event(&taken)])?;
     Ok(taken)
 }
 
