@@ -53,7 +53,7 @@ const BY_PATH: [(&str, &str); 41] = [
     ("git/index/locked_index.rs", "git's index"),
     ("git/index/index_file/expand.rs", "git's index"),
     ("git/repo/linked.rs", "git's linked work trees"),
-    ("git/repo/index_lock.rs", "git's locks"),
+    ("git/repo/git_lock.rs", "git's locks"),
     ("git/repo/nested.rs", "git's repositories inside"),
     ("git/odb/objects.rs", "git's objects, and a quarantine that was looked through"),
     ("git/odb/objects/present.rs", "git's objects"),

@@ -13,7 +13,7 @@ use recover::git::capture::{Capture, capture};
 use recover::git::checkpoint::{CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint};
 use recover::git::repo::{ref_exists, ref_name, set_ref};
 use recover::git::restore::{Expect, Restored, execute, verify};
-use recover::git::tree::{Ignored, TreeLookup, differing};
+use recover::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use recover::git::{Error, Repo, WorktreeLock};
 use recover::model::manifest::CaptureRules;
 use recover::model::path::RepoPath;
@@ -179,7 +179,7 @@ impl Bench {
         let lock = Self::lock(&repo);
         let now = safety.snapshot(&repo)?;
         let lookup = TreeLookup::stored(&repo)?;
-        let sides = [&safety, target].map(|stored| Ignored::new(&repo, &lookup, stored.side()).unwrap());
+        let sides = [&safety, target].map(|stored| TreeIgnores::new(&repo, &lookup, stored.view()).unwrap());
         let ignored = |path: &RepoPath, is_folder: bool| sides.iter().any(|side| side.has(path, is_folder).unwrap());
         let plan_of = |now: &Snapshot, target: &Snapshot| {
             plan(&PlanInput {
@@ -194,7 +194,7 @@ impl Bench {
             })
         };
         let planned = plan_of(&now, &wanted);
-        let (few_now, few_wanted) = differing(&lookup, safety.side(), target.side())?;
+        let (few_now, few_wanted) = diff_trees(&lookup, safety.view(), target.view())?;
         assert_eq!(plan_of(&few_now, &few_wanted), planned, "what is the same on both sides makes no difference");
         meanwhile(&planned, &lock);
         let done = execute(&repo, &lock, &planned, Expect::Captured, &|| false)?;

@@ -19,7 +19,7 @@ fn changes_are_listed_with_lines_and_renames() {
     bench.write("binary", [0, 1, 3]);
     bench.write("new", "1\n2\n");
     let captured = bench.capture();
-    let list = changes(captured.objects(), from.side(), captured.side(), &Selection::all()).unwrap();
+    let list = changes(captured.objects(), from.view(), captured.view(), &Selection::all()).unwrap();
     let list: Vec<_> = list
         .iter()
         .map(|change| (change.path.to_lossy().into_owned(), change.kind, change.added, change.deleted))
@@ -51,7 +51,7 @@ fn an_earlier_comparison_is_taken_up_where_nothing_changed() {
     let list = |seen: &Seen| {
         let captured = bench.capture();
         let objects = captured.objects();
-        changes_with(objects, from.side(), captured.side(), &Selection::all(), seen).unwrap()
+        changes_with(objects, from.view(), captured.view(), &Selection::all(), seen).unwrap()
     };
     // Marked, so that what is taken up can be told from what is counted.
     let marked = |change: Change| Change { added: Some(77), ..change };

@@ -116,7 +116,7 @@ impl Scene<'_> {
             return Ok(Vec::new());
         }
         let before = load_checkpoint(self.context.repo()?, &base.commit)?;
-        Ok(changed_files(capture.objects(), before.side(), capture.side(), is_test_path)?)
+        Ok(changed_files(capture.objects(), before.view(), capture.view(), is_test_path)?)
     }
 
     fn tampered(&self, files: &[ChangedFile], detected: &mut Detected) {
@@ -175,7 +175,7 @@ impl Scene<'_> {
         }
         let repo = self.context.repo()?;
         let (before, after) = (load_checkpoint(repo, &base.commit)?, load_checkpoint(repo, &later.commit)?);
-        let files = changed_files(Objects::stored(repo), before.side(), after.side(), is_test_path)?;
+        let files = changed_files(Objects::stored(repo), before.view(), after.view(), is_test_path)?;
         Ok(NetLines::of(&files))
     }
 }

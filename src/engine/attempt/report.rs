@@ -64,7 +64,7 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
     let (Some(from), Some(to)) = (state.checkpoint(&span.from), state.checkpoint(&span.to)) else { return Ok(None) };
     let repo = context.repo()?;
     let (before, after) = (load_checkpoint(repo, &from.commit)?, load_checkpoint(repo, &to.commit)?);
-    let changes = changes(Objects::stored(repo), before.side(), after.side(), &Selection::all())?;
+    let changes = changes(Objects::stored(repo), before.view(), after.view(), &Selection::all())?;
     Ok(Some(AttemptChanges { attempt: span.attempt, changes }))
 }
 

@@ -143,5 +143,5 @@ pub(in crate::engine) fn changes_with_seen(
     })?;
     let before = load_checkpoint(repo, &base.commit)?;
     let objects = prepared.capture.objects();
-    Ok(changes_with(objects, before.side(), prepared.capture.side(), &Selection::all(), seen)?)
+    Ok(changes_with(objects, before.view(), prepared.capture.view(), &Selection::all(), seen)?)
 }

@@ -85,7 +85,7 @@ pub fn diff(
     if let Some(to) = to {
         let after = load_checkpoint(repo, &to.commit)?;
         let objects = Objects::stored(repo);
-        let mut changes = changes(objects, before.side(), after.side(), &selection)?;
+        let mut changes = changes(objects, before.view(), after.view(), &selection)?;
         let now = nested::Now::Stored(&after.manifest.nested);
         nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
         return Ok(Difference {
@@ -96,7 +96,7 @@ pub fn diff(
     }
     let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
     let objects = prepared.capture.objects();
-    let mut changes = changes(objects, before.side(), prepared.capture.side(), &selection)?;
+    let mut changes = changes(objects, before.view(), prepared.capture.view(), &selection)?;
     let now = nested::Now::Captured(&prepared.nested);
     nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
     Ok(Difference {

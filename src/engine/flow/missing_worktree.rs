@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::engine::base::context::{Context, plain_path};
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::recovery::crash;
-use crate::git::repo::{kept_of, resolve_ref};
+use crate::git::repo::{find_linked, resolve_ref};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::{FolderId, shell_word};
 use crate::model::run::{Run, RunKey};
@@ -44,7 +44,7 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
     let base = held.base_commit.as_ref().map_or("HEAD", |commit| commit.0.as_str());
     let tip = held.head_ref.as_deref().and_then(|branch| resolve_ref(repo, branch));
     let short = held.head_ref.as_deref().map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
-    let kept = kept_of(repo, &path)?;
+    let kept = find_linked(repo, &path)?;
     let git = |words: &[&str]| format!("git -C {main} worktree {}", words.join(" "));
     let quoted = short.map(|branch| join(&[branch]));
     let mut commands = match (&kept, &quoted) {

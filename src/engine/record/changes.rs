@@ -5,7 +5,7 @@ use crate::engine::base::error::Result;
 use crate::git;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::tree::{TreeLookup, differing};
+use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, MAX_CHANGED_PATHS};
 use crate::model::path::RepoPath;
 
@@ -43,7 +43,7 @@ fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<(Ch
         return Ok((totals, paths));
     }
     let opened = capture.objects().open()?;
-    let (before, now) = differing(&TreeLookup::new(&opened)?, before.side(), capture.side())?;
+    let (before, now) = diff_trees(&TreeLookup::new(&opened)?, before.view(), capture.view())?;
     for (path, before, now) in before.unlike(&now) {
         if paths.len() < MAX_CHANGED_PATHS {
             paths.push(path.clone());

@@ -167,9 +167,9 @@ fn apply(
     let repo = context.repo()?;
     let journaled = decode(journal)?;
     let scope = journaled.operation.scope;
-    journaled.unlink.iter().try_for_each(|file| git_file::take_away(repo, file))?;
+    journaled.unlink.iter().try_for_each(|file| git_file::remove(repo, file))?;
     let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
-    journaled.operation.nested.placed.iter().try_for_each(|file| git_file::put(repo, file))?;
+    journaled.operation.nested.placed.iter().try_for_each(|file| git_file::write(repo, file))?;
     let verified = verify(repo, &journal.plan, &restored)?;
     if !verified.differing.is_empty() {
         let message = "what was written does not read back as the checkpoint's";

@@ -18,7 +18,7 @@ use crate::engine::record::request::Prepared;
 use crate::git::Repo;
 use crate::git::checkpoint::{NestedCopy, StoredCheckpoint, show_trees};
 use crate::git::restore::git_file;
-use crate::git::tree::{Ignored, TreeLookup, differing};
+use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::model::manifest::{Head, Manifest, Nested};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
@@ -195,7 +195,7 @@ impl Finder<'_> {
             return Ok(());
         }
         let Some(copied) = copy(&link.path)? else {
-            if let Some(file) = git_file::kept_for(self.outer, path).filter(|_| self.selection.matches(path)) {
+            if let Some(file) = git_file::find_kept(self.outer, path).filter(|_| self.selection.matches(path)) {
                 self.out.place.push(file);
                 let command = self.own_command(path, commit);
                 self.kept(path, &format!("{NESTED}; its own part of the checkpoint comes back with: {command}"));
@@ -208,7 +208,7 @@ impl Finder<'_> {
         };
         let inner = copied.clone();
         self.graft(path, false, Some(copied), link.mode);
-        if let Some(file) = git_file::kept_for(self.outer, path) {
+        if let Some(file) = git_file::find_kept(self.outer, path) {
             if self.selection.matches(path) {
                 self.out.place.push(file);
                 self.tell(path, NestedAction::Relinked, None);
@@ -228,7 +228,7 @@ impl Finder<'_> {
         for file in &self.request.placed {
             let Some(one) = find(&self.prepared.nested, &file.path) else { continue };
             let was_there = then.iter().any(|link| link.path == file.path && link.checkpoint.is_some());
-            if was_there || !git_file::is_there(self.outer, file) {
+            if was_there || !git_file::exists(self.outer, file) {
                 continue;
             }
             self.met.insert(file.path.clone());
@@ -373,16 +373,16 @@ impl LayerPart {
         let Some(part) = of.max_by_key(|part| part.path.as_bytes().len()) else { return Ok(None) };
         let Some(copy) = &part.copy else { return Ok(Some(Baseline::Unknown)) };
         let path = inside(path, &part.path);
-        Ok(Some(match copy.side().entry(lookup, &path)? {
+        Ok(Some(match copy.view().entry(lookup, &path)? {
             Some(entry) => Baseline::Present(entry),
-            None if copy.side().is_folder(lookup, &path)? => Baseline::Unknown,
+            None if copy.view().is_folder(lookup, &path)? => Baseline::Unknown,
             None => Baseline::Absent,
         }))
     }
 }
 
 /// The ignore rules of those repositories whose files take part.
-pub struct InnerRules<'l>(Vec<(RepoPath, Vec<Ignored<'l>>)>);
+pub struct InnerRules<'l>(Vec<(RepoPath, Vec<TreeIgnores<'l>>)>);
 
 impl InnerRules<'_> {
     /// Whether the rules of now or of then, of the repository that holds it, ignore a path; `None` where none holds it.
@@ -428,16 +428,16 @@ impl Grafts {
             let mut stays = true;
             match (find(&prepared.nested, path).filter(|_| graft.is_there), &graft.then) {
                 (Some(one), Some(copy)) => {
-                    let (inner, wanted) = differing(&lookup, one.capture.side(), copy.side())?;
+                    let (inner, wanted) = diff_trees(&lookup, one.capture.view(), copy.view())?;
                     add(now, path, inner);
                     add(target, path, wanted);
                 }
                 (Some(one), None) => {
-                    add(now, path, one.capture.side().snapshot(&lookup)?);
+                    add(now, path, one.capture.view().snapshot(&lookup)?);
                     let was_linked = then.manifest.nested.iter().any(|link| link.path == *path);
                     stays = was_linked || target.dirs.contains_key(path);
                 }
-                (None, Some(copy)) => add(target, path, copy.side().snapshot(&lookup)?),
+                (None, Some(copy)) => add(target, path, copy.view().snapshot(&lookup)?),
                 (None, None) => {}
             }
             for folder in path.ancestors().chain([path.clone()]) {
@@ -498,9 +498,9 @@ impl Grafts {
         let mut all = Vec::new();
         for graft in self.all.iter().filter(|graft| graft.is_there) {
             let Some(one) = find(&prepared.nested, &graft.path) else { continue };
-            let mut rules = vec![Ignored::new(&one.repo, lookup, one.capture.side())?];
+            let mut rules = vec![TreeIgnores::new(&one.repo, lookup, one.capture.view())?];
             if let Some(then) = &graft.then {
-                rules.push(Ignored::new(&one.repo, lookup, then.side())?);
+                rules.push(TreeIgnores::new(&one.repo, lookup, then.view())?);
             }
             all.push((graft.path.clone(), rules));
         }

@@ -11,8 +11,8 @@ use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::request::Prepared;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
-use crate::git::restore::{check, keep_folders};
-use crate::git::tree::{Ignored, TreeLookup, differing};
+use crate::git::restore::{check, keep_nonempty_dirs};
+use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Manifest;
@@ -123,7 +123,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         files.kept.retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
         check(repo, &files).map_err(refused)?;
-        keep_folders(repo, &mut files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
+        keep_nonempty_dirs(repo, &mut files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
         files.kept.sort();
         (prepared, stored, files, nested)
     } else {
@@ -187,14 +187,14 @@ fn file_plan(
     head::refuse_operation(&prepared.capture.manifest, &stored.manifest)?;
     let opened = prepared.capture.objects().open()?;
     let lookup = TreeLookup::new(&opened)?;
-    let ignored_now = Ignored::new(repo, &lookup, prepared.capture.side())?;
-    let ignored_then = Ignored::new(repo, &lookup, stored.side())?;
+    let ignored_now = TreeIgnores::new(repo, &lookup, prepared.capture.view())?;
+    let ignored_then = TreeIgnores::new(repo, &lookup, stored.view())?;
     let inner_rules = nested.rules(&prepared, &lookup)?;
     let layers = baseline_layers(context, state, &prepared.capture.manifest)?;
     let mut layers_and_ignored = Vec::new();
     for Layer { stored, base, paths, nested } in &layers {
         let ignored = match stored {
-            Some(stored) => Some((stored, base, Ignored::new(repo, &lookup, stored.side())?, nested)),
+            Some(stored) => Some((stored, base, TreeIgnores::new(repo, &lookup, stored.view())?, nested)),
             None => None,
         };
         layers_and_ignored.push((ignored, paths));
@@ -212,17 +212,17 @@ fn file_plan(
                 return Baseline::Unknown;
             }
         }
-        let known = layer.side().entry(&lookup, path).and_then(|entry| match entry {
+        let known = layer.view().entry(&lookup, path).and_then(|entry| match entry {
             // Which of the two was put back is not told: only where they agree is it known.
             entry if let Some(base) = base => {
-                let committed = base.side().entry(&lookup, path)?;
+                let committed = base.view().entry(&lookup, path)?;
                 let what = |entry: &Entry| (entry.kind, entry.oid.clone());
                 let agree = committed.as_ref().map(what) == entry.as_ref().map(what);
                 Ok(committed.filter(|_| agree).map_or(Baseline::Unknown, Baseline::Present))
             }
             Some(entry) => Ok(Baseline::Present(entry)),
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
-            None if layer.side().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
+            None if layer.view().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
             // What was ignored then was not looked at.
             None if ignored.by_rules(path, false)? || ignored.by_rules(path, true)? => Ok(Baseline::Unknown),
             None => Ok(Baseline::Absent),
@@ -317,11 +317,11 @@ fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, 
         let here = &prepared.capture.manifest;
         let base = if wanted.of_base { captured.base(repo, here)? } else { None };
         let Some(base) = base else {
-            let (mut now, mut target) = differing(&lookup, prepared.capture.side(), captured.side())?;
+            let (mut now, mut target) = diff_trees(&lookup, prepared.capture.view(), captured.view())?;
             nested.merge(repo, prepared, captured, (&mut now, &mut target))?;
             return Ok((captured.clone(), now, target, nested));
         };
-        let (now, mut target) = differing(&lookup, prepared.capture.side(), base.side())?;
+        let (now, mut target) = diff_trees(&lookup, prepared.capture.view(), base.view())?;
         as_checked_out(repo, &lookup, captured, here, &now, &mut target)?;
         Ok((base, now, target, nested))
     };

@@ -91,9 +91,9 @@ fn in_full(error: &Error) -> String {
 pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
     let journaled = decode(journal)?;
-    let placed = journaled.operation.nested.placed.iter().try_for_each(|file| git_file::take_away(repo, file));
+    let placed = journaled.operation.nested.placed.iter().try_for_each(|file| git_file::remove(repo, file));
     let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| false).map_err(Error::from);
-    let unlinked = journaled.unlink.iter().try_for_each(|file| git_file::put(repo, file));
+    let unlinked = journaled.unlink.iter().try_for_each(|file| git_file::write(repo, file));
     let memory = revert_memory(context, journal);
     let head = revert_head(repo, lock, journal);
     let index = revert_index(context, repo, lock, journal);

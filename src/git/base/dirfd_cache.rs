@@ -11,20 +11,20 @@ use crate::model::path::RepoPath;
 ///
 /// An open folder stays the one that it was, wherever its name leads by then: nothing is ever reached through a symlink.
 #[derive(Debug)]
-pub(in crate::git) struct Folders {
+pub(in crate::git) struct DirfdCache {
     root: Rc<OwnedFd>,
     /// Each with its path, every one inside the one before.
     open: Vec<(RepoPath, Rc<OwnedFd>)>,
 }
 
-impl Folders {
+impl DirfdCache {
     /// Begins at the root of the work tree.
     pub fn new(root: OwnedFd) -> Self {
         Self { root: Rc::new(root), open: Vec::new() }
     }
 
     /// Forgets what is open: names changed.
-    pub fn forget(&mut self) {
+    pub fn clear(&mut self) {
         self.open.clear();
     }
 
@@ -61,7 +61,7 @@ mod tests {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         std::os::unix::fs::symlink("a", root.path().join("link")).unwrap();
-        let mut folders = Folders::new(openat::open_root(root.path()).unwrap());
+        let mut folders = DirfdCache::new(openat::open_root(root.path()).unwrap());
         for folder in ["", "a/b/c", "a/b", "a/bc", "a", "ab", "a/b/c", ""] {
             let open = folders.open(&RepoPath::from(folder)).unwrap();
             let found = rustix::fs::fstat(&open).unwrap().st_ino;

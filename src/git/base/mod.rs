@@ -4,11 +4,11 @@
 pub(super) mod dirfd_cache;
 pub(super) mod error;
 pub(super) mod file_time;
-pub(super) mod found;
 pub(super) mod globs;
 pub(super) mod modes;
 pub(super) mod names;
 pub(super) mod object_id;
+pub(super) mod on_disk;
 pub(super) mod openat;
 pub(super) mod sync;
 pub(super) mod work_queue;

@@ -17,12 +17,12 @@ pub(in crate::git) fn parse_oid(id: &crate::model::snapshot::ObjectId) -> Result
 /// for trees, which are made here.
 pub(in crate::git) fn id_of(kind: ObjectType, data: &[u8]) -> Result<Oid> {
     let mut hash = Sha1::new();
-    hash.update(loose_head(kind, data.len() as u64));
+    hash.update(object_header(kind, data.len() as u64));
     hash.update(data);
     Oid::from_bytes(&hash.finalize()).map_err(Error::git("hash an object"))
 }
 
 /// What a loose object begins with, and what is hashed before the content.
-pub(in crate::git) fn loose_head(kind: ObjectType, size: u64) -> String {
+pub(in crate::git) fn object_header(kind: ObjectType, size: u64) -> String {
     format!("{} {size}\0", kind.str())
 }

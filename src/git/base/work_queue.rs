@@ -1,4 +1,4 @@
-//! A few threads that work off a stack of tasks, which may add more.
+//! A few threads that work off a queue of tasks, which may add more.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,12 @@ use super::error::Result;
 const MOST: usize = 8;
 
 /// How many threads there are work for.
-pub(in crate::git) fn size() -> usize {
+pub(in crate::git) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST)
 }
 
 /// The tasks of one thread. The last one added is done first, so that what is open stays little.
-pub(in crate::git) struct Stack<'c, T> {
+pub(in crate::git) struct WorkQueue<'c, T> {
     own: Vec<T>,
     shared: &'c Shared<T>,
 }
@@ -34,7 +34,7 @@ struct Tasks<T> {
     busy: usize,
 }
 
-impl<T> Stack<'_, T> {
+impl<T> WorkQueue<'_, T> {
     /// Adds a task.
     pub fn push(&mut self, task: T) {
         self.own.push(task);
@@ -100,7 +100,7 @@ impl<T> Drop for StopOnDrop<'_, T> {
 pub(in crate::git) fn run<T: Send, O: Default + Send>(
     first: Vec<T>,
     threads: usize,
-    work: impl Fn(T, &mut Stack<'_, T>, &mut O) -> Result<()> + Sync,
+    work: impl Fn(T, &mut WorkQueue<'_, T>, &mut O) -> Result<()> + Sync,
 ) -> Result<Vec<O>> {
     let shared = Shared {
         tasks: Mutex::new(Tasks { waiting: first, busy: threads }),
@@ -109,14 +109,14 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
         stopped: AtomicBool::new(false),
     };
     let one = || -> Result<O> {
-        let mut stack = Stack { own: Vec::new(), shared: &shared };
+        let mut queue = WorkQueue { own: Vec::new(), shared: &shared };
         let mut output = O::default();
         while !shared.stopped.load(Ordering::Relaxed) {
-            let Some(task) = stack.own.pop().or_else(|| shared.take()) else { break };
+            let Some(task) = queue.own.pop().or_else(|| shared.take()) else { break };
             let unfinished = StopOnDrop(&shared);
-            work(task, &mut stack, &mut output)?;
+            work(task, &mut queue, &mut output)?;
             std::mem::forget(unfinished);
-            stack.share();
+            queue.share();
         }
         Ok(output)
     };
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn every_task_is_done_once() {
         for threads in [1, 2, 5] {
-            let outputs = run(vec![10_u64], threads, |task, stack, sum: &mut u64| {
+            let outputs = run(vec![10_u64], threads, |task, queue, sum: &mut u64| {
                 *sum += 1;
-                (0..task).for_each(|below| stack.push(below));
+                (0..task).for_each(|below| queue.push(below));
                 Ok(())
             });
             assert_eq!(outputs.unwrap().iter().sum::<u64>(), 1 << 10);
@@ -155,7 +155,7 @@ mod tests {
             let ended = run(
                 (0..1000).collect(),
                 threads,
-                |task: i32, _: &mut Stack<'_, i32>, (): &mut ()| {
+                |task: i32, _: &mut WorkQueue<'_, i32>, (): &mut ()| {
                     if task == 500 { Err(Error::corrupt("x")) } else { Ok(()) }
                 },
             );

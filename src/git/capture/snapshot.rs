@@ -17,7 +17,7 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
 use crate::git::tree::objects::{KnownTrees, Objects};
-use crate::git::tree::view::Side;
+use crate::git::tree::view::TreeView;
 use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::outputs::Outputs;
 use crate::git::worktree::reading::read_files;
@@ -75,8 +75,8 @@ impl Capture {
     }
 
     /// What it holds.
-    pub fn side(&self) -> Side<'_> {
-        Side::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
+    pub fn view(&self) -> TreeView<'_> {
+        TreeView::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
     }
 
     /// Where its objects are read from, stored or not.
@@ -87,7 +87,7 @@ impl Capture {
     /// Every path it holds.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let opened = self.objects().open()?;
-        self.side().snapshot(&TreeLookup::new(&opened)?)
+        self.view().snapshot(&TreeLookup::new(&opened)?)
     }
 
     /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.

@@ -96,7 +96,7 @@ fn parents(folders: &[Folder]) -> Vec<Option<usize>> {
     parents
 }
 
-/// Folders whose repositories inside are not those of the cached trees.
+/// DirfdCache whose repositories inside are not those of the cached trees.
 fn relinked(before: &[Nested], now: &[Nested]) -> BTreeSet<RepoPath> {
     let key = |nested: &Nested| nested.commit.clone().map(|commit| (nested.path.clone(), commit.0));
     let (before, now): (BTreeSet<_>, BTreeSet<_>) =

@@ -217,7 +217,8 @@ impl<'a> Filters<'a> {
         self.capture.writer.publish()?;
         let oid = self.repo.inner.blob_path(&file).map_err(failed)?;
         let (parent, name) = openat::split(path);
-        let now = openat::open_path(&self.root, &parent).and_then(|dir| crate::git::base::found::hash(&dir, name));
+        let now =
+            openat::open_path(&self.root, &parent).and_then(|dir| crate::git::base::on_disk::hash_file(&dir, name));
         if now.ok().flatten().map(|(oid, _)| oid) != Some(captured) {
             return Err(Error::Unsupported { what: format!("{path} changed while it was committed") });
         }

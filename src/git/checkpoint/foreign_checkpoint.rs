@@ -85,7 +85,7 @@ pub fn as_checked_out(
     for (path, entry) in target.entries.iter_mut().filter(|(_, entry)| entry.kind == EntryKind::File) {
         let Some(by) = Conversion::of(&repo.inner, path, converts_all)? else { continue };
         let there = now.entries.get(path).cloned();
-        let then = captured.side().entry(lookup, path)?;
+        let then = captured.view().entry(lookup, path)?;
         let committed = captured.index_tree.as_ref().map(|tree| lookup.find(tree, path)).transpose()?.flatten();
         let unstaged = committed.is_some_and(|(mode, oid)| mode != GITLINK && oid.to_string() == entry.oid.0);
         let same = |raw: &Entry| -> Result<bool> {

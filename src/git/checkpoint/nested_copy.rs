@@ -20,7 +20,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
 use crate::git::repo::repository::Repo;
-use crate::git::tree::view::Side;
+use crate::git::tree::view::TreeView;
 use crate::model::manifest::Manifest;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -43,8 +43,8 @@ pub struct NestedCopy {
 
 impl NestedCopy {
     /// What it holds.
-    pub fn side(&self) -> Side<'_> {
-        Side::new(&self.tree, None, &self.manifest)
+    pub fn view(&self) -> TreeView<'_> {
+        TreeView::new(&self.tree, None, &self.manifest)
     }
 
     /// That of a repository inside this one.

@@ -14,7 +14,7 @@ use crate::git::odb::database::{Database, unread};
 use crate::git::odb::trees;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
-use crate::git::tree::view::Side;
+use crate::git::tree::view::TreeView;
 use crate::model::manifest::{FileTimes, Manifest};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
@@ -83,13 +83,13 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
 
 impl StoredCheckpoint {
     /// What it holds.
-    pub fn side(&self) -> Side<'_> {
-        Side::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
+    pub fn view(&self) -> TreeView<'_> {
+        TreeView::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
     }
 
     /// Every path it holds.
     pub fn snapshot(&self, repo: &Repo) -> Result<Snapshot> {
-        self.side().snapshot(&TreeLookup::stored(repo)?)
+        self.view().snapshot(&TreeLookup::stored(repo)?)
     }
 
     /// The working memory it holds.

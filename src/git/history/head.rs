@@ -11,7 +11,7 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::{Database, unread};
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::repo::index_lock::MarkedLock;
+use crate::git::repo::git_lock::GitLock;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft};
 use crate::git::repo::repository::{IDENTITY, Repo};
@@ -36,8 +36,8 @@ pub fn move_branch(
     let head = repo.git_dir().join(HEAD);
     let file = if name == HEAD { head.clone() } else { repo.common_dir().join(name) };
     file.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&file))?;
-    let _branch = MarkedLock::acquire(repo, "branch", &file, GIT_WAIT)?;
-    let _head = if name == HEAD { None } else { Some(MarkedLock::acquire(repo, "head", &head, GIT_WAIT)?) };
+    let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
+    let _head = if name == HEAD { None } else { Some(GitLock::acquire(repo, "head", &head, GIT_WAIT)?) };
     // Compared under the reference's lock: nobody else can move it between this and the change.
     let now = repo.head()?;
     if now != *expected {

@@ -1,6 +1,6 @@
 //! The user's index, locked to be written.
 //!
-//! git's own protocol is kept: who holds `index.lock` (see `index_lock`) may replace the index, by rename.
+//! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -14,13 +14,13 @@ use super::index_file::IndexEntryRef;
 use super::index_file::patch::EntryStat;
 use super::user_index::{INTENT_TO_ADD, open_index};
 use crate::durable::{Root, temporary_prefix};
-use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::found::hash;
+use crate::git::base::on_disk::hash_file;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::sync::sync_folder;
 use crate::git::odb::trees::Flat;
-use crate::git::repo::index_lock::MarkedLock;
+use crate::git::repo::git_lock::GitLock;
 use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 
@@ -30,7 +30,7 @@ pub(in crate::git) struct LockedIndex {
     draft: PathBuf,
     /// The way to the draft.
     own: Root,
-    _lock: MarkedLock,
+    _lock: GitLock,
 }
 
 impl LockedIndex {
@@ -38,7 +38,7 @@ impl LockedIndex {
     pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
         let own = repo.recover_dir()?;
         let index = repo.git_dir().join("index");
-        let lock = MarkedLock::acquire(repo, "index", &index, timeout)?;
+        let lock = GitLock::acquire(repo, "index", &index, timeout)?;
         let draft = own.join(format!("{}index", temporary_prefix()));
         Ok(Self { index, draft, own: repo.own().clone(), _lock: lock })
     }
@@ -112,7 +112,7 @@ impl LockedIndex {
     /// stat data and their flags.
     pub fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
         let mut index = self.draft()?;
-        let mut folders = Folders::new(openat::open_root(repo.workdir())?);
+        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
         let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
         let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
         let right = |entry: &IndexEntry| {
@@ -177,7 +177,7 @@ pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
 }
 
 /// Takes over the stat data of the file if it is what the entry says.
-pub(in crate::git) fn refresh(folders: &mut Folders, path: &RepoPath, entry: &mut IndexEntry) {
+pub(in crate::git) fn refresh(folders: &mut DirfdCache, path: &RepoPath, entry: &mut IndexEntry) {
     let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) else { return };
     entry.ctime = time(stat.ctime);
     entry.mtime = time(stat.mtime);
@@ -191,7 +191,7 @@ fn time((seconds, nanos): (u32, u32)) -> IndexTime {
 
 /// Whether size and time of a file are those of its entry.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub(in crate::git) fn looks_like(folders: &mut Folders, path: &RepoPath, entry: &IndexEntryRef<'_>) -> bool {
+pub(in crate::git) fn looks_like(folders: &mut DirfdCache, path: &RepoPath, entry: &IndexEntryRef<'_>) -> bool {
     let (parent, name) = openat::split(path);
     let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name));
     stat.ok().flatten().is_some_and(|stat| {
@@ -203,7 +203,7 @@ pub(in crate::git) fn looks_like(folders: &mut Folders, path: &RepoPath, entry: 
 /// is the same since. git keeps 32 bits of each number.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(in crate::git) fn content_of(
-    folders: &mut Folders,
+    folders: &mut DirfdCache,
     path: &RepoPath,
     mode: u32,
     oid: Oid,
@@ -213,7 +213,7 @@ pub(in crate::git) fn content_of(
     let dir = folders.open(&parent).ok()?;
     let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let known = known.filter(|(_, seen)| openat::stat(&dir, name).is_ok_and(|now| now == Some(*seen)));
-    let (found, stat) = known.or_else(|| hash(&dir, name).ok()?)?;
+    let (found, stat) = known.or_else(|| hash_file(&dir, name).ok()?)?;
     let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(mode);
     let executable = stat.mode & 0o100 != 0;
     let same_mode = mode == 0o120_000 || (mode == 0o100_755) == executable;

@@ -9,7 +9,7 @@ use flate2::{Compress, FlushCompress, Status};
 use git2::{ObjectType, Oid};
 use sha1::{Digest as _, Sha1};
 
-use crate::git::base::object_id::loose_head;
+use crate::git::base::object_id::object_header;
 
 /// An object as it stands in a pack: kind and size, then the deflated content.
 pub(in crate::git) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
@@ -43,7 +43,7 @@ pub(super) fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
 /// An object as it stands in a file of its own: kind and size as text, then the content, all deflated.
 pub(in crate::git) fn loose(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(bound(data.len()));
-    deflate(compress, &[loose_head(kind, data.len() as u64).as_bytes(), data], &mut out)?;
+    deflate(compress, &[object_header(kind, data.len() as u64).as_bytes(), data], &mut out)?;
     Ok(out)
 }
 
@@ -124,7 +124,7 @@ mod tests {
             let packed = loose(&mut compress, ObjectType::Blob, &data).unwrap();
             let mut back = Vec::new();
             flate2::read::ZlibDecoder::new(packed.as_slice()).read_to_end(&mut back).unwrap();
-            assert_eq!(back, [loose_head(ObjectType::Blob, size).as_bytes(), &data].concat());
+            assert_eq!(back, [object_header(ObjectType::Blob, size).as_bytes(), &data].concat());
         }
     }
 }

@@ -22,7 +22,7 @@ use git2::{ObjectType, Oid};
 
 use self::publishing::Needs;
 use self::tools::{Permits, Tools};
-use super::pack::{self, FEW, IN_MEMORY, Pack, PackWriter};
+use super::pack::{self, IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::pack_folder::PackFolder;
 use super::publish::{self, Published, Staged};
 use super::{database, format, owned_objects, packing};
@@ -138,7 +138,7 @@ impl ObjectWriter {
             own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
         let held = if rehearsal {
-            owned_objects::hold_unnoticed(repo)?
+            owned_objects::try_lock_shared_readonly(repo)?
         } else {
             // From here on git's library and others go there by its path.
             for folder in ["", "objects", "objects/pack"] {
@@ -148,9 +148,9 @@ impl ObjectWriter {
             publish::release(&quarantine.join("objects"), &target)?;
             publish::empty(&quarantine.join("objects"))?;
             packing::tidy_up(repo, &quarantine, &target);
-            Some(owned_objects::hold(repo)?)
+            Some(owned_objects::lock_shared(repo)?)
         };
-        let doubted = corruption_marker::is_raised(repo.own()).then(|| database::folders(&target));
+        let doubted = corruption_marker::is_suspect(repo.own()).then(|| database::folders(&target));
         Ok(Self {
             own: repo.own().clone(),
             quarantine,
@@ -251,7 +251,7 @@ impl ObjectWriter {
         let (oid, kind, data) = object;
         if state.spool.is_none() {
             let files = state.staged.iter().filter(|staged| matches!(staged, Staged::Loose { .. })).count();
-            if state.few.len() + files < FEW {
+            if state.few.len() + files < UNPACK_LIMIT {
                 if data.len() <= LARGE && state.bytes + data.len() <= IN_MEMORY {
                     state.bytes += data.len();
                     state.few.push((oid, kind, data.to_vec()));

@@ -47,7 +47,7 @@ const OTHER_LINES: u64 = 80;
 
 /// What a checkpoint added to the object database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::git) struct List {
+pub(in crate::git) struct OwnedObjects {
     /// When, in nanoseconds since the epoch: no file of it was touched later by who wrote it.
     pub at: u64,
     /// When it was begun: none of its objects was there before.
@@ -60,9 +60,9 @@ pub(in crate::git) struct List {
 
 /// The list of a checkpoint that is gone.
 #[derive(Debug)]
-pub(in crate::git) struct Gone {
+pub(in crate::git) struct RemovedCheckpoint {
     pub path: PathBuf,
-    pub list: List,
+    pub list: OwnedObjects,
 }
 
 pub(in crate::git) fn folder(repo: &Repo) -> PathBuf {
@@ -70,7 +70,7 @@ pub(in crate::git) fn folder(repo: &Repo) -> PathBuf {
 }
 
 /// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
-pub(in crate::git) fn hold(repo: &Repo) -> Result<File> {
+pub(in crate::git) fn lock_shared(repo: &Repo) -> Result<File> {
     let path = lock_path(repo)?;
     let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
     file.lock_shared().map_err(Error::at(&path))?;
@@ -78,7 +78,7 @@ pub(in crate::git) fn hold(repo: &Repo) -> Result<File> {
 }
 
 /// The same without a trace. Where the file is not there, nothing of ours was ever removed: `None`.
-pub(in crate::git) fn hold_unnoticed(repo: &Repo) -> Result<Option<File>> {
+pub(in crate::git) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
     let path = repo.shared_folder().join(LOCK);
     match repo.shared().open(&path) {
         Ok(file) => file.lock_shared().map(|()| Some(file)).map_err(Error::at(&path)),
@@ -88,7 +88,7 @@ pub(in crate::git) fn hold_unnoticed(repo: &Repo) -> Result<Option<File>> {
 }
 
 /// The right to remove objects; `None` while a capture is under way in any worktree.
-pub(in crate::git) fn hold_alone(repo: &Repo) -> Result<Option<File>> {
+pub(in crate::git) fn try_lock_exclusive(repo: &Repo) -> Result<Option<File>> {
     let path = lock_path(repo)?;
     let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
     match file.try_lock() {
@@ -112,7 +112,7 @@ pub(in crate::git) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since:
     }
     let nanos =
         |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0));
-    let list = List { at: nanos(SystemTime::now()), since: nanos(since), base, files };
+    let list = OwnedObjects { at: nanos(SystemTime::now()), since: nanos(since), base, files };
     let folder = folder(repo);
     let written = repo.shared().create_dir_all(&folder).map_err(Error::at(&folder));
     if let Err(error) = written.and_then(|()| list.write(repo, &folder.join(commit.to_string()))) {
@@ -122,7 +122,7 @@ pub(in crate::git) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since:
 
 /// The lists of checkpoints that are gone: those of `commits`, and what earlier removals left. A checkpoint that some
 /// reference still names is not gone.
-pub(in crate::git) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<Gone>> {
+pub(in crate::git) fn removed(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<RemovedCheckpoint>> {
     let folder = folder(repo);
     let (refs, broken) = list_refs(repo)?;
     if let Some(name) = broken.first() {
@@ -154,8 +154,8 @@ pub(in crate::git) fn gone(repo: &Repo, commits: &BTreeSet<String>) -> Result<Ve
             path = to;
         }
         let read = repo.shared().read_if_possible(&path).map_err(Error::at(&path))?;
-        match read.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(List::decode) {
-            Some(list) => all.push(Gone { path, list }),
+        match read.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(OwnedObjects::decode) {
+            Some(list) => all.push(RemovedCheckpoint { path, list }),
             // A damaged one says nothing.
             None => repo.shared().remove_file(&path).map_err(Error::at(&path))?,
         }
@@ -245,7 +245,7 @@ pub(in crate::git) fn merge(repo: &Repo) -> Result<()> {
         }
         let bytes = repo.shared().read(&path).map_err(Error::at(&path))?;
         // A damaged one says nothing.
-        if let Some(text) = String::from_utf8(bytes).ok().filter(|text| List::decode(text).is_some()) {
+        if let Some(text) = String::from_utf8(bytes).ok().filter(|text| OwnedObjects::decode(text).is_some()) {
             merged.insert(name, Kept { packed: false, text });
         }
         own.push(path);
@@ -256,7 +256,7 @@ pub(in crate::git) fn merge(repo: &Repo) -> Result<()> {
 }
 
 /// The merged lists with objects that may still be loose, and those of checkpoints that are gone.
-pub(in crate::git) fn unpacked(repo: &Repo) -> Result<Vec<List>> {
+pub(in crate::git) fn unpacked(repo: &Repo) -> Result<Vec<OwnedObjects>> {
     let folder = folder(repo);
     let mut texts: Vec<String> =
         read_merged(repo.shared(), &folder)?.into_values().filter(|kept| !kept.packed).map(|kept| kept.text).collect();
@@ -265,7 +265,7 @@ pub(in crate::git) fn unpacked(repo: &Repo) -> Result<Vec<List>> {
         let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?;
         texts.extend(bytes.and_then(|bytes| String::from_utf8(bytes).ok()));
     }
-    Ok(texts.iter().filter_map(|text| List::decode(text)).collect())
+    Ok(texts.iter().filter_map(|text| OwnedObjects::decode(text)).collect())
 }
 
 /// Notes that the objects of all merged lists were packed.
@@ -279,12 +279,12 @@ pub(in crate::git) fn set_packed(repo: &Repo) -> Result<()> {
 }
 
 /// Gives merged lists files of their own again, as those of checkpoints that are gone.
-fn take_out(repo: &Repo, is_gone: impl Fn(&str, &List) -> bool) -> Result<()> {
+fn take_out(repo: &Repo, is_gone: impl Fn(&str, &OwnedObjects) -> bool) -> Result<()> {
     let folder = folder(repo);
     let mut merged = read_merged(repo.shared(), &folder)?;
     let mut gone = Vec::new();
     merged.retain(|commit, kept| {
-        let list = List::decode(&kept.text).filter(|list| is_gone(commit, list));
+        let list = OwnedObjects::decode(&kept.text).filter(|list| is_gone(commit, list));
         let is_gone = list.is_some();
         gone.extend(list.map(|list| (format!("{commit}{GONE}"), list)));
         !is_gone
@@ -350,7 +350,7 @@ pub(in crate::git) fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
 }
 
 /// Whether a list without a reference is too old for a checkpoint in the making.
-fn is_abandoned(list: &List) -> bool {
+fn is_abandoned(list: &OwnedObjects) -> bool {
     (UNIX_EPOCH + Duration::from_nanos(list.at)).elapsed().is_ok_and(|age| age >= ABANDONED)
 }
 
@@ -360,17 +360,17 @@ pub(in crate::git) fn sync(repo: &Repo) -> Result<()> {
     if folder.is_dir() { sync_folder(&folder) } else { Ok(()) }
 }
 
-impl Gone {
+impl RemovedCheckpoint {
     /// Keeps what is left for the next time, or removes the list.
     pub fn leave(self, repo: &Repo, files: Published) -> Result<()> {
         if files == Published::default() {
             return repo.shared().remove_file(&self.path).map_err(Error::at(&self.path));
         }
-        List { files, ..self.list }.write(repo, &self.path)
+        OwnedObjects { files, ..self.list }.write(repo, &self.path)
     }
 }
 
-impl List {
+impl OwnedObjects {
     fn write(&self, repo: &Repo, path: &Path) -> Result<()> {
         put(repo, path, &self.encode())
     }
@@ -431,11 +431,11 @@ mod tests {
     fn a_list_is_read_back_and_damage_is_noticed() {
         let oid = |byte| Oid::from_bytes(&[byte; 20]).unwrap();
         let files = Published { loose: [oid(1), oid(2)].into(), packs: ["pack-ab".to_owned()].into() };
-        let list = List { at: 7, since: 5, base: Some(oid(3)), files };
+        let list = OwnedObjects { at: 7, since: 5, base: Some(oid(3)), files };
         let text = list.encode();
-        assert_eq!(List::decode(&text), Some(list));
-        assert_eq!(List::decode(&text.replace("at 7", "at 8")), None);
-        assert!((0..text.len()).all(|cut| List::decode(&text[..cut]).is_none()));
+        assert_eq!(OwnedObjects::decode(&text), Some(list));
+        assert_eq!(OwnedObjects::decode(&text.replace("at 7", "at 8")), None);
+        assert!((0..text.len()).all(|cut| OwnedObjects::decode(&text[..cut]).is_none()));
         // Merged, what stands before a damage is read still.
         let folder = tempfile::tempdir().unwrap();
         let merged = format!("of {} {}\n{text}of {} {}\n{text}", oid(4), text.len(), oid(5), text.len());

@@ -275,8 +275,8 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
-/// So many new objects become loose ones, more of them a pack: git's own `transfer.unpackLimit`.
-pub(in crate::git) const FEW: usize = 100;
+/// Below this many objects write loose objects, above it a pack (git: `transfer.unpackLimit`).
+pub(in crate::git) const UNPACK_LIMIT: usize = 100;
 
 /// Content that is kept in memory, in bytes.
 pub(in crate::git) const IN_MEMORY: usize = 8 << 20;

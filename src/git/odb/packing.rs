@@ -24,14 +24,14 @@ use git2::Oid;
 
 use super::format::{self, loose_path, read_head};
 use super::owned_objects;
-use super::pack::{FEW, IN_MEMORY, Pack, PackWriter};
+use super::pack::{IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Staged, gone};
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::gc;
 use crate::git::repo::repository::Repo;
 
-/// So many become a pack before a capture adds up to [`FEW`] more.
-const MANY: u64 = 500 - FEW as u64;
+/// So many become a pack before a capture adds up to [`UNPACK_LIMIT`] more.
+const MANY: u64 = 500 - UNPACK_LIMIT as u64;
 /// A larger file, in bytes, stays loose, as does content that is not read into memory.
 const LARGE: u64 = 1 << 20;
 /// A larger pack, in bytes, does not become part of a new one.
@@ -80,7 +80,7 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
     if !is_due && !amount.is_scattered() {
         return Ok(());
     }
-    let Some(_alone) = owned_objects::hold_alone(repo)? else { return Ok(()) };
+    let Some(_alone) = owned_objects::try_lock_exclusive(repo)? else { return Ok(()) };
     owned_objects::merge(repo)?;
     if is_due {
         let done = pack_loose(repo, drafts, objects);

@@ -175,10 +175,7 @@ impl Tree {
     }
 
     /// What is not the same in both: entries that one of them has alone, and pairs with the same name.
-    pub fn unlike<'t>(
-        &'t self,
-        other: &'t Self,
-    ) -> impl Iterator<Item = (Option<TreeEntry<'t>>, Option<TreeEntry<'t>>)> {
+    pub fn diff<'t>(&'t self, other: &'t Self) -> impl Iterator<Item = (Option<TreeEntry<'t>>, Option<TreeEntry<'t>>)> {
         let (mut one, mut other) = (self.entries().peekable(), other.entries().peekable());
         std::iter::from_fn(move || {
             while one.peek().is_some() && one.peek() == other.peek() {
@@ -313,7 +310,7 @@ mod tests {
             let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
             let pairs = keys.into_iter().map(|key| [&a, &b].map(|side| side.get(key).copied().map(entry)));
             let expected: Vec<_> = pairs.filter(|[a, b]| a != b).map(|[a, b]| (a, b)).collect();
-            prop_assert_eq!(one.unlike(&other).collect::<Vec<_>>(), expected);
+            prop_assert_eq!(one.diff(&other).collect::<Vec<_>>(), expected);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Removes the objects that only removed checkpoints held.
 //!
-//! Only files that a checkpoint added are ever removed (`written`), and only those that nothing needs any more: no other
-//! checkpoint, no reference, reflog, index, worktree or operation in progress of the user's (`roots`, `reachable`). If
+//! Only files that a checkpoint added are ever removed (`owned_objects`), and only those that nothing needs any more: no other
+//! checkpoint, no reference, reflog, index, worktree or operation in progress of the user's (`gc_roots`, `reachability`). If
 //! anything cannot be read, or there is too much of it, all are left to `git gc`.
 //!
 //! Those in a pack that was made of loose ones (`packing`) go by writing it again without them.
@@ -21,7 +21,7 @@ use super::reachability::{Older, PackIndex, Walk};
 use crate::git::base::error::{Error, Result};
 use crate::git::odb::database::Database;
 use crate::git::odb::format::loose_path;
-use crate::git::odb::owned_objects::{self, Gone};
+use crate::git::odb::owned_objects::{self, RemovedCheckpoint};
 use crate::git::odb::packing::{self, Packs, Removed, touched_until};
 use crate::git::odb::publish::{self, Published};
 use crate::git::repo::lock::WorktreeLock;
@@ -52,14 +52,14 @@ pub fn discard(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) -> Discar
 }
 
 fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Discarded) -> Result<()> {
-    let Some(_alone) = owned_objects::hold_alone(repo)? else {
+    let Some(_alone) = owned_objects::try_lock_exclusive(repo)? else {
         done.left = Some("a capture is under way".to_owned());
         return Ok(());
     };
     let objects = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
     // No capture is under way: what is kept still is a dead process's.
     publish::release_all(&objects)?;
-    let gone = owned_objects::gone(repo, &commits.iter().map(|commit| commit.0.clone()).collect())?;
+    let gone = owned_objects::removed(repo, &commits.iter().map(|commit| commit.0.clone()).collect())?;
     let Some(oldest) = gone.iter().min_by_key(|gone| gone.list.since) else { return Ok(()) };
     let mut packs = Packs::read(repo, &objects)?;
     let packed: HashSet<Oid> = packs.ids().collect();
@@ -126,7 +126,7 @@ struct Needed {
 /// `packed` as well is not gone with its file.
 fn remove_files(
     objects: &Path,
-    gone: &Gone,
+    gone: &RemovedCheckpoint,
     needed: &Needed,
     packed: &HashSet<Oid>,
     done: &mut Discarded,

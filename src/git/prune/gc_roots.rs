@@ -14,7 +14,7 @@ use git2::Oid;
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::refs::PREFIX;
 
-/// Folders of a git folder that hold no references into its object database.
+/// DirfdCache of a git folder that hold no references into its object database.
 const SKIPPED: [&str; 6] = ["objects", "modules", "lfs", "annex", "hooks", "written"];
 /// A larger file is not looked through: then nothing can be said.
 const MAX_BYTES: u64 = 256 << 20;

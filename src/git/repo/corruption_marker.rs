@@ -14,7 +14,7 @@ use crate::git::base::error::{Error, Result};
 const FILE: &str = "doubt";
 
 /// Notes for every worktree of the repository that objects are damaged.
-pub fn raise(repo: &Repo) -> Result<()> {
+pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
     let worktrees = repo.common_dir().join("worktrees");
     let mut roots = vec![repo.shared().clone()];
     match repo.shared().list(&worktrees) {
@@ -36,12 +36,12 @@ pub fn raise(repo: &Repo) -> Result<()> {
 }
 
 /// Whether damage was found since the last checkpoint of the worktree whose git folder this is.
-pub(in crate::git) fn is_raised(own: &Root) -> bool {
+pub(in crate::git) fn is_suspect(own: &Root) -> bool {
     !matches!(own.kind(&note(own)), Ok(None))
 }
 
 /// Ends it, after a capture that began with it was recorded.
-pub(in crate::git) fn settle(own: &Root) -> Result<()> {
+pub(in crate::git) fn clear(own: &Root) -> Result<()> {
     let path = note(own);
     match own.remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),

@@ -10,13 +10,13 @@ use crate::model::snapshot::ObjectId;
 
 /// What git still keeps of a linked work tree, apart from its folder: `HEAD`, its reflog, the index, a restore's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct LinkedWorktree {
     /// The commit that its `HEAD` names; `None` for a branch without any.
     pub head: Option<ObjectId>,
 }
 
 /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
-pub fn kept_of(repo: &Repo, path: &Path) -> Result<Option<Kept>> {
+pub fn find_linked(repo: &Repo, path: &Path) -> Result<Option<LinkedWorktree>> {
     let failed = || Error::git(format!("look for the work tree {}", path.display()));
     let main = git2::Repository::open(repo.common_dir()).map_err(failed())?;
     for name in main.worktrees().map_err(failed())?.iter().flatten() {
@@ -30,7 +30,7 @@ pub fn kept_of(repo: &Repo, path: &Path) -> Result<Option<Kept>> {
             Some(branch) => resolve_ref(repo, branch),
             None => Some(ObjectId(text.trim().to_owned())),
         };
-        return Ok(Some(Kept { head }));
+        return Ok(Some(LinkedWorktree { head }));
     }
     Ok(None)
 }

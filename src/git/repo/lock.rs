@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::index_lock::release_left_over;
+use super::git_lock::release_left_over;
 use super::repository::Repo;
 use crate::durable::FileLock;
 use crate::git::base::error::{Error, Result};

@@ -3,7 +3,7 @@
 
 pub(super) mod corruption_marker;
 pub(super) mod gc;
-pub(super) mod index_lock;
+pub(super) mod git_lock;
 pub(super) mod linked;
 pub(super) mod lock;
 pub(super) mod nested;
@@ -11,9 +11,9 @@ pub(super) mod owner;
 pub(super) mod refs;
 pub(super) mod repository;
 
-pub use corruption_marker::raise;
-pub use index_lock::{left_over, remove_left_over};
-pub use linked::{Kept, kept_of};
+pub use corruption_marker::mark_odb_suspect;
+pub use git_lock::{left_over, remove_left_over};
+pub use linked::{LinkedWorktree, find_linked};
 pub use lock::WorktreeLock;
 pub use owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
 pub use refs::{

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use git2::{Oid, Reference};
 
-use super::index_lock::MarkedLock;
+use super::git_lock::GitLock;
 use super::lock::WorktreeLock;
 use super::repository::Repo;
 use crate::durable::{Kind, Root, temporary_prefix};
@@ -239,7 +239,7 @@ pub(in crate::git) fn remove_packed(repo: &Repo, _lock: &WorktreeLock, names: &B
     if without()?.is_none() {
         return Ok(());
     }
-    let _held = MarkedLock::acquire(repo, "packed-refs", &path, GIT_WAIT)?;
+    let _held = GitLock::acquire(repo, "packed-refs", &path, GIT_WAIT)?;
     let Some(kept) = without()? else { return Ok(()) };
     let (draft, mut file) = new_file(&own, "packed")?;
     let written = file.write_all(&kept).and_then(|()| file.sync_all());

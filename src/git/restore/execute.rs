@@ -17,10 +17,11 @@ use super::nonempty_dirs::HOLDS_OTHERS;
 use super::write_batch::{A_THREAD, Batch, Limits, Pending, Sync};
 use super::{preflight, temp_file};
 use crate::durable::temporary_prefix;
-use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::on_disk::{self, OnDisk};
 use crate::git::base::openat::{self, FileStat};
-use crate::git::base::{found, names, work_queue};
+use crate::git::base::{names, work_queue};
 use crate::git::odb::database::Database;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
@@ -92,19 +93,19 @@ pub fn execute(
     for delete in &plan.delete {
         run.delete(&delete.path, &delete.from)?;
     }
-    run.folders.forget();
+    run.folders.clear();
     for dir in plan.remove_dirs.iter().rev() {
         run.remove_dir(&dir.path)?;
     }
     for dir in &plan.make_dirs {
         run.make_dir(&dir.path)?;
     }
-    run.folders.forget();
+    run.folders.clear();
     run.write(repo, &plan.write)?;
     for set in &plan.set_mode {
         run.set_mode(&set.path, set.mode)?;
     }
-    // Folders get their modes last: a read-only one could not be written into.
+    // DirfdCache get their modes last: a read-only one could not be written into.
     for dir in plan.make_dirs.iter().rev() {
         if run.changed.contains(&dir.path) {
             run.chmod(&dir.path, dir.mode)?;
@@ -116,11 +117,11 @@ pub fn execute(
 
 /// One thread's work.
 struct Execution<'r> {
-    folders: Folders,
+    folders: DirfdCache,
     database: &'r Database<'r>,
     expect: Expect,
     stop: Stop<'r>,
-    /// Folders in which names changed, and folders that were made.
+    /// DirfdCache in which names changed, and folders that were made.
     changed: BTreeSet<RepoPath>,
     done: Restored,
     /// The number of the last temp file.
@@ -130,7 +131,7 @@ struct Execution<'r> {
 impl<'r> Execution<'r> {
     /// Temp files are numbered from `temp` on.
     fn new(root: &Path, database: &'r Database<'r>, (expect, stop): (Expect, Stop<'r>), temp: u64) -> Result<Self> {
-        let folders = Folders::new(openat::open_root(root)?);
+        let folders = DirfdCache::new(openat::open_root(root)?);
         Ok(Self { folders, database, expect, stop, changed: BTreeSet::new(), done: Restored::default(), temp })
     }
 
@@ -211,7 +212,7 @@ impl<'r> Execution<'r> {
 
     /// Writes files: many of them by several threads.
     fn write(&mut self, repo: &Repo, writes: &[PlannedWrite]) -> Result<()> {
-        let threads = (writes.len() / A_THREAD).clamp(1, work_queue::size());
+        let threads = (writes.len() / A_THREAD).clamp(1, work_queue::threads());
         let limits = Limits::of(threads);
         if threads == 1 {
             return self.write_all(writes, limits);
@@ -334,9 +335,9 @@ impl<'r> Execution<'r> {
         path: &RepoPath,
         name: &[u8],
         accepted: &[Option<&Entry>],
-    ) -> Result<Option<found::Found>> {
-        let found = found::look(dir, name).map_err(|error| openat::io_error(path, error))?;
-        let nothing_is_fine = self.expect == Expect::CutOff && found == found::Found::Nothing;
+    ) -> Result<Option<OnDisk>> {
+        let found = on_disk::inspect(dir, name).map_err(|error| openat::io_error(path, error))?;
+        let nothing_is_fine = self.expect == Expect::CutOff && found == OnDisk::Nothing;
         if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
             return Ok(Some(found));
         }
@@ -367,7 +368,7 @@ impl<'r> Execution<'r> {
     /// Makes the names durable.
     fn sync(&mut self) -> Result<()> {
         let changed = std::mem::take(&mut self.changed);
-        self.folders.forget();
+        self.folders.clear();
         let mut sync = Sync::new(changed.len());
         for folder in &changed {
             match self.folders.open(folder) {
@@ -391,6 +392,6 @@ fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bo
         return Ok(false);
     }
     let found =
-        found::look(&pending.dir, pending.name).map_err(|error| openat::io_error(&pending.write.path, error))?;
+        on_disk::inspect(&pending.dir, pending.name).map_err(|error| openat::io_error(&pending.write.path, error))?;
     Ok(found.is_as(&pending.found))
 }

@@ -1,6 +1,6 @@
 //! Writes the user's index: stat data of files that were restored, or the whole index of a checkpoint.
 //!
-//! git's own protocol is kept: who holds `index.lock` (see `marked_lock`) may replace the index, by rename.
+//! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use git2::IndexEntry;
 
 use super::verify::Verified;
-use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
@@ -44,7 +44,7 @@ pub fn refresh_index(
         Err(Error::Unsupported { .. }) => return Ok(()),
         other => other?,
     };
-    let mut folders = Folders::new(openat::open_root(repo.workdir())?);
+    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
     let mut set = BTreeSet::new();
     for path in paths {
         let found = index.entry(path.as_bytes()).map(|entry| (entry.mode, entry.oid));
@@ -84,7 +84,7 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
         return locked.remove();
     };
     let database = Database::open(repo)?;
-    let mut folders = Folders::new(openat::open_root(repo.workdir())?);
+    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
     let flat = trees::read(&database, parse_oid(tree)?)?;
     let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
     for (path, (mode, oid)) in flat {

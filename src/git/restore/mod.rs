@@ -17,5 +17,5 @@ pub use index::{index_is, refresh_index, restore_index};
 pub use journal::{
     JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
-pub use nonempty_dirs::keep_folders;
+pub use nonempty_dirs::keep_nonempty_dirs;
 pub use verify::{Verified, verify};

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Access, AtFlags, FileType};
 
 use super::write_batch::{A_THREAD, BATCH, BATCH_BYTES};
-use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat::{self, open_error};
@@ -25,7 +25,7 @@ pub(in crate::git) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<(
     let mut conflict = |path: &RepoPath, reason: &str| {
         conflicts.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
     };
-    let mut folders = Folders::new(root.try_clone().map_err(|error| openat::io_error(&RepoPath::default(), error))?);
+    let mut folders = DirfdCache::new(root.try_clone().map_err(|error| openat::io_error(&RepoPath::default(), error))?);
     for path in plan.make_dirs.iter().map(|dir| &dir.path) {
         match kind_at(root, path)? {
             None | Some(FileType::Directory) => {}
@@ -62,7 +62,7 @@ pub(in crate::git) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<(
 }
 
 /// Like [`kind_at`], faster where the folder of the path is there.
-fn kind_in(folders: &mut Folders, root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
+fn kind_in(folders: &mut DirfdCache, root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
     let (parent, name) = openat::split(path);
     let Ok(dir) = folders.open(&parent) else { return kind_at(root, path) };
     let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
@@ -121,7 +121,7 @@ pub(in crate::git) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> 
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     let database = Database::open(repo)?;
     let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
-    let threads = (plan.write.len() / A_THREAD).clamp(1, work_queue::size());
+    let threads = (plan.write.len() / A_THREAD).clamp(1, work_queue::threads());
     let portions = plan.write.chunks(A_THREAD).collect();
     let written = work_queue::run(portions, threads, |portion: &[PlannedWrite], _, sum: &mut i128| {
         for write in portion {

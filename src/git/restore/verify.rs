@@ -7,9 +7,9 @@ use git2::Oid;
 
 use super::execute::Restored;
 use super::write_batch::A_THREAD;
-use crate::git::base::dirfd_cache::Folders;
+use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::Result;
-use crate::git::base::found::{self, Found};
+use crate::git::base::on_disk::{self, OnDisk};
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::work_queue;
 use crate::git::repo::repository::Repo;
@@ -43,7 +43,7 @@ pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Ve
     let made: BTreeSet<&RepoPath> = plan.make_dirs.iter().map(|dir| &dir.path).collect();
 
     let expected: Vec<_> = expected.into_iter().collect();
-    let threads = (expected.len() / A_THREAD).clamp(1, work_queue::size());
+    let threads = (expected.len() / A_THREAD).clamp(1, work_queue::threads());
     let portions = expected.chunks(expected.len().div_ceil(threads).max(1)).collect();
     let root = repo.workdir();
     let mut verified = Verified::default();
@@ -53,7 +53,7 @@ pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Ve
     }
     verified.differing.sort();
 
-    let mut folders = Folders::new(openat::open_root(root)?);
+    let mut folders = DirfdCache::new(openat::open_root(root)?);
     for set in plan.set_mode.iter().filter(|set| !kept.contains(&set.path)) {
         let (parent, name) = openat::split(&set.path);
         let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name)).ok().flatten();
@@ -72,19 +72,19 @@ fn contents(
     made: &BTreeSet<&RepoPath>,
     verified: &mut Verified,
 ) -> Result<()> {
-    let mut folders = Folders::new(openat::open_root(root)?);
+    let mut folders = DirfdCache::new(openat::open_root(root)?);
     for (path, entry) in expected {
         let (parent, name) = openat::split(path);
         let found = match folders.open(&parent) {
-            Ok(dir) => found::look(&dir, name).map_err(|error| openat::io_error(path, error))?,
-            Err(error) if openat::is_no_folder(&error) => Found::Nothing,
+            Ok(dir) => on_disk::inspect(&dir, name).map_err(|error| openat::io_error(path, error))?,
+            Err(error) if openat::is_no_folder(&error) => OnDisk::Nothing,
             Err(error) => return Err(openat::open_error(path, error)),
         };
-        let folder_now = found == Found::Other && made.contains(path);
+        let folder_now = found == OnDisk::Other && made.contains(path);
         if !(found.is(*entry) && found.has_mode(*entry) || entry.is_none() && folder_now) {
             let reason = "differs from the checkpoint".to_owned();
             verified.differing.push(PathReason { path: (*path).clone(), reason, size: None });
-        } else if let Found::Entry(oid, stat) = found {
+        } else if let OnDisk::Entry(oid, stat) = found {
             verified.contents.insert((*path).clone(), (oid, stat));
         }
     }

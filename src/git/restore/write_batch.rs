@@ -8,7 +8,7 @@ use std::rc::Rc;
 use rustix::fs::AtFlags;
 
 use crate::git::base::error::Result;
-use crate::git::base::found::Found;
+use crate::git::base::on_disk::OnDisk;
 use crate::git::base::openat::{self, FileStat};
 use crate::model::path::RepoPath;
 use crate::policy::restore_plan::PlannedWrite;
@@ -33,7 +33,7 @@ pub(in crate::git) struct Pending<'p> {
     /// What was at its place when that was compared.
     pub(in crate::git) before: Option<FileStat>,
     /// What it was then.
-    pub(in crate::git) found: Found,
+    pub(in crate::git) found: OnDisk,
 }
 
 impl Pending<'_> {

@@ -2,7 +2,7 @@
 
 use super::lookup::TreeLookup;
 use super::objects::Objects;
-use super::view::{Side, differing};
+use super::view::{TreeView, diff_trees};
 use crate::git::base::error::Result;
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
@@ -20,12 +20,12 @@ const MAX_FILES: usize = 2_000;
 /// Files that differ, those that `first` names before the others, with their text as far as the bounds go.
 pub fn changed_files(
     objects: Objects<'_>,
-    from: Side<'_>,
-    to: Side<'_>,
+    from: TreeView<'_>,
+    to: TreeView<'_>,
     first: impl Fn(&str) -> bool,
 ) -> Result<Vec<ChangedFile>> {
     let opened = objects.open()?;
-    let (from, to) = differing(&TreeLookup::new(&opened)?, from, to)?;
+    let (from, to) = diff_trees(&TreeLookup::new(&opened)?, from, to)?;
     let file = |entry: Option<&Entry>| entry.filter(|entry| entry.kind == EntryKind::File).cloned();
     let mut paths: Vec<(bool, &RepoPath)> = Vec::new();
     for path in from.entries.keys().chain(to.entries.keys().filter(|path| !from.entries.contains_key(*path))) {

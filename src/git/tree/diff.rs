@@ -6,7 +6,7 @@ use git2::{DiffFormat, DiffOptions, Oid, Patch};
 
 use super::lookup::TreeLookup;
 use super::objects::Objects;
-use super::view::{Side, differing};
+use super::view::{TreeView, diff_trees};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::object_id::{self, parse_oid};
@@ -23,7 +23,12 @@ const MAX_LINES_BYTES: u64 = 8 << 20;
 ///
 /// A change of the mode alone is `modified` with no lines. Empty folders count as paths where there was no folder, or is
 /// none any more; nested repositories are compared by their commit.
-pub fn changes(objects: Objects<'_>, from: Side<'_>, to: Side<'_>, selection: &Selection) -> Result<Vec<Change>> {
+pub fn changes(
+    objects: Objects<'_>,
+    from: TreeView<'_>,
+    to: TreeView<'_>,
+    selection: &Selection,
+) -> Result<Vec<Change>> {
     changes_with(objects, from, to, selection, &Seen::new())
 }
 
@@ -33,13 +38,13 @@ pub type Seen = BTreeMap<RepoPath, (Change, Option<Entry>)>;
 /// The same as [`changes`]; the lines of what is as it was in the comparison `seen` are not counted once more.
 pub fn changes_with(
     objects: Objects<'_>,
-    from: Side<'_>,
-    to: Side<'_>,
+    from: TreeView<'_>,
+    to: TreeView<'_>,
     selection: &Selection,
     seen: &Seen,
 ) -> Result<Vec<Change>> {
     let opened = objects.open()?;
-    let (from, to) = differing(&TreeLookup::new(&opened)?, from, to)?;
+    let (from, to) = diff_trees(&TreeLookup::new(&opened)?, from, to)?;
     let repository = opened.repository();
     let mut created: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut deleted: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
 use super::lookup::TreeLookup;
-use super::view::Side;
+use super::view::TreeView;
 use crate::git::base::error::Result;
 use crate::git::base::globs::Globs;
 use crate::git::base::modes::TREE;
@@ -15,9 +15,9 @@ use crate::model::path::RepoPath;
 /// What a capture leaves out as ignored: what the `.gitignore` files in its tree ignore and is neither tracked in its index
 /// nor included by its rules. `info/exclude` and the user's excludes are those of now. Files are read when a path needs
 /// them.
-pub struct Ignored<'a> {
+pub struct TreeIgnores<'a> {
     lookup: &'a TreeLookup<'a>,
-    side: Side<'a>,
+    side: TreeView<'a>,
     /// What is tracked and in no tree of an index: conflicts, and what is only to be added.
     extras: BTreeSet<&'a RepoPath>,
     include: Globs,
@@ -25,9 +25,9 @@ pub struct Ignored<'a> {
     folders: RefCell<HashMap<RepoPath, Rules>>,
 }
 
-impl<'a> Ignored<'a> {
+impl<'a> TreeIgnores<'a> {
     /// Of a capture or a checkpoint.
-    pub fn new(repo: &Repo, lookup: &'a TreeLookup<'a>, side: Side<'a>) -> Result<Self> {
+    pub fn new(repo: &Repo, lookup: &'a TreeLookup<'a>, side: TreeView<'a>) -> Result<Self> {
         let extras = side.manifest().index_extras.iter().filter(|extra| extra.stage > 0 || extra.intent_to_add);
         Ok(Self {
             lookup,

@@ -55,7 +55,7 @@ impl<'r> TreeLookup<'r> {
     pub(in crate::git) fn read_ahead(&self, trees: impl Iterator<Item = Oid>) -> Result<()> {
         let missing: HashSet<Oid> = trees.filter(|oid| !self.known.borrow().contains_key(oid)).collect();
         let database = &self.database;
-        let threads = (missing.len() / A_THREAD).clamp(1, work_queue::size());
+        let threads = (missing.len() / A_THREAD).clamp(1, work_queue::threads());
         let read = work_queue::run(missing.into_iter().collect(), threads, |oid, _, read: &mut Vec<_>| {
             read.push((oid, Tree::read(database, oid)?));
             Ok(())

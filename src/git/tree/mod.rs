@@ -11,8 +11,8 @@ pub(super) mod view;
 
 pub use changed::changed_files;
 pub use diff::{Seen, changes, changes_with, patch_text};
-pub use ignored::Ignored;
+pub use ignored::TreeIgnores;
 pub use lookup::TreeLookup;
 pub use objects::{Objects, Opened};
 pub use patch::write_patch;
-pub use view::{Side, differing};
+pub use view::{TreeView, diff_trees};

@@ -16,13 +16,13 @@ use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
 
 /// A work tree as it is stored or was captured.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
+pub struct TreeView<'a> {
     tree: &'a ObjectId,
     index_tree: Option<&'a ObjectId>,
     manifest: &'a Manifest,
 }
 
-impl<'a> Side<'a> {
+impl<'a> TreeView<'a> {
     /// Of a tree and what it cannot say; `index_tree` is that of the user's index, where there was one.
     pub(in crate::git) fn new(tree: &'a ObjectId, index_tree: Option<&'a ObjectId>, manifest: &'a Manifest) -> Self {
         Self { tree, index_tree, manifest }
@@ -84,13 +84,13 @@ impl<'a> Side<'a> {
 /// Two snapshots without what is the same in both: a path that only one of them has, or that differs, stands in them; one
 /// that is the same in both may be missing from both. The folders on the way to what stands in them are complete, and so is
 /// everything that is in `skipped`.
-pub fn differing(lookup: &TreeLookup<'_>, a: Side<'_>, b: Side<'_>) -> Result<(Snapshot, Snapshot)> {
+pub fn diff_trees(lookup: &TreeLookup<'_>, a: TreeView<'_>, b: TreeView<'_>) -> Result<(Snapshot, Snapshot)> {
     if a.manifest.modes != b.manifest.modes {
         // What is usual in one of them is listed in the other: path by path there is little in common.
         return Ok((a.snapshot(lookup)?, b.snapshot(lookup)?));
     }
     let (mut one, mut other) = (Collected::new(a), Collected::new(b));
-    // Folders that differ, one level after the other.
+    // DirfdCache that differ, one level after the other.
     let mut level = BTreeMap::from([(RepoPath::default(), (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)))]);
     while !level.is_empty() {
         level.retain(|_, (tree_a, tree_b)| tree_a != tree_b);
@@ -98,7 +98,7 @@ pub fn differing(lookup: &TreeLookup<'_>, a: Side<'_>, b: Side<'_>) -> Result<(S
         let mut below: BTreeMap<RepoPath, (Option<Oid>, Option<Oid>)> = BTreeMap::new();
         for (folder, (tree_a, tree_b)) in level {
             let read = |tree: Option<Oid>| tree.map_or_else(|| Ok(Rc::default()), |tree| lookup.tree(tree));
-            for (in_a, in_b) in read(tree_a)?.unlike(&*read(tree_b)?) {
+            for (in_a, in_b) in read(tree_a)?.diff(&*read(tree_b)?) {
                 if let Some((path, tree)) = in_a.map_or(Ok(None), |entry| one.child(&folder, entry))? {
                     below.entry(path).or_default().0 = Some(tree);
                 }
@@ -145,13 +145,13 @@ fn empty_folder(mode: u32) -> Entry {
 
 /// A snapshot while it is put together.
 struct Collected<'a> {
-    side: Side<'a>,
+    side: TreeView<'a>,
     entries: BTreeMap<RepoPath, Entry>,
     folders: BTreeSet<RepoPath>,
 }
 
 impl<'a> Collected<'a> {
-    fn new(side: Side<'a>) -> Self {
+    fn new(side: TreeView<'a>) -> Self {
         Self { side, entries: BTreeMap::new(), folders: BTreeSet::new() }
     }
 

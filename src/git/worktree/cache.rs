@@ -9,7 +9,7 @@
 //! began to read, by a margin of several ticks; else the file is read again.
 //!
 //! **When an object is trusted.** The cache names the checkpoint that it was stored with. While that one's reference is
-//! there, so are the objects that its trees hold; else each is looked for. Damage that was found (`doubt`) ends that.
+//! there, so are the objects that its trees hold; else each is looked for. Damage that was found (`corruption_marker`) ends that.
 
 mod record;
 

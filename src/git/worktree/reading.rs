@@ -58,7 +58,7 @@ pub(in crate::git) fn read_files(
         seeds,
         scan,
     };
-    let threads = work_queue::size().min(portions.len());
+    let threads = work_queue::threads().min(portions.len());
     let outcomes = work_queue::run(portions, threads, |portion, _, outcomes| reader.portion(&portion, outcomes))?;
     drop(reader);
     for Outcome { at: (folder, item), content, stat, failure } in outcomes.into_iter().flatten() {

@@ -1,6 +1,6 @@
 //! Walks a work tree, in several threads, and says what a capture takes of it, without reading any content.
 //!
-//! Folders are read through descriptors and every entry is looked at with `lstat`, so that no symlink is followed and
+//! DirfdCache are read through descriptors and every entry is looked at with `lstat`, so that no symlink is followed and
 //! no FIFO opened. Symlinks to folders are links like any other. What the last capture took under the same rules is
 //! taken again without asking them.
 

@@ -17,7 +17,7 @@ use super::untracked_limit::Untracked;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::globs::Globs;
 use crate::git::base::openat::{self, Listing};
-use crate::git::base::work_queue::{self, Stack};
+use crate::git::base::work_queue::{self, WorkQueue};
 use crate::git::index::user_index::{Inside, UserIndex};
 use crate::git::repo::nested::{self, Outer};
 use crate::model::manifest::CaptureRules;
@@ -131,8 +131,8 @@ impl Here<'_> {
 }
 
 impl<'a> Walk<'a> {
-    /// Reads a folder; what is in it is added to `found`, and what is to be read after it to `stack`.
-    pub fn folder(&self, task: Task, stack: &mut Stack<'_, Task>, found: &mut Found) -> Result<()> {
+    /// Reads a folder; what is in it is added to `found`, and what is to be read after it to `queue`.
+    pub fn folder(&self, task: Task, queue: &mut WorkQueue<'_, Task>, found: &mut Found) -> Result<()> {
         let is_top = task.name.is_empty();
         let opened = if is_top { task.parent.try_clone() } else { openat::open_folder(&task.parent, &task.name) };
         let dir = match opened {
@@ -165,14 +165,14 @@ impl<'a> Walk<'a> {
         };
         let cached = self.cache.folder(folder.path.as_bytes());
         if let Some(cached) = cached.as_ref().filter(|cached| self.holds_the_same(cached, &folder))
-            && self.known(&mut folder, cached, &dir, &task.rules, stack, &mut found.scan)?
+            && self.known(&mut folder, cached, &dir, &task.rules, queue, &mut found.scan)?
         {
             found.scan.folders.push(folder);
             return Ok(());
         }
         let mut listing = std::mem::take(&mut found.listing);
         match listing.read(&dir) {
-            Ok(()) => self.entries(&mut folder, &listing, dir, (task.rules, cached), stack, found)?,
+            Ok(()) => self.entries(&mut folder, &listing, dir, (task.rules, cached), queue, found)?,
             // Without the top folder there is no capture; an empty one in its place would be a lie.
             Err(error) if is_top => return Err(Error::io(self.outer.workdir, error)),
             Err(error) => {
@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
         cached: &CachedFolder<'a>,
         dir: &Arc<OwnedFd>,
         rules: &Rules,
-        stack: &mut Stack<'_, Task>,
+        queue: &mut WorkQueue<'_, Task>,
         scan: &mut Scan,
     ) -> Result<bool> {
         let has_rules = !folder.is(flag::IGNORED) && cached.has_file(ignore_rules::FILE);
@@ -243,7 +243,7 @@ impl<'a> Walk<'a> {
         self.finish(folder, &here, Some(cached), true, scan);
         self.count(&folder.path, &mut here)?;
         for task in tasks {
-            stack.push(task);
+            queue.push(task);
         }
         Ok(true)
     }
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
         listing: &Listing,
         dir: Arc<OwnedFd>,
         (rules, cached): (Rules, Option<CachedFolder<'a>>),
-        stack: &mut Stack<'_, Task>,
+        queue: &mut WorkQueue<'_, Task>,
         found: &mut Found,
     ) -> Result<()> {
         let is_top = folder.path.as_bytes().is_empty();
@@ -304,7 +304,7 @@ impl<'a> Walk<'a> {
             } else if left_out.iter().any(|path| openat::split(path).1 == name) {
                 folder.flags |= flag::HIDDEN;
             } else {
-                self.entry(folder, &mut here, name, kind, known, stack, &mut found.scan);
+                self.entry(folder, &mut here, name, kind, known, queue, &mut found.scan);
             }
             // A folder that goes on and on is refused before all of it was looked at.
             if here.untracked.0 >= PORTION {
@@ -358,8 +358,8 @@ pub(in crate::git) fn scan(scope: Scope<'_>) -> Result<Scan> {
     let first = walk.top(scope)?;
     let few = (1..FEW_FOLDERS).contains(&scope.cache.len());
     let found =
-        work_queue::run(vec![first], if few { 1 } else { work_queue::size() }, |task, stack, found: &mut Found| {
-            walk.folder(task, stack, found)
+        work_queue::run(vec![first], if few { 1 } else { work_queue::threads() }, |task, queue, found: &mut Found| {
+            walk.folder(task, queue, found)
         })?;
     let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
     // The order of a walk: no name holds a NUL, which comes before all other bytes.

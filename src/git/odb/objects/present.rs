@@ -44,7 +44,7 @@ impl ObjectWriter {
 
     /// Ends that, when everything of a capture was written or read.
     pub fn end_doubt(&self) -> Result<()> {
-        if self.doubts() && !self.rehearsal { corruption_marker::settle(&self.own) } else { Ok(()) }
+        if self.doubts() && !self.rehearsal { corruption_marker::clear(&self.own) } else { Ok(()) }
     }
 
     /// Whether an object is there and, where damage was found, is what its id says.

@@ -63,7 +63,7 @@ impl ObjectWriter {
         let mut packed = ZlibEncoder::new(file, Compression::new(LEVEL));
         let mut hash = sha1_checked::Sha1::new();
         let mut buffer = vec![0; 1 << 18];
-        let head = object_id::loose_head(ObjectType::Blob, size);
+        let head = object_id::object_header(ObjectType::Blob, size);
         let mut left = size;
         let mut part = head.as_bytes();
         loop {

@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!((place.loose(), place.count("pack")), (0, 0), "nothing is there before it is published");
         writer.publish().unwrap();
         if !look {
-            let expected = if all.len() <= FEW { (all.len(), 0) } else { (0, 1) };
+            let expected = if all.len() <= UNPACK_LIMIT { (all.len(), 0) } else { (0, 1) };
             prop_assert_eq!((place.loose(), place.count(".pack")), expected);
         }
         place.check(&all);
@@ -140,7 +140,7 @@ fn large_files_are_streamed_and_a_wrong_size_leaves_nothing() {
     let size = data.len() as u64;
     for many in [false, true] {
         let writer = place.writer();
-        for number in 0..if many { FEW + 1 } else { 2 } {
+        for number in 0..if many { UNPACK_LIMIT + 1 } else { 2 } {
             writer.write(ObjectType::Blob, format!("{many} {number}").as_bytes()).unwrap();
         }
         assert_eq!(writer.write_stream(&mut data.as_slice(), size - 1).unwrap().unwrap(), None);
@@ -163,7 +163,7 @@ fn files_are_read_only_and_nothing_stays_in_the_quarantine() {
     for many in [false, true] {
         let writer = place.writer();
         assert!(!quarantine.join("ab").exists() && !quarantine.join("new-1").exists());
-        for number in 0..if many { FEW + 1 } else { 3 } {
+        for number in 0..if many { UNPACK_LIMIT + 1 } else { 3 } {
             writer.write(ObjectType::Blob, format!("{many} {number}").as_bytes()).unwrap();
         }
         // More than what is kept in memory at once, and few of them: loose objects all the same.

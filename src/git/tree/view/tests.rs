@@ -54,7 +54,7 @@ fn apply(world: &mut World, changes: &[(RepoPath, Option<Thing>)]) {
     }
 }
 
-/// Folders that hold something, with their modes.
+/// DirfdCache that hold something, with their modes.
 type FolderModes = BTreeMap<RepoPath, u32>;
 
 /// A work tree as it is stored.
@@ -194,12 +194,12 @@ proptest! {
             let one = PathReason { path, reason: "too large".to_owned(), size: is_large.then_some(1) };
             if in_a { manifest_a.skipped.push(one) } else { manifest_b.skipped.push(one) }
         }
-        let a = Side::new(&tree_a, None, &manifest_a);
-        let b = Side::new(&tree_b, None, &manifest_b);
+        let a = TreeView::new(&tree_a, None, &manifest_a);
+        let b = TreeView::new(&tree_b, None, &manifest_b);
         let lookup = TreeLookup::stored(&repo).unwrap();
         let full = [a.snapshot(&lookup).unwrap(), b.snapshot(&lookup).unwrap()];
         let lookup = TreeLookup::stored(&repo).unwrap();
-        let few = differing(&lookup, a, b).unwrap();
+        let few = diff_trees(&lookup, a, b).unwrap();
         check([&full[0], &full[1]], [&few.0, &few.1])?;
         let expected = told(&before, &world);
         for (from, to) in [(&full[0], &full[1]), (&few.0, &few.1)] {

@@ -152,7 +152,7 @@ pub(in crate::git) struct NewFolder<'a> {
 }
 
 impl Builder {
-    /// Begins with the header. Folders follow in the order of a walk.
+    /// Begins with the header. DirfdCache follow in the order of a walk.
     pub fn new(header: &Header) -> Result<Self> {
         let header = serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
         let mut bytes = MAGIC.to_vec();

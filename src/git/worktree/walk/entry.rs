@@ -7,7 +7,7 @@ use crate::git::base::file_time::is_settled;
 use crate::git::base::modes::{GITLINK, git_mode};
 use crate::git::base::names::unsafe_name;
 use crate::git::base::openat::{self, FileStat};
-use crate::git::base::work_queue::Stack;
+use crate::git::base::work_queue::WorkQueue;
 use crate::git::index::user_index::Identity;
 use crate::git::worktree::cache::{CachedItem, Other, flag};
 use crate::git::worktree::scan::{Content, Folder, Scan};
@@ -23,11 +23,11 @@ impl<'a> Walk<'a> {
         name: &[u8],
         kind: FileType,
         known: Option<CachedItem<'a>>,
-        stack: &mut Stack<'_, Task>,
+        queue: &mut WorkQueue<'_, Task>,
         scan: &mut Scan,
     ) {
         if kind == FileType::Directory {
-            return self.subfolder(folder, here, name, stack, scan);
+            return self.subfolder(folder, here, name, queue, scan);
         }
         let stat = match openat::stat(&here.dir, name) {
             Ok(Some(stat)) => stat,
@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
             Err(error) => return scan.unreadable(folder.path.join(name), &error),
         };
         if stat.kind() == FileType::Directory {
-            return self.subfolder(folder, here, name, stack, scan);
+            return self.subfolder(folder, here, name, queue, scan);
         }
         let is_content = matches!(stat.kind(), FileType::RegularFile | FileType::Symlink);
         let tracked = self.tracked(folder, here, name, known.as_ref());
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
         folder: &mut Folder,
         here: &Here<'_>,
         name: &[u8],
-        stack: &mut Stack<'_, Task>,
+        queue: &mut WorkQueue<'_, Task>,
         scan: &mut Scan,
     ) {
         let path = folder.path.join(name);
@@ -138,7 +138,7 @@ impl<'a> Walk<'a> {
         let taken_before = known.is_some_and(|known| known.flags & (flag::WANTED | flag::IGNORED) == flag::WANTED);
         if taken_before {
             scan.other(folder, name, Other::Folder);
-            return stack.push(here.below(name, path, false, true));
+            return queue.push(here.below(name, path, false, true));
         }
         let ignored = here.ignored || here.rules.matches(path.as_bytes(), true);
         // A path that the index has as a file may be a folder by now.
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
             return scan.skip(path, reason, None);
         }
         scan.other(folder, name, Other::Folder);
-        stack.push(here.below(name, path, ignored, wanted));
+        queue.push(here.below(name, path, ignored, wanted));
     }
 
     fn tracked_below(&self, folder: &RepoPath) -> bool {

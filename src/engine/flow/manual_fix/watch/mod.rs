@@ -261,7 +261,7 @@ impl<'a> Watch<'a> {
         let changes = changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
         let opened = prepared.capture.objects().open()?;
         let lookup = TreeLookup::new(&opened)?;
-        let side = prepared.capture.side();
+        let side = prepared.capture.view();
         let seen = |change: Change| -> Result<_> {
             let entry = side.entry(&lookup, &change.path)?;
             Ok((change.path.clone(), (change, entry)))

@@ -24,12 +24,12 @@ const MARK: &str = "holds-";
 
 /// A lock file of git's that is held; removed when dropped.
 #[derive(Debug)]
-pub(in crate::git) struct MarkedLock {
+pub(in crate::git) struct GitLock {
     lock: PathBuf,
     mark: PathBuf,
 }
 
-impl MarkedLock {
+impl GitLock {
     /// Takes the lock of `path` (`path.lock`), waiting up to `timeout`. `name` tells the locks of a
     /// worktree that are held at once apart.
     pub fn acquire(repo: &Repo, name: &str, path: &Path, timeout: Duration) -> Result<Self> {
@@ -62,7 +62,7 @@ impl MarkedLock {
     }
 }
 
-impl Drop for MarkedLock {
+impl Drop for GitLock {
     fn drop(&mut self) {
         // The mark goes last: what cannot be removed now is told from a foreign lock by it later on.
         if fs::remove_file(&self.lock).is_ok() {

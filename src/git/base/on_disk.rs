@@ -7,13 +7,13 @@ use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 use sha1::{Digest as _, Sha1};
 
-use super::object_id::loose_head;
+use super::object_id::object_header;
 use super::openat::{self, FileStat};
 use crate::model::snapshot::{Entry, EntryKind};
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::git) enum Found {
+pub(in crate::git) enum OnDisk {
     Nothing,
     /// A file or symlink with this content.
     Entry(Oid, FileStat),
@@ -21,7 +21,7 @@ pub(in crate::git) enum Found {
     Other,
 }
 
-impl Found {
+impl OnDisk {
     /// Whether it is this kind and content; `None` stands for nothing.
     pub fn is(&self, entry: Option<&Entry>) -> bool {
         match (self, entry) {
@@ -52,10 +52,10 @@ impl Found {
 }
 
 /// Reads what is there.
-pub(in crate::git) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
-    match hash(dir, name)? {
-        Some((oid, stat)) => Ok(Found::Entry(oid, stat)),
-        None => Ok(if openat::stat(dir, name)?.is_some() { Found::Other } else { Found::Nothing }),
+pub(in crate::git) fn inspect(dir: &OwnedFd, name: &[u8]) -> io::Result<OnDisk> {
+    match hash_file(dir, name)? {
+        Some((oid, stat)) => Ok(OnDisk::Entry(oid, stat)),
+        None => Ok(if openat::stat(dir, name)?.is_some() { OnDisk::Other } else { OnDisk::Nothing }),
     }
 }
 
@@ -63,20 +63,20 @@ pub(in crate::git) fn look(dir: &OwnedFd, name: &[u8]) -> io::Result<Found> {
 /// gone.
 ///
 /// It only says whether content is that of a known id, so that it need not look for collisions: what was stored has none.
-pub(in crate::git) fn hash(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
+pub(in crate::git) fn hash_file(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
     let Some(stat) = openat::stat(dir, name)? else { return Ok(None) };
     let mut hash = Sha1::new();
     let stat = match stat.kind() {
         FileType::Symlink => {
             let target = openat::read_link(dir, name)?;
-            hash.update(loose_head(ObjectType::Blob, target.len() as u64));
+            hash.update(object_header(ObjectType::Blob, target.len() as u64));
             hash.update(&target);
             stat
         }
         FileType::RegularFile => {
             let mut file = openat::open_file(dir, name)?;
             let stat = openat::stat_open(&file)?;
-            hash.update(loose_head(ObjectType::Blob, stat.size));
+            hash.update(object_header(ObjectType::Blob, stat.size));
             let mut buffer = vec![0; usize::try_from(stat.size + 1).unwrap_or(usize::MAX).min(1 << 17)];
             loop {
                 match io::Read::read(&mut file, &mut buffer) {
