@@ -1,4 +1,5 @@
-//! The command line: arguments in, one answer out.
+//! The command line: parses the arguments, runs one command of the engine, prints its answer and ends with its exit code.
+//! Only what prints, prompts or parses belongs here.
 
 pub mod args;
 mod commands;

@@ -141,10 +141,12 @@ fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
     terminal.expect(HELP);
     terminal.press("jjd");
     terminal.expect("created file4 +1 -0");
+    terminal.expect("Any key");
     terminal.press(" ");
     terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
     terminal.press("p");
     terminal.expect("+++ b/file4");
+    terminal.expect_after(terminal.said().rfind("+++ b/file4").unwrap(), "Any key");
     terminal.press(" ");
     terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
     terminal.press("\r");

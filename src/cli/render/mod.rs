@@ -1,4 +1,4 @@
-//! Documents and tables made from the model.
+//! What commands answer with: documents, tables and texts, made from the model and the engine's results.
 
 mod attempts;
 mod checkpoints;

@@ -1,8 +1,8 @@
 //! Screens on which a person chooses by keys: a list, what would happen, and a yes.
 //!
 //! They go to stderr, so that stdout stays the answer's, and nothing is changed before the yes. Each has a flag that
-//! does the same, told at the end. They work on any terminal: where escape codes are not wanted, what is chosen is told
-//! in a single line that is overwritten.
+//! does the same, shown at the end. They work on any terminal: where escape codes are not wanted, what is chosen is
+//! shown in a single line that is overwritten.
 
 mod checkpoint;
 mod confirm;

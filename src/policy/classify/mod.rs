@@ -1,4 +1,4 @@
-//! Why did it fail? From evidence to a verdict that says why.
+//! Classifies a failed attempt: from its output, its exit and the agent's record to a cause, with the evidence for it.
 //!
 //! The questions are asked in a fixed order, and the first that applies decides: a time limit, a cancellation, a dead
 //! process, the agent's own error, the machine, and last the project. Within a question the evidence counts by its

@@ -1,4 +1,4 @@
-//! The source systems' own files as events of the ledger: which file it is, what it says, and what of that is new.
+//! Reads files of other systems as events of the ledger: which file it is, what it says, and what of that is new.
 //!
 //! What can be told in the ledger's own words is (runs, iterations, attempts, their failures); the document itself is
 //! recorded beside it, so that its view says the same again. Taking over the same twice adds nothing.

@@ -1,4 +1,4 @@
-//! Many patterns against many lines.
+//! Regular expressions that are matched against many lines at once, and compiled no sooner than they are needed.
 //!
 //! Every alternative of a pattern knows strings and bytes without which it cannot match (`needs`). One search finds the
 //! strings of all patterns at once, and only alternatives whose strings and bytes are there are compiled, when they are

@@ -1,4 +1,4 @@
-//! What a project has decided about its runs, as plain data with the documented defaults.
+//! The settings of a project, as plain data with the documented defaults: one file a section or two.
 //!
 //! The pure functions of the policy and the operations of the engine take these; where they come from (a file, the
 //! environment, a flag) is the business of `config`. Every `Default` here is the default of the documentation: the

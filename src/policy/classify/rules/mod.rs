@@ -1,7 +1,6 @@
-//! The rules: data, one table for each family of evidence.
+//! The rules of classification as data: one table for each family of evidence, and how a table is read.
 //!
-//! Within a family the first rule that matches wins. Which family is asked when is the decision's business
-//! (`super::decide`), in the order of the label rules.
+//! Within a family the first rule that matches wins. Which family is asked when is decided elsewhere (`super::decide`).
 
 mod agent;
 mod broken;
