@@ -1,5 +1,5 @@
-//! Every command in the README is run, in its order, in one repository; those that cannot be are recognised by what
-//! they say and checked in another way.
+//! Every command in the README is run, in its order, in one repository; those that cannot be, and those of the pages for
+//! contributors, are recognised by what they say and checked in another way.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,8 +28,11 @@ fn blocks(readme: &str) -> Vec<String> {
             (None, Some(language)) => open = Some((language.to_owned(), String::new())),
             (Some(_), Some(_)) => {
                 let (language, block) = open.take().expect("an open block");
-                assert_eq!(language, "sh", "a block that no test looks at:\n{block}");
-                found.push(block);
+                match language.as_str() {
+                    "sh" => found.push(block),
+                    "text" => {}
+                    _ => panic!("a block that no test looks at:\n{block}"),
+                }
             }
             (Some((_, block)), None) => {
                 block.push_str(line);
@@ -63,6 +66,10 @@ fn checked_otherwise(line: &str) -> bool {
         "RECOVER_TEST_REFRESH=1 cargo test --test generated" => {
             assert!(text("tests/generated.rs").contains(&format!("\"{line}\"")));
         }
+        "INSTA_UPDATE=always cargo test --test cli golden::" => {
+            assert!(text("tests/cli/main.rs").contains("mod golden;"));
+        }
+        "cargo nextest run --profile fast" => assert!(text(".config/nextest.toml").contains("\n[profile.fast]\n")),
         "cargo build --release" => {}
         _ if line.starts_with("python3 tests/bench/") => {
             let script = line.trim_start_matches("python3 ");
@@ -120,6 +127,14 @@ fn the_commands_of_the_readme_work() {
 }
 
 #[test]
+fn the_commands_for_contributors_are_those_of_the_checks() {
+    for block in blocks(&text("CONTRIBUTING.md")) {
+        let unknown: Vec<&str> = block.lines().filter(|line| !checked_otherwise(line)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}
+
+#[test]
 fn the_demo_works() {
     let env = TestEnv::plain();
     let demo = root().join("tests/demo.sh");
@@ -147,12 +162,16 @@ fn the_exit_codes_are_those_of_the_manual() {
 }
 
 #[test]
-fn the_links_of_the_readme_lead_somewhere() {
-    let readme = text("README.md");
-    let quoted = readme.split('`').skip(1).step_by(2);
-    let places = quoted.filter(|word| ["src/", "tests/", ".ci/"].iter().any(|folder| word.starts_with(folder)));
-    let missing: Vec<&str> = places.filter(|place| !root().join(place).exists()).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+fn the_places_that_the_pages_name_are_there() {
+    for page in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"] {
+        let page_text = text(page);
+        let prose: String = page_text.split("```").step_by(2).collect();
+        let quoted = prose.split('`').skip(1).step_by(2);
+        let is_place = |word: &&str| ["src/", "tests/", ".ci/"].iter().any(|folder| word.starts_with(folder));
+        let places = quoted.filter(is_place).filter(|place| !place.contains('*'));
+        let missing: Vec<&str> = places.filter(|place| !root().join(place).exists()).collect();
+        assert!(missing.is_empty(), "{page}: {missing:?}");
+    }
 }
 
 #[test]
