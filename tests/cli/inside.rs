@@ -72,13 +72,14 @@ fn no_reset_inside_a_run_gives_it_more_attempts() {
 #[test]
 fn what_is_at_work_is_reset_by_nobody() {
     let escaped = "env -i PATH=\"$PATH\" HOME=\"$HOME\" setsid -f sh -c";
-    let call = |run: &str| {
-        format!("recover --json retry-status --reset --run {run} > ../answer-{run}; echo $? > ../code-{run}")
-    };
+    let call =
+        |name: &str, command: &str| format!("recover --json {command} > ../answer-{name}; echo $? > ../code-{name}");
     let line = format!(
-        "{escaped} '{}; {}; touch ../done'; until test -e ../done; do sleep 0.02; done; exit 1",
-        call("r"),
-        call("old")
+        "{escaped} '{}; {}; {}; touch ../done'; until test -e ../done; do sleep 0.02; done; exit 1",
+        call("r", "retry-status --reset --run r"),
+        call("old", "retry-status --reset --run old"),
+        // A success would clear what the task has used up.
+        call("pass", "attempt pass --run old")
     );
     let env = with_cooldown();
     let run = |id: &str, line: &str| {
@@ -102,7 +103,7 @@ fn what_is_at_work_is_reset_by_nobody() {
     let used = || env.json(0, &["retry-status", "--run", "old"])["budgets"].to_string();
     let before = used();
     assert!(matches!(run("r", &line).code, 7 | 8));
-    for name in ["r", "old"] {
+    for name in ["r", "old", "pass"] {
         let read = |what: &str| std::fs::read_to_string(env.root().join(format!("{what}-{name}"))).expect("written");
         let answer: Value = serde_json::from_str(&read("answer")).expect("a document");
         assert_eq!((read("code").trim(), &answer["error"]["code"]), ("11", &"locked".into()), "{answer}");

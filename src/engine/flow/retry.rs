@@ -135,13 +135,15 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
     Ok(())
 }
 
-/// Refuses (11) to decide about a run while a `recover` is at work on it, on another one of its task, or in this work
-/// tree: what runs below that one may have left its session and cleared its environment, and looks like anybody.
-fn refuse_at_work(context: &Context, state: &State, run: &Run) -> Result<()> {
+/// Refuses (11) while a `recover` is at work on the run, on another one of its task in this work tree, or, for what
+/// `concerns_worktree`, on any run there: what runs below that one may have left its session and cleared its environment,
+/// and looks like anybody.
+pub(super) fn refuse_at_work(context: &Context, state: &State, run: &Run, concerns_worktree: bool) -> Result<()> {
     let worktree = context.worktree_id();
     let is_concerned = |other: &&Run| {
         let of_task = other.task_id.is_some() && other.task_id == run.task_id;
-        other.key == run.key || other.worktree == worktree || of_task
+        let is_here = other.worktree == worktree;
+        other.key == run.key || if concerns_worktree { of_task || is_here } else { of_task && is_here }
     };
     let is_at_work = |id: &&ProcessId| id.pid != std::process::id() && crate::process::is_alive(id);
     let mut concerned = state.runs.iter().filter(is_concerned);
@@ -161,7 +163,7 @@ pub fn reset(context: &Context) -> Result<Retry> {
     crash::recover(context)?;
     let mut ledger = context.store().lock()?;
     let run = select::require(context, ledger.state())?;
-    refuse_at_work(context, ledger.state(), run)?;
+    refuse_at_work(context, ledger.state(), run, true)?;
     let key: RunKey = run.key.clone();
     context.record_in(&mut ledger, &key, vec![Payload::RetryReset {}])?;
     of_state(context, ledger.state())

@@ -10,6 +10,7 @@ use crate::engine::attempt::{conditions, report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::retry;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, select};
@@ -115,6 +116,10 @@ fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<(
             let hint = context.hint_command(Some(key), &["status"]);
             Err(Error::new(ErrorKind::Locked, message).hint(hint))
         }
-        _ => Ok(()),
+        _ => match state.run(key) {
+            // A success of another run of the task would clear its count.
+            Some(run) if run.task_id.is_some() => retry::refuse_at_work(context, state, run, false),
+            _ => Ok(()),
+        },
     }
 }
