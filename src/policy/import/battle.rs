@@ -13,8 +13,9 @@ use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 
+use super::part::{Circumstances, Part, imported, known};
+use super::past_attempt::{PastAttempt, failure_of, failure_of_type};
 use super::read::{Place, Problem};
-use super::{Circumstances, Part, PastAttempt, failure_of, failure_of_type, imported, known};
 
 /// More tries of one iteration than any battle has.
 const MAX_RETRIES: u32 = 1000;

@@ -6,8 +6,12 @@ use crate::model::event::Payload;
 use crate::model::import::{IMPORTED_SESSION, ImportKind};
 use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunKey, RunStatus};
 
+use super::part::{Circumstances, Part, created, imported, known};
+use super::past_attempt::{PastAttempt, failure_of};
 use super::read::{Place, Problem};
-use super::{Circumstances, HISTORY_RUN, Part, PastAttempt, created, failure_of, imported, known};
+
+/// The run that attempts by subtask are taken over into, where none is named.
+pub const HISTORY_RUN: &str = "imported-history";
 
 pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);

@@ -8,8 +8,8 @@ use crate::model::lane::{Origin, STAGES};
 use crate::model::run::{NONE, RunKey, RunStatus};
 use crate::model::time::Timestamp;
 
+use super::part::{Circumstances, Part, created, imported};
 use super::read::{Place, Problem};
-use super::{Circumstances, Part, created, imported};
 
 /// What a record may say of its stage (C2).
 const STATUSES: [&str; 7] = ["ready", "in_progress", "failed", "blocked", "complete", "rolled_back", "retrying"];

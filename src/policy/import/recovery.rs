@@ -8,8 +8,12 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, RunKey};
 
+use super::part::{Circumstances, Part, created, imported, known};
+use super::past_attempt::{PastAttempt, failure_of};
 use super::read::{Place, Problem};
-use super::{Circumstances, LOOP_RUN, Part, PastAttempt, created, failure_of, imported, known};
+
+/// The run that a loop's cooldown is taken over into, where none is named.
+pub const LOOP_RUN: &str = "imported-loop";
 
 /// More errors than any loop's budget has.
 const MAX_ERRORS: u32 = 1000;

@@ -6,8 +6,8 @@ use crate::model::event::Payload;
 use crate::model::import::ImportKind;
 use crate::model::run::{RunKey, RunStatus};
 
+use super::part::{Circumstances, Part, created, imported, known};
 use super::read::{Place, Problem};
-use super::{Circumstances, Part, created, imported, known};
 
 pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);

@@ -2,7 +2,9 @@ use serde_json::json;
 
 use super::*;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource};
-use crate::model::run::RunStatus;
+use crate::model::run::{RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
 
 fn now() -> Timestamp {
     "2026-03-01T12:00:00Z".parse().unwrap()
