@@ -16,7 +16,7 @@
 //! - [`tree`] looks up and compares what is stored.
 //! - [`capture`] takes the work tree, [`checkpoint`] makes a commit of it and reads it back.
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], verifies it, and keeps a journal meanwhile.
-//! - [`prune`] removes the objects of checkpoints that are gone; it needs no more than `odb`, and nothing needs it.
+//! - [`prune`] removes the objects of checkpoints that are gone; it needs no more than [`odb`], and no room needs it.
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 

@@ -152,7 +152,7 @@ impl Bench {
             }
         };
         set_ref(&repo, &lock, &name, &commit).unwrap();
-        captured.remember(&name, &commit);
+        captured.write_cache(&name, &commit);
         let stored = load_checkpoint(&repo, &commit).unwrap();
         let snapshot = stored.snapshot(&repo).unwrap();
         assert_eq!(snapshot, captured.snapshot().unwrap(), "what is stored is what was captured");

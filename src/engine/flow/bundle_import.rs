@@ -90,7 +90,7 @@ pub(in crate::engine) fn import(context: &Context, bundle: &Bundle) -> Result<()
     let state = context.load()?.state;
     for checkpoint in new_ones(bundle, &state)? {
         let reference = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-        bundle.unbundled.take_in(repo, &lock, &reference, &checkpoint.commit)?;
+        bundle.unbundled.import(repo, &lock, &reference, &checkpoint.commit)?;
         let mut found = checkpoint.clone();
         take_home(context, &mut found);
         if !found.pinned {

@@ -155,7 +155,7 @@ pub fn record_with(
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
     let reference = ref_name(&key.run_id, &checkpoint.id);
     name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
-    capture.remember(&reference, &checkpoint.commit);
+    capture.write_cache(&reference, &checkpoint.commit);
     Ok(checkpoint)
 }
 

@@ -4,7 +4,7 @@
 use super::openat::FileStat;
 
 /// Kernel ticks are at most 10 ms; network file systems lag a little more.
-pub(in crate::git) const MARGIN: i64 = 50_000_000;
+pub(super) const MARGIN: i64 = 50_000_000;
 
 /// Where times are whole seconds (or two, on FAT), a tick is that long.
 const COARSE_MARGIN: i64 = 2_000_000_000;

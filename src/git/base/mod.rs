@@ -1,5 +1,5 @@
-//! What every other room builds on and what knows no repository: errors, files by folder descriptors, names, globs, threads.
-//! What opens a repository or reads an object belongs in a later room.
+//! What every other room builds on: errors, files by folder descriptors, modes and ids, names, globs, threads. What opens a
+//! repository or reads its objects belongs in a later room.
 
 pub(super) mod dirfd_cache;
 pub(super) mod error;

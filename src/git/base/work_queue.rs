@@ -1,4 +1,4 @@
-//! A few threads that work off a queue of tasks, which may add more.
+//! A small pool of threads that share a queue of tasks; a task may add more.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

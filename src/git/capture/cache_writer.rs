@@ -1,12 +1,12 @@
-//! Writes down what a capture saw, for the next one.
+//! Writes the cache: what a capture saw, so that the next one reads only what has changed.
 
 use std::collections::BTreeSet;
 
-use super::tree_builder::{Made, stored};
+use super::tree_builder::{BuiltTree, stored};
 use crate::git::base::error::Result;
 use crate::git::base::modes::GITLINK;
 use crate::git::index::user_index::UserIndex;
-use crate::git::worktree::cache::{Builder, Cache, CachedItem, Header, NewFolder, flag, walk_order};
+use crate::git::worktree::cache::{Builder, Cache, CachedEntry, Header, NewFolder, flag, walk_order};
 use crate::git::worktree::scan::{Folder, Scan};
 use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
@@ -14,16 +14,16 @@ use crate::model::snapshot::ObjectId;
 
 /// What a capture keeps until it is recorded.
 #[derive(Debug)]
-pub(in crate::git) struct Survey {
+pub(super) struct CaptureCacheBuilder {
     pub scan: Scan,
-    pub made: Vec<Made>,
+    pub made: Vec<BuiltTree>,
     pub cache: Cache,
     /// The user's index; `None` where it is the one that the cache was made with.
     pub index: Option<UserIndex>,
 }
 
 /// What a cache says of the checkpoint that it is stored with.
-pub(in crate::git) struct Recorded<'a> {
+pub(super) struct RecordedCheckpoint<'a> {
     pub reference: &'a str,
     pub commit: &'a ObjectId,
     pub tree: &'a ObjectId,
@@ -31,9 +31,9 @@ pub(in crate::git) struct Recorded<'a> {
     pub index_extras: &'a [IndexExtra],
 }
 
-impl Survey {
+impl CaptureCacheBuilder {
     /// Whether the cache says all of this already.
-    pub fn is_remembered(&self) -> bool {
+    pub fn is_up_to_date(&self) -> bool {
         let cache = &self.cache;
         cache.alive
             && self.index.is_none()
@@ -44,7 +44,7 @@ impl Survey {
     }
 
     /// Replaces the worktree's cache, for a checkpoint that its reference holds.
-    pub fn store(&self, recorded: &Recorded<'_>) -> Result<()> {
+    pub fn store(&self, recorded: &RecordedCheckpoint<'_>) -> Result<()> {
         let header = Header {
             reference: recorded.reference.to_owned(),
             commit: recorded.commit.0.clone(),
@@ -81,7 +81,7 @@ impl Survey {
                 // The cache keeps one device a folder.
                 let settled = item.stat.dev == folder.stat.dev && self.cache.settled(&item.stat);
                 let flags = item.flags & !flag::SAME | if settled { flag::SETTLED } else { 0 };
-                CachedItem { name: self.scan.name(item), stat: item.stat, oid, flags }
+                CachedEntry { name: self.scan.name(item), stat: item.stat, oid, flags }
             });
             builder.folder(&new, items);
         }

@@ -11,7 +11,7 @@ use crate::git::base::error::Result;
 use crate::git::base::openat::split;
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::cache::{Cache, walk_order};
-use crate::git::worktree::scan::{Folder, Item};
+use crate::git::worktree::scan::{FileEntry, Folder};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
@@ -32,10 +32,10 @@ pub struct FileState {
 impl Capture {
     /// The states of these files, then those of others, as many as wanted; none once the capture is noted. Nothing is read.
     pub fn file_states(&self, first: &[RepoPath], most: usize) -> Vec<FileState> {
-        let survey = self.survey.borrow();
-        let Some(survey) = survey.as_ref() else { return Vec::new() };
-        let scan = &survey.scan;
-        let state = |folder: &Folder, item: &Item, blob: Oid| FileState {
+        let cache_builder = self.cache_builder.borrow();
+        let Some(cache_builder) = cache_builder.as_ref() else { return Vec::new() };
+        let scan = &cache_builder.scan;
+        let state = |folder: &Folder, item: &FileEntry, blob: Oid| FileState {
             path: folder.path.join(scan.name(item)),
             blob: ObjectId(blob.to_string()),
             size: item.stat.size,

@@ -1,11 +1,11 @@
 //! Takes the work tree as it is: makes trees and a manifest of what [`worktree`](super::worktree) found and writes the cache
 //! for the next time. Commits and references belong in [`checkpoint`](super::checkpoint).
 
-pub(super) mod cache_writer;
-pub(super) mod file_states;
-pub(super) mod file_times;
+mod cache_writer;
+mod file_states;
+mod file_times;
 pub(super) mod snapshot;
-pub(super) mod tree_builder;
+mod tree_builder;
 
 pub use file_states::{FileState, last_seen};
 pub use snapshot::{Capture, CaptureStats, capture};

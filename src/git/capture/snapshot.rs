@@ -6,9 +6,9 @@ use std::panic::resume_unwind;
 
 use git2::Oid;
 
-use super::cache_writer::{Recorded, Survey};
+use super::cache_writer::{CaptureCacheBuilder, RecordedCheckpoint};
 use super::file_times;
-use super::tree_builder::{self, Made};
+use super::tree_builder::{self, BuiltTree};
 use crate::git::base::error::{Error, Result};
 use crate::git::index::user_index::{Identity, UserIndex};
 use crate::git::odb::objects::ObjectWriter;
@@ -31,7 +31,8 @@ use crate::model::snapshot::{ObjectId, Snapshot};
 /// An index with so many entries is worth a thread for its tree.
 const WORTH_A_THREAD: usize = 2048;
 
-/// So many bytes of new objects, packed, are worth being kept before the rest is read: a second of work or less.
+/// Pack size in bytes at which objects are published early, so that a killed capture keeps its progress: a second of work
+/// or less.
 const PORTION: u64 = 16 << 20;
 
 /// How much a capture holds.
@@ -63,9 +64,9 @@ pub struct Capture {
     pub stats: CaptureStats,
     pub(in crate::git) writer: ObjectWriter,
     /// Those that were read to compare it with something.
-    pub(in crate::git) trees: KnownTrees,
+    pub(super) trees: KnownTrees,
     /// What was seen, until it is noted.
-    pub(in crate::git) survey: RefCell<Option<Survey>>,
+    pub(super) cache_builder: RefCell<Option<CaptureCacheBuilder>>,
 }
 
 impl Capture {
@@ -99,15 +100,15 @@ impl Capture {
     /// The folders whose content was looked at, the work tree's root among them: those that are not ignored, and those
     /// with something tracked. Empty once what was seen is noted.
     pub fn folders(&self) -> Vec<RepoPath> {
-        let survey = self.survey.borrow();
-        let folders = survey.iter().flat_map(|survey| &survey.scan.folders);
+        let cache_builder = self.cache_builder.borrow();
+        let folders = cache_builder.iter().flat_map(|cache_builder| &cache_builder.scan.folders);
         folders.filter(|folder| !folder.is(flag::NESTED)).map(|folder| folder.path.clone()).collect()
     }
 
     /// The checkpoint that was recorded last of this work tree, while its reference holds it.
     pub(in crate::git) fn last_recorded(&self) -> Option<ObjectId> {
-        let survey = self.survey.borrow();
-        let cache = &survey.as_ref()?.cache;
+        let cache_builder = self.cache_builder.borrow();
+        let cache = &cache_builder.as_ref()?.cache;
         cache.alive.then(|| ObjectId(cache.header.commit.clone()))
     }
 
@@ -119,39 +120,39 @@ impl Capture {
     /// Notes what was seen, so that the next capture reads only what changes from here on. `commit` is the checkpoint
     /// of this capture, and `reference` holds it. Without the note the next capture is slower and as right, so that a
     /// failure is told and no more. What was seen is forgotten here.
-    pub fn remember(&self, reference: &str, commit: &ObjectId) {
-        if let Some(survey) = self.survey.take() {
-            self.store(&survey, reference, commit);
+    pub fn write_cache(&self, reference: &str, commit: &ObjectId) {
+        if let Some(cache_builder) = self.cache_builder.take() {
+            self.store(&cache_builder, reference, commit);
         }
     }
 
     /// The same for a capture that is not recorded because nothing changed since the one that the cache is of.
-    pub fn remember_unchanged(&self) {
-        let Some(survey) = self.survey.take() else { return };
-        let header = &survey.cache.header;
-        if survey.cache.alive && header.tree == self.tree.0 && header.index_tree == self.index_tree {
-            self.store(&survey, &header.reference, &ObjectId(header.commit.clone()));
+    pub fn write_cache_if_unchanged(&self) {
+        let Some(cache_builder) = self.cache_builder.take() else { return };
+        let header = &cache_builder.cache.header;
+        if cache_builder.cache.alive && header.tree == self.tree.0 && header.index_tree == self.index_tree {
+            self.store(&cache_builder, &header.reference, &ObjectId(header.commit.clone()));
         }
     }
 
-    fn store(&self, survey: &Survey, reference: &str, commit: &ObjectId) {
-        if survey.is_remembered() {
+    fn store(&self, cache_builder: &CaptureCacheBuilder, reference: &str, commit: &ObjectId) {
+        if cache_builder.is_up_to_date() {
             return;
         }
-        let recorded = Recorded {
+        let recorded = RecordedCheckpoint {
             reference,
             commit,
             tree: &self.tree,
             index_tree: self.index_tree.as_ref(),
             index_extras: &self.manifest.index_extras,
         };
-        if let Err(error) = survey.store(&recorded).and_then(|()| self.writer.end_doubt()) {
+        if let Err(error) = cache_builder.store(&recorded).and_then(|()| self.writer.end_doubt()) {
             tracing::debug!(%error, "the capture's cache could not be written");
         }
     }
 
     /// Keeps what was damaged and is written again, where the capture itself is not recorded.
-    pub fn mend(&self) -> Result<()> {
+    pub fn repair(&self) -> Result<()> {
         if self.writer.doubts() { self.keep_objects() } else { Ok(()) }
     }
 }
@@ -181,7 +182,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
         None => cache.header.index_tree.clone(),
     };
-    let beside = tree_builder::beside(&scan, &made);
+    let beside = tree_builder::manifest_parts(&scan, &made);
     let manifest = Manifest {
         version: MANIFEST_VERSION,
         modes: beside.modes,
@@ -209,7 +210,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         stats: CaptureStats { files: beside.files, bytes: beside.bytes },
         writer,
         trees: KnownTrees::default(),
-        survey: RefCell::new(Some(Survey { scan, made, cache, index })),
+        cache_builder: RefCell::new(Some(CaptureCacheBuilder { scan, made, cache, index })),
     })
 }
 
@@ -219,7 +220,7 @@ fn both_trees(
     cache: &Cache,
     scan: &Scan,
     index: Option<&UserIndex>,
-) -> Result<(Vec<Made>, Option<Oid>)> {
+) -> Result<(Vec<BuiltTree>, Option<Oid>)> {
     let of_index = || index.map_or(Ok(None), |index| index.tree(&mut trees::into_writer(writer)));
     if index.is_none_or(|index| index.len() < WORTH_A_THREAD) {
         return Ok((tree_builder::trees(writer, cache, scan)?, of_index()?));

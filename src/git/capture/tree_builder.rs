@@ -11,13 +11,13 @@ use crate::git::base::object_id;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::Level;
 use crate::git::worktree::cache::{Cache, flag};
-use crate::git::worktree::scan::{Content, Folder, Item, Scan};
+use crate::git::worktree::scan::{Content, FileEntry, Folder, Scan};
 use crate::model::manifest::{DefaultModes, Nested, PathMode};
 use crate::model::path::RepoPath;
 
 /// What was made of a folder.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::git) struct Made {
+pub(super) struct BuiltTree {
     /// Its tree; `None` if it holds nothing that has a place in one.
     pub tree: Option<Oid>,
     /// How many folders in it have a tree.
@@ -39,10 +39,10 @@ enum State {
 }
 
 /// The trees of all folders of a scan, in its order.
-pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -> Result<Vec<Made>> {
+pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -> Result<Vec<BuiltTree>> {
     let folders = &scan.folders;
     let parents = parents(folders);
-    let mut made = vec![Made { same: true, ..Made::default() }; folders.len()];
+    let mut made = vec![BuiltTree { same: true, ..BuiltTree::default() }; folders.len()];
     let mut hidden: Vec<bool> = folders.iter().map(|folder| folder.is(flag::HIDDEN)).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); folders.len()];
     let links: BTreeMap<&RepoPath, &Nested> = scan.nested.iter().map(|nested| (&nested.path, nested)).collect();
@@ -96,7 +96,7 @@ fn parents(folders: &[Folder]) -> Vec<Option<usize>> {
     parents
 }
 
-/// DirfdCache whose repositories inside are not those of the cached trees.
+/// Folders whose repositories inside are not those of the cached trees.
 fn relinked(before: &[Nested], now: &[Nested]) -> BTreeSet<RepoPath> {
     let key = |nested: &Nested| nested.commit.clone().map(|commit| (nested.path.clone(), commit.0));
     let (before, now): (BTreeSet<_>, BTreeSet<_>) =
@@ -115,7 +115,7 @@ fn build(
     scan: &Scan,
     at: usize,
     children: &[usize],
-    made: &[Made],
+    made: &[BuiltTree],
     links: &BTreeMap<&RepoPath, &Nested>,
 ) -> Result<Option<Oid>> {
     let folder = &scan.folders[at];
@@ -143,7 +143,10 @@ fn build(
 }
 
 /// The items that were captured, with their blobs.
-pub(in crate::git) fn stored<'a>(scan: &'a Scan, folder: &Folder) -> impl Iterator<Item = (&'a Item, Oid)> + Clone {
+pub(in crate::git) fn stored<'a>(
+    scan: &'a Scan,
+    folder: &Folder,
+) -> impl Iterator<Item = (&'a FileEntry, Oid)> + Clone {
     scan.items(folder).iter().filter_map(|item| match item.content {
         Content::Known(oid) => Some((item, oid)),
         _ => None,
@@ -152,7 +155,7 @@ pub(in crate::git) fn stored<'a>(scan: &'a Scan, folder: &Folder) -> impl Iterat
 
 /// What trees cannot say.
 #[derive(Debug, Default)]
-pub(in crate::git) struct Beside {
+pub(super) struct ManifestParts {
     pub modes: DefaultModes,
     pub file_modes: Vec<PathMode>,
     pub folder_modes: Vec<PathMode>,
@@ -162,11 +165,11 @@ pub(in crate::git) struct Beside {
 }
 
 /// Counts, modes and empty folders.
-pub(in crate::git) fn beside(scan: &Scan, made: &[Made]) -> Beside {
+pub(super) fn manifest_parts(scan: &Scan, made: &[BuiltTree]) -> ManifestParts {
     let mut counts: [Counts; 3] = Default::default();
-    let mut beside = Beside::default();
-    let is_file = |item: &Item| item.stat.kind() == FileType::RegularFile;
-    let is_executable = |item: &Item| item.stat.mode & 0o100 != 0;
+    let mut beside = ManifestParts::default();
+    let is_file = |item: &FileEntry| item.stat.kind() == FileType::RegularFile;
+    let is_executable = |item: &FileEntry| item.stat.mode & 0o100 != 0;
     for item in scan.items.iter().filter(|item| matches!(item.content, Content::Known(_))) {
         beside.files += 1;
         beside.bytes += item.stat.size;
@@ -174,7 +177,8 @@ pub(in crate::git) fn beside(scan: &Scan, made: &[Made]) -> Beside {
             counts[usize::from(is_executable(item))].add(item.stat.permissions());
         }
     }
-    let holding = |folder: &Folder, made: &Made| made.state == State::Holding && !folder.path.as_bytes().is_empty();
+    let holding =
+        |folder: &Folder, made: &BuiltTree| made.state == State::Holding && !folder.path.as_bytes().is_empty();
     for (folder, _) in scan.folders.iter().zip(made).filter(|(folder, made)| holding(folder, made)) {
         counts[2].add(folder.stat.permissions());
     }
@@ -186,7 +190,7 @@ pub(in crate::git) fn beside(scan: &Scan, made: &[Made]) -> Beside {
     };
     let are_all_usual = counts[0].0.len() < 2 && counts[1].0.len() < 2;
     for (folder, made) in scan.folders.iter().zip(made) {
-        let unusual = |item: &&Item| item.stat.permissions() != beside.modes.of_file(is_executable(item));
+        let unusual = |item: &&FileEntry| item.stat.permissions() != beside.modes.of_file(is_executable(item));
         let items = stored(scan, folder).map(|(item, _)| item).filter(|item| !are_all_usual && is_file(item));
         let listed = items
             .filter(unusual)

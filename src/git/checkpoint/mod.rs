@@ -1,15 +1,15 @@
 //! Checkpoints: captures as commits with references, written, read back, copied for nested repositories, and carried over
 //! to branches and bundles. What changes files of the work tree belongs in [`restore`](super::restore).
 
-pub(super) mod branch_commit;
-pub(super) mod bundle;
-pub(super) mod foreign_checkpoint;
-pub(super) mod nested_copy;
-pub(super) mod nested_refs;
-pub(super) mod state_tree;
+mod branch_commit;
+mod bundle;
+mod foreign_checkpoint;
+mod nested_copy;
+mod nested_refs;
+mod state_tree;
 pub(super) mod stored;
 pub mod trailers;
-pub(super) mod unbundle;
+mod unbundle;
 pub(super) mod write;
 
 pub use branch_commit::{Committed, commit_on_branch};

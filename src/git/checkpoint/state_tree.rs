@@ -1,4 +1,4 @@
-//! What stands in a checkpoint's state tree, as who writes it and who reads it have to agree on.
+//! The layout of a checkpoint's state tree, shared by who writes it and who reads it.
 
 use git2::{ObjectType, Oid};
 
@@ -21,7 +21,7 @@ pub struct MemoryFile {
 }
 
 /// The tree of the working memory, as it would stand in a checkpoint; `None` without any file.
-pub(in crate::git) fn memory_tree(writer: &ObjectWriter, memory: &[MemoryFile]) -> Result<Option<Oid>> {
+pub(super) fn memory_tree(writer: &ObjectWriter, memory: &[MemoryFile]) -> Result<Option<Oid>> {
     let flat = memory_files(writer, memory, b"")?;
     if flat.is_empty() { Ok(None) } else { trees::write(writer, &flat).map(Some) }
 }
@@ -39,11 +39,11 @@ pub(super) fn memory_files(writer: &ObjectWriter, memory: &[MemoryFile], below: 
     Ok(flat)
 }
 
-/// The name in the state tree.
+/// The folder of the copies of nested repositories in the state tree.
 pub(in crate::git) const FOLDER: &str = "nested";
 
 /// Reads a manifest, refusing a newer one.
-pub(in crate::git) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
+pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
     #[derive(serde::Deserialize)]
     struct Version {
         version: u32,

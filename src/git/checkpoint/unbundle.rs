@@ -143,7 +143,7 @@ impl Unbundled {
 
     /// Makes a checkpoint part of a repository under its name: what is not there yet of all that is in the bundle,
     /// durably, then read back in full, then the reference.
-    pub fn take_in(&self, repo: &Repo, lock: &WorktreeLock, reference: &str, commit: &ObjectId) -> Result<()> {
+    pub fn import(&self, repo: &Repo, lock: &WorktreeLock, reference: &str, commit: &ObjectId) -> Result<()> {
         let failed = || Error::git(format!("read {}", self.path.display()));
         let writer = ObjectWriter::new(repo, lock)?;
         let odb = self.repository.odb().map_err(failed())?;

@@ -105,7 +105,7 @@ pub fn name_checkpoint(
 }
 
 /// The same for what any writer has published.
-pub(in crate::git) fn name_written(
+pub(super) fn name_written(
     repo: &Repo,
     lock: &WorktreeLock,
     writer: &ObjectWriter,

@@ -2,6 +2,6 @@
 //! commits as well, belong in [`checkpoint`](super::checkpoint).
 
 pub(super) mod head;
-pub(super) mod reflog;
+mod reflog;
 
 pub use head::{commit_exists, commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking, tree_of};

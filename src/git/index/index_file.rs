@@ -37,11 +37,11 @@ const MAX_NAMES: usize = 1 << 30;
 const LARGE: usize = 1 << 18;
 
 /// The git file mode of a folder, which only a sparse index has entries of.
-pub(in crate::git) const SPARSE_FOLDER: u32 = 0o040_000;
+pub(super) const SPARSE_FOLDER: u32 = 0o040_000;
 
 /// An index file, in memory.
 #[derive(Debug, Default)]
-pub(in crate::git) struct IndexFile {
+pub(super) struct IndexFile {
     /// The names, one after the other.
     names: Vec<u8>,
     records: Vec<Record>,

@@ -3,7 +3,7 @@
 
 pub(super) mod index_file;
 pub(super) mod locked_index;
-pub(super) mod tracked;
+mod tracked;
 pub(super) mod user_index;
 
 pub use tracked::tracks_any;

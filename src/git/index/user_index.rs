@@ -72,22 +72,22 @@ pub(in crate::git) struct Tracked {
     in_tree: bool,
     stage: u8,
     /// The file's metadata when it had this content: seconds and nanoseconds, 32 bits each, as git keeps them.
-    pub seed: Option<Seed>,
+    pub stat: Option<StatData>,
 }
 
 /// The metadata of a file when git last saw that it had the content of its entry.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::git) struct Seed {
+pub(in crate::git) struct StatData {
     size: u32,
     ino: u32,
     mtime: (u32, u32),
     ctime: (u32, u32),
 }
 
-impl Seed {
+impl StatData {
     /// Whether a file's metadata is still the same.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn is(&self, stat: &FileStat) -> bool {
+    pub fn matches(&self, stat: &FileStat) -> bool {
         let time = |nanos: i64| (nanos.div_euclid(1_000_000_000) as u32, nanos.rem_euclid(1_000_000_000) as u32);
         u64::from(self.size) == stat.size
             && self.ino == stat.ino as u32
@@ -146,7 +146,7 @@ impl UserIndex {
                     skip_worktree: entry.skip_worktree,
                 });
             }
-            let seed = Seed { size: entry.size, ino: entry.ino, mtime: entry.mtime, ctime: entry.ctime };
+            let stat = StatData { size: entry.size, ino: entry.ino, mtime: entry.mtime, ctime: entry.ctime };
             let mut tracked = Tracked {
                 start: position(result.names.len()),
                 length: position(entry.path.len()),
@@ -154,7 +154,7 @@ impl UserIndex {
                 oid: entry.oid,
                 in_tree: !entry.intent_to_add,
                 stage: entry.stage,
-                seed: usual.then_some(seed),
+                stat: usual.then_some(stat),
             };
             match result.entries.last_mut() {
                 // The entries of one path stand side by side.
@@ -182,7 +182,7 @@ impl UserIndex {
             conflicts.flat_map(|extra| extra.path.ancestors().collect::<Vec<_>>()).collect();
         for path in folders {
             let found = self.entries.binary_search_by(|entry| path_of(&self.names, entry).cmp(path.as_bytes()));
-            let Some(entry) = found.ok().map(|at| self.entries[at]).filter(|entry| entry.seed.is_some()) else {
+            let Some(entry) = found.ok().map(|at| self.entries[at]).filter(|entry| entry.stat.is_some()) else {
                 continue;
             };
             self.extras.push(IndexExtra {
@@ -320,7 +320,7 @@ fn position(at: usize) -> u32 {
 }
 
 /// Opens an index file to change it. One that libgit2 cannot read (split, sparse) is [`Error::Unsupported`].
-pub(in crate::git) fn open_index(path: &Path) -> Result<git2::Index> {
+pub(super) fn open_index(path: &Path) -> Result<git2::Index> {
     git2::Index::open(path).and_then(|mut index| index.read(true).map(|()| index)).map_err(|source| {
         // Extensions in lower case change what the entries mean.
         if source.message().contains("mandatory extension") {

@@ -74,10 +74,10 @@ fn deflate(compress: &mut Compress, parts: &[&[u8]], out: &mut Vec<u8>) -> io::R
     Ok(())
 }
 
-pub(in crate::git) type Inflated = BufReader<ZlibDecoder<File>>;
+pub(super) type Inflated = BufReader<ZlibDecoder<File>>;
 
 /// Reads what a loose object begins with: kind and size.
-pub(in crate::git) fn read_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
+pub(super) fn read_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
     let mut head = Vec::new();
     reader.take(32).read_until(0, &mut head).ok()?;
     let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
@@ -85,7 +85,7 @@ pub(in crate::git) fn read_head(reader: &mut Inflated) -> Option<(ObjectType, u6
 }
 
 /// Whether a loose object is what its id says. One that may not be read is not: it is no use to whoever asks.
-pub(in crate::git) fn is_whole(path: &Path, oid: Oid) -> io::Result<bool> {
+pub(super) fn is_whole(path: &Path, oid: Oid) -> io::Result<bool> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
         opened => opened?,

@@ -6,7 +6,7 @@ pub(super) mod format;
 pub(super) mod objects;
 pub(super) mod owned_objects;
 pub(super) mod pack;
-pub(super) mod pack_folder;
+mod pack_folder;
 pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;

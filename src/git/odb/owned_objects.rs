@@ -70,7 +70,7 @@ pub(in crate::git) fn folder(repo: &Repo) -> PathBuf {
 }
 
 /// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
-pub(in crate::git) fn lock_shared(repo: &Repo) -> Result<File> {
+pub(super) fn lock_shared(repo: &Repo) -> Result<File> {
     let path = lock_path(repo)?;
     let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
     file.lock_shared().map_err(Error::at(&path))?;
@@ -78,7 +78,7 @@ pub(in crate::git) fn lock_shared(repo: &Repo) -> Result<File> {
 }
 
 /// The same without a trace. Where the file is not there, nothing of ours was ever removed: `None`.
-pub(in crate::git) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
+pub(super) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
     let path = repo.shared_folder().join(LOCK);
     match repo.shared().open(&path) {
         Ok(file) => file.lock_shared().map(|()| Some(file)).map_err(Error::at(&path)),
@@ -256,7 +256,7 @@ pub(in crate::git) fn merge(repo: &Repo) -> Result<()> {
 }
 
 /// The merged lists with objects that may still be loose, and those of checkpoints that are gone.
-pub(in crate::git) fn unpacked(repo: &Repo) -> Result<Vec<OwnedObjects>> {
+pub(super) fn unpacked(repo: &Repo) -> Result<Vec<OwnedObjects>> {
     let folder = folder(repo);
     let mut texts: Vec<String> =
         read_merged(repo.shared(), &folder)?.into_values().filter(|kept| !kept.packed).map(|kept| kept.text).collect();
@@ -269,7 +269,7 @@ pub(in crate::git) fn unpacked(repo: &Repo) -> Result<Vec<OwnedObjects>> {
 }
 
 /// Notes that the objects of all merged lists were packed.
-pub(in crate::git) fn set_packed(repo: &Repo) -> Result<()> {
+pub(super) fn set_packed(repo: &Repo) -> Result<()> {
     let folder = folder(repo);
     let mut merged = read_merged(repo.shared(), &folder)?;
     for kept in merged.values_mut() {

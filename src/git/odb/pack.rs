@@ -27,7 +27,7 @@ const LARGE: u32 = 1 << 31;
 
 /// A pack in the making, a file in the quarantine. About 32 bytes of memory for each object, whatever its size.
 #[derive(Debug)]
-pub(in crate::git) struct PackWriter {
+pub(super) struct PackWriter {
     file: BufWriter<File>,
     path: PathBuf,
     offset: u64,
@@ -276,10 +276,10 @@ impl<W: Write> Write for Summed<W> {
 }
 
 /// Below this many objects write loose objects, above it a pack (git: `transfer.unpackLimit`).
-pub(in crate::git) const UNPACK_LIMIT: usize = 100;
+pub(super) const UNPACK_LIMIT: usize = 100;
 
 /// Content that is kept in memory, in bytes.
-pub(in crate::git) const IN_MEMORY: usize = 8 << 20;
+pub(super) const IN_MEMORY: usize = 8 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Whether packs came or went since somebody looked.
+//! Detects that packs came or went since the list of them was read.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +9,7 @@ use crate::git::base::file_time::margin;
 
 /// The folder of packs as it was at a moment.
 #[derive(Debug)]
-pub(in crate::git) struct PackFolder {
+pub(super) struct PackFolder {
     path: PathBuf,
     /// When it had changed last, in nanoseconds since the epoch; `None` where there was none.
     changed: Option<i64>,

@@ -67,7 +67,7 @@ pub(in crate::git) struct Removed {
 
 /// Merges the lists and packs their loose objects where there are many and no capture is under way. The quarantine is
 /// the caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it.
-pub(in crate::git) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) {
+pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) {
     if let Err(error) = try_tidy_up(repo, &quarantine.join("objects"), objects) {
         tracing::debug!(%error, "the objects of checkpoints stay as they are");
     }

@@ -180,7 +180,7 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
 const KEEP: &str = "recover: until the checkpoint's reference is set";
 
 /// Writes the file that keeps a pack of the quarantine; it becomes part of the database before the pack.
-pub(in crate::git) fn write_keep(pack: &mut Pack) -> Result<()> {
+pub(super) fn write_keep(pack: &mut Pack) -> Result<()> {
     let keep = pack.file.with_extension("keep");
     fs::write(&keep, format!("{KEEP} (process {})\n", std::process::id())).map_err(Error::at(&keep))?;
     pack.keep = Some(keep);
@@ -236,7 +236,7 @@ pub(in crate::git) fn empty(objects: &Path) -> Result<()> {
 }
 
 /// Removes everything of a quarantine but its objects.
-pub(in crate::git) fn empty_but_objects(quarantine: &Path) -> Result<()> {
+pub(super) fn empty_but_objects(quarantine: &Path) -> Result<()> {
     empty_but(quarantine, Some("objects"))
 }
 

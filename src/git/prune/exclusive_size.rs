@@ -1,4 +1,4 @@
-//! How much content only some checkpoints hold.
+//! Exclusive size: how much content only some checkpoints hold.
 
 use std::collections::BTreeSet;
 

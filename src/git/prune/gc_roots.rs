@@ -1,4 +1,4 @@
-//! Everything in a git folder that may refer to an object, found without knowing what each file means.
+//! Roots for reachability: everything in a git folder that may refer to an object, found without knowing what each file means.
 //!
 //! Any 40 hexadecimal digits in any file count as a reference: branches, tags, stashes, notes, `packed-refs`, reflogs, the
 //! HEAD of each worktree, `ORIG_HEAD`, `FETCH_HEAD`, merges and rebases in progress. The indexes of all worktrees, with
@@ -14,14 +14,14 @@ use git2::Oid;
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::refs::PREFIX;
 
-/// DirfdCache of a git folder that hold no references into its object database.
+/// Folders of a git folder that hold no references into its object database.
 const SKIPPED: [&str; 6] = ["objects", "modules", "lfs", "annex", "hooks", "written"];
 /// A larger file is not looked through: then nothing can be said.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Objects that something refers to.
 #[derive(Debug, Default)]
-pub(in crate::git) struct Roots {
+pub(super) struct Roots {
     /// From checkpoints' references.
     pub checkpoints: BTreeSet<Oid>,
     /// From anything else. Not every one need be there, or be an object at all.

@@ -1,10 +1,10 @@
-//! Gives space back: which objects only some checkpoints need, how large they are, and their removal. It knows the object
-//! database and the references; no room but the facade knows it.
+//! Gives space back: which objects only some checkpoints need, how large they are, and their removal. No other room
+//! needs it, and it needs only the object database and the references.
 
 pub(super) mod discard;
-pub(super) mod exclusive_size;
-pub(super) mod gc_roots;
-pub(super) mod reachability;
+mod exclusive_size;
+mod gc_roots;
+mod reachability;
 
 pub use discard::{Discarded, discard};
 pub use exclusive_size::exclusive_bytes;

@@ -1,4 +1,4 @@
-//! Which of some objects are still needed by something.
+//! Reachability: which of some objects something still refers to.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use crate::git::odb::format::loose_path;
 use crate::git::odb::trees::{Tree, TreeEntry};
 
 /// More commits are not looked at: the objects are left to `git gc`.
-pub(in crate::git) const MAX_COMMITS: usize = 50_000;
+pub(super) const MAX_COMMITS: usize = 50_000;
 
 const GITLINK: u32 = 0o160_000;
 
@@ -85,7 +85,7 @@ fn targets(data: &[u8]) -> Result<Vec<Oid>> {
 /// The objects that were in a folder of objects before some moment.
 ///
 /// The time of the last change of a file is asked for, which nobody can set back and which is new after every `git gc`.
-pub(in crate::git) struct Older {
+pub(super) struct Older {
     objects: PathBuf,
     /// In nanoseconds since the epoch.
     before: u64,
@@ -124,7 +124,7 @@ fn is_before(file: &fs::Metadata, before: u64) -> bool {
 }
 
 /// The ids of a pack, from its index of version 2.
-pub(in crate::git) struct PackIndex {
+pub(super) struct PackIndex {
     file: File,
     fan_out: Vec<u32>,
 }

@@ -1,4 +1,4 @@
-//! Damage that was found in the object database.
+//! Marks the object database as suspect once damage was found in it.
 //!
 //! From then on neither a worktree's cache nor the user's index is believed: its next capture reads every object that it
 //! does not write, and writes again what is damaged or missing and still lies in the work tree. The first checkpoint of

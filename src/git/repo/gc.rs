@@ -1,4 +1,4 @@
-//! Whether somebody collects garbage: removes objects that nothing refers to.
+//! Detects a concurrent `git gc`, which removes objects that nothing refers to.
 //!
 //! `git gc`, also when `git maintenance` calls it, says so in `gc.pid`. A `git prune --expire=now` by itself says nothing: git
 //! itself advises against it while anything is written.

@@ -4,10 +4,10 @@
 pub(super) mod corruption_marker;
 pub(super) mod gc;
 pub(super) mod git_lock;
-pub(super) mod linked;
+mod linked;
 pub(super) mod lock;
 pub(super) mod nested;
-pub(super) mod owner;
+mod owner;
 pub(super) mod refs;
 pub(super) mod repository;
 

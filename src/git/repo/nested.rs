@@ -53,7 +53,7 @@ pub(in crate::git) fn head(outer: Outer<'_>, path: &RepoPath) -> Option<git2::Oi
 ///
 /// Its own are: a `.git` folder; what lies in `modules` of the repository around it; and a repository elsewhere that
 /// names this very folder as its work tree (`core.worktree`, or `gitdir` of a linked one).
-pub(in crate::git) fn stray(outer: Outer<'_>, folder: &Path, found: &git2::Repository) -> Option<String> {
+pub(super) fn stray(outer: Outer<'_>, folder: &Path, found: &git2::Repository) -> Option<String> {
     let real = |path: &Path| fs::canonicalize(path).ok();
     let strange = |why: &str| Some(format!("its .git leads to {}, {why}", found.path().display()));
     let (Some(folder), Some(git_dir), Some(common)) = (real(folder), real(found.path()), real(found.commondir()))

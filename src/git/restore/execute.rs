@@ -1,4 +1,4 @@
-//! Carries out a restore plan.
+//! Executes a restore plan.
 //!
 //! Everything goes through folder descriptors, opened one component at a time without following symlinks, so that a
 //! symlink put in the way leads nowhere. A file is written beside its place, given its mode, synced and renamed. What
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, FileType, Mode};
 
 use super::nonempty_dirs::HOLDS_OTHERS;
-use super::write_batch::{A_THREAD, Batch, Limits, Pending, Sync};
+use super::write_batch::{Batch, FILES_PER_THREAD, Limits, Pending, Sync};
 use super::{preflight, temp_file};
 use crate::durable::temporary_prefix;
 use crate::git::base::dirfd_cache::DirfdCache;
@@ -59,8 +59,8 @@ pub struct Restored {
 pub fn check(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     refuse(plan)?;
     let root = openat::open_root(repo.workdir())?;
-    preflight::in_the_way(&root, plan)?;
-    preflight::free_space(repo, plan)
+    preflight::check_conflicts(&root, plan)?;
+    preflight::check_free_space(repo, plan)
 }
 
 /// Refuses a plan that must not be carried out, whatever is there.
@@ -105,7 +105,7 @@ pub fn execute(
     for set in &plan.set_mode {
         run.set_mode(&set.path, set.mode)?;
     }
-    // DirfdCache get their modes last: a read-only one could not be written into.
+    // Folders get their modes last: a read-only one could not be written into.
     for dir in plan.make_dirs.iter().rev() {
         if run.changed.contains(&dir.path) {
             run.chmod(&dir.path, dir.mode)?;
@@ -121,7 +121,7 @@ struct Execution<'r> {
     database: &'r Database<'r>,
     expect: Expect,
     stop: Stop<'r>,
-    /// DirfdCache in which names changed, and folders that were made.
+    /// Folders in which names changed, and folders that were made.
     changed: BTreeSet<RepoPath>,
     done: Restored,
     /// The number of the last temp file.
@@ -212,7 +212,7 @@ impl<'r> Execution<'r> {
 
     /// Writes files: many of them by several threads.
     fn write(&mut self, repo: &Repo, writes: &[PlannedWrite]) -> Result<()> {
-        let threads = (writes.len() / A_THREAD).clamp(1, work_queue::threads());
+        let threads = (writes.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
         let limits = Limits::of(threads);
         if threads == 1 {
             return self.write_all(writes, limits);

@@ -1,16 +1,16 @@
 //! Carries out a restore plan: checks it, writes and removes files, verifies them, refreshes the user's index, and keeps the
 //! journal with which a restore that was cut off is finished. What decides what is restored is `policy::restore_plan`.
 
-pub(super) mod execute;
+mod execute;
 pub mod git_file;
-pub(super) mod holes;
-pub(super) mod index;
-pub(super) mod journal;
-pub(super) mod nonempty_dirs;
-pub(super) mod preflight;
-pub(super) mod temp_file;
-pub(super) mod verify;
-pub(super) mod write_batch;
+mod index;
+mod journal;
+mod nonempty_dirs;
+mod preflight;
+mod sparse_file;
+mod temp_file;
+mod verify;
+mod write_batch;
 
 pub use execute::{Expect, Restored, Stop, check, execute};
 pub use index::{index_is, refresh_index, restore_index};

@@ -1,4 +1,4 @@
-//! DirfdCache that a restore would remove, and cannot: something lies in them that nobody captured.
+//! Folders that a restore would remove, and cannot: something lies in them that nobody captured.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::policy::restore_plan::RestorePlan;
 
 /// Why such a folder is kept.
-pub(in crate::git) const HOLDS_OTHERS: &str = "holds files that were not captured";
+pub(super) const HOLDS_OTHERS: &str = "holds files that were not captured";
 
 /// Takes them out of the plan and lists them as kept, so that nothing is announced that will not happen. What turns up in
 /// a folder after this keeps it as well: the restore only ever removes empty ones. `files` go beside the plan.

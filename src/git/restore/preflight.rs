@@ -1,11 +1,11 @@
-//! The places that a restore writes to: what is there, whether something is in the way, whether there is room.
+//! What is checked before a restore writes anything: whether something is in the way, whether there is room.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Access, AtFlags, FileType};
 
-use super::write_batch::{A_THREAD, BATCH, BATCH_BYTES};
+use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
 use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
@@ -18,7 +18,7 @@ use crate::model::snapshot::Entry;
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
-pub(in crate::git) fn in_the_way(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {
+pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> {
     let gone: BTreeSet<&RepoPath> = plan.delete.iter().map(|delete| &delete.path).collect();
     let gone_dirs: BTreeSet<&RepoPath> = plan.remove_dirs.iter().map(|dir| &dir.path).collect();
     let mut conflicts = Vec::new();
@@ -116,13 +116,13 @@ fn first_staying(
 ///
 /// Counted in the order of the work: deletions free space before anything is written, and the files of
 /// a batch are there twice for a moment.
-pub(in crate::git) fn free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
+pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     let database = Database::open(repo)?;
     let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
-    let threads = (plan.write.len() / A_THREAD).clamp(1, work_queue::threads());
-    let portions = plan.write.chunks(A_THREAD).collect();
+    let threads = (plan.write.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
+    let portions = plan.write.chunks(FILES_PER_THREAD).collect();
     let written = work_queue::run(portions, threads, |portion: &[PlannedWrite], _, sum: &mut i128| {
         for write in portion {
             *sum += size(&write.entry)?;

@@ -1,4 +1,4 @@
-//! Writes what a restore wants beside its place, and puts it there.
+//! The temp files of a restore: each is written beside its place, given its owner and mode, and renamed.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::holes::WithHoles;
+use super::sparse_file::SparseWriter;
 use super::write_batch::Pending;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
@@ -36,7 +36,7 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
     let file = File::from(opened.map_err(|error| failed(error.into()))?);
-    let mut content = WithHoles::new(&file);
+    let mut content = SparseWriter::new(&file);
     let size = database.copy_blob(oid, &mut content).map_err(failed)?.map_err(about)?;
     content.end().map_err(failed)?;
     if openat::stat_open(&file).map_err(failed)?.size != size {
@@ -50,7 +50,7 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
 
 /// Gives `made` the owner and group of what stands at `name`, in whose place it comes; what is new there, made by root,
 /// those of the folder. Where the system does not allow that, it stays as it was made.
-pub(in crate::git) fn keep_owner(dir: &OwnedFd, name: &[u8], made: &[u8]) -> io::Result<()> {
+pub(super) fn keep_owner(dir: &OwnedFd, name: &[u8], made: &[u8]) -> io::Result<()> {
     let at = |name: &[u8]| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let own = at(made)?;
     let wanted = match if name == made { Err(Errno::NOENT) } else { at(name) } {
@@ -88,6 +88,6 @@ pub(in crate::git) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool)
 }
 
 /// Sets the permissions of a file or folder that is no symlink.
-pub(in crate::git) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
+pub(super) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmodat(dir, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
 }

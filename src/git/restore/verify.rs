@@ -1,4 +1,4 @@
-//! Reads what a restore changed again.
+//! Verifies a restore: reads again what it changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use git2::Oid;
 
 use super::execute::Restored;
-use super::write_batch::A_THREAD;
+use super::write_batch::FILES_PER_THREAD;
 use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::Result;
 use crate::git::base::on_disk::{self, OnDisk};
@@ -43,7 +43,7 @@ pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Ve
     let made: BTreeSet<&RepoPath> = plan.make_dirs.iter().map(|dir| &dir.path).collect();
 
     let expected: Vec<_> = expected.into_iter().collect();
-    let threads = (expected.len() / A_THREAD).clamp(1, work_queue::threads());
+    let threads = (expected.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
     let portions = expected.chunks(expected.len().div_ceil(threads).max(1)).collect();
     let root = repo.workdir();
     let mut verified = Verified::default();

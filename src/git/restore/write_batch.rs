@@ -1,4 +1,4 @@
-//! The temp files of a restore: how many are written before they are synced together and renamed.
+//! Batches of temp files: how many a restore writes before they are synced together and renamed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,17 +14,17 @@ use crate::model::path::RepoPath;
 use crate::policy::restore_plan::PlannedWrite;
 
 /// How many files at most are written between two syncs.
-pub(in crate::git) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 };
+pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 };
 /// And how many bytes.
-pub(in crate::git) const BATCH_BYTES: u64 = 64 << 20;
+pub(super) const BATCH_BYTES: u64 = 64 << 20;
 /// So many files are worth a thread of their own.
-pub(in crate::git) const A_THREAD: usize = 128;
+pub(super) const FILES_PER_THREAD: usize = 128;
 
 /// From this many files on, one sync of the whole file system is cheaper than one a file.
 const MANY: usize = 16;
 
 /// A file that is written beside its place.
-pub(in crate::git) struct Pending<'p> {
+pub(super) struct Pending<'p> {
     pub(in crate::git) write: &'p PlannedWrite,
     pub(in crate::git) dir: Rc<OwnedFd>,
     pub(in crate::git) parent: RepoPath,
@@ -45,7 +45,7 @@ impl Pending<'_> {
 
 /// How much is written between two syncs.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::git) struct Limits {
+pub(super) struct Limits {
     pub files: usize,
     /// So much is on disk twice for a moment.
     pub bytes: u64,
@@ -65,7 +65,7 @@ impl Limits {
 
 /// Temp files that are synced together and then renamed.
 #[derive(Default)]
-pub(in crate::git) struct Batch<'p> {
+pub(super) struct Batch<'p> {
     pub pending: Vec<Pending<'p>>,
     /// Those that are open: all while they are few, then one of each file system. A symlink is only a name and has none.
     open: Vec<(&'p RepoPath, File)>,

@@ -1,12 +1,12 @@
 //! Stored trees with their manifests: looks paths up in them and compares two of them. Where they come from, a capture or a
 //! checkpoint, makes no difference here.
 
-pub(super) mod changed;
-pub(super) mod diff;
-pub(super) mod ignored;
+mod changed;
+mod diff;
+mod ignored;
 pub(super) mod lookup;
 pub(super) mod objects;
-pub(super) mod patch;
+mod patch;
 pub(super) mod view;
 
 pub use changed::changed_files;

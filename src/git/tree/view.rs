@@ -1,4 +1,4 @@
-//! What a tree and a manifest say together: everything, one path, or what two of them do not have in common.
+//! A tree and its manifest as one: everything they hold, one path, or what two of them do not have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -90,7 +90,7 @@ pub fn diff_trees(lookup: &TreeLookup<'_>, a: TreeView<'_>, b: TreeView<'_>) -> 
         return Ok((a.snapshot(lookup)?, b.snapshot(lookup)?));
     }
     let (mut one, mut other) = (Collected::new(a), Collected::new(b));
-    // DirfdCache that differ, one level after the other.
+    // Folders that differ, one level after the other.
     let mut level = BTreeMap::from([(RepoPath::default(), (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)))]);
     while !level.is_empty() {
         level.retain(|_, (tree_a, tree_b)| tree_a != tree_b);

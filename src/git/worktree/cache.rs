@@ -29,7 +29,7 @@ use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
-pub(in crate::git) use record::{Builder, CachedFolder, CachedItem, NewFolder, Other, flag};
+pub(in crate::git) use record::{Builder, CachedEntry, CachedFolder, NewFolder, Other, flag};
 use record::{parse, parse_folder};
 
 const FILE: &str = "index-cache";
@@ -192,8 +192,8 @@ mod tests {
     fn a_cache_is_read_back_and_damage_is_noticed() {
         let stat = FileStat { size: 3, mtime: -5, ctime: 7, ino: 8, dev: 9, mode: 0o100_644 };
         let items = [
-            CachedItem { name: b"a\xff\n", stat, oid: Oid::zero(), flags: flag::TRACKED },
-            CachedItem { name: b"b", stat, oid: Oid::zero(), flags: flag::SETTLED },
+            CachedEntry { name: b"a\xff\n", stat, oid: Oid::zero(), flags: flag::TRACKED },
+            CachedEntry { name: b"b", stat, oid: Oid::zero(), flags: flag::SETTLED },
         ];
         let header = Header { reference: "refs/x".to_owned(), ..Header::default() };
         let mut builder = Builder::new(&header).unwrap();

@@ -17,7 +17,7 @@ const FILE: &[u8] = b".gitattributes";
 
 /// How far the index's blobs are the files' content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::git) enum Seeds {
+pub(super) enum IndexTrust {
     /// Nothing converts anything.
     Exact,
     /// Line ends may be converted: that changes the size, so a blob as large as the file is its content.
@@ -26,12 +26,12 @@ pub(in crate::git) enum Seeds {
     Never,
 }
 
-impl Seeds {
+impl IndexTrust {
     /// Looks at every attribute file that the scan met, those outside the work tree, and the configuration.
     pub fn of(repo: &Repo, scan: &Scan, index: &UserIndex) -> Result<Self> {
         let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
         let converts = config.get_string("core.autocrlf").is_ok_and(|value| !value.eq_ignore_ascii_case("false"));
-        let mut seeds = if converts { Self::SameSize } else { Self::Exact };
+        let mut trust = if converts { Self::SameSize } else { Self::Exact };
         let home = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let own = config.get_path("core.attributesfile").ok().or_else(|| {
             let base = home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")))?;
@@ -39,7 +39,7 @@ impl Seeds {
         });
         let outside = [Some(PathBuf::from("/etc/gitattributes")), own, Some(repo.common_dir().join("info/attributes"))];
         for path in outside.into_iter().flatten() {
-            seeds = seeds.max(Self::in_text(&fs::read(path).unwrap_or_default()));
+            trust = trust.max(Self::in_text(&fs::read(path).unwrap_or_default()));
         }
         let root = openat::open_root(repo.workdir())?;
         let mut met = 0;
@@ -52,12 +52,12 @@ impl Seeds {
                         std::io::Read::read_to_end(&mut file, &mut text).map(|_| text)
                     });
                 // What cannot be read may say anything.
-                seeds = seeds.max(read.map_or(Self::Never, |text| Self::in_text(&text)));
+                trust = trust.max(read.map_or(Self::Never, |text| Self::in_text(&text)));
                 met += usize::from(index.has(folder.path.join(FILE).as_bytes()));
             }
         }
         // git takes one that is only in the index from there.
-        Ok(if index.named(FILE).count() > met { Self::Never } else { seeds })
+        Ok(if index.named(FILE).count() > met { Self::Never } else { trust })
     }
 
     /// What the lines of an attribute file allow.
@@ -82,12 +82,12 @@ mod tests {
 
     #[test]
     fn attributes_that_convert_are_found() {
-        let of = |text: &str| Seeds::in_text(text.as_bytes());
-        assert_eq!(of("*.c diff=cpp\n# text\n*.png binary -text\n"), Seeds::Exact);
-        assert_eq!(of("* text=auto\n"), Seeds::SameSize);
-        assert_eq!(of("*.bat\teol=crlf\n"), Seeds::SameSize);
-        assert_eq!(of("* text\n*.bin filter=lfs diff=lfs"), Seeds::Never);
-        assert_eq!(of("[attr]odd ident\n"), Seeds::Never);
-        assert_eq!(of("*.txt working-tree-encoding=UTF-16"), Seeds::Never);
+        let of = |text: &str| IndexTrust::in_text(text.as_bytes());
+        assert_eq!(of("*.c diff=cpp\n# text\n*.png binary -text\n"), IndexTrust::Exact);
+        assert_eq!(of("* text=auto\n"), IndexTrust::SameSize);
+        assert_eq!(of("*.bat\teol=crlf\n"), IndexTrust::SameSize);
+        assert_eq!(of("* text\n*.bin filter=lfs diff=lfs"), IndexTrust::Never);
+        assert_eq!(of("[attr]odd ident\n"), IndexTrust::Never);
+        assert_eq!(of("*.txt working-tree-encoding=UTF-16"), IndexTrust::Never);
     }
 }

@@ -2,13 +2,13 @@
 //! changed. What becomes of the files that were found, trees and a manifest, belongs in [`capture`](super::capture).
 
 pub(super) mod cache;
-pub(super) mod file_io;
+mod file_io;
 pub(super) mod ignore_rules;
-pub(super) mod index_trust;
+mod index_trust;
 pub(super) mod outputs;
 pub(super) mod reading;
 pub(super) mod scan;
-pub(super) mod untracked_limit;
+mod untracked_limit;
 pub(super) mod walk;
 
 pub use cache::saw_files_of;

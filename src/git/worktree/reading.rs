@@ -7,8 +7,8 @@ use git2::Oid;
 
 use super::cache::{Cache, flag};
 use super::file_io::{self, Read};
-use super::index_trust::Seeds;
-use super::scan::{Content, Item, Scan};
+use super::index_trust::IndexTrust;
+use super::scan::{Content, FileEntry, Scan};
 use crate::git::base::error::Result;
 use crate::git::base::modes::git_mode;
 use crate::git::base::openat::{self, FileStat};
@@ -45,17 +45,17 @@ pub(in crate::git) fn read_files(
     if portions.is_empty() {
         return Ok(());
     }
-    let seeds = match index {
-        Some(index) if scan.items.iter().any(|item| matches!(item.content, Content::Seeded(_))) => {
-            Seeds::of(repo, scan, index)?
+    let trust = match index {
+        Some(index) if scan.items.iter().any(|item| matches!(item.content, Content::FromIndex(_))) => {
+            IndexTrust::of(repo, scan, index)?
         }
-        _ => Seeds::Never,
+        _ => IndexTrust::Never,
     };
     let reader = Reader {
         root: openat::open_root(repo.workdir())?,
         writer,
-        database: if seeds == Seeds::SameSize { Some(Database::open(repo)?) } else { None },
-        seeds,
+        database: if trust == IndexTrust::SameSize { Some(Database::open(repo)?) } else { None },
+        trust,
         scan,
     };
     let threads = work_queue::threads().min(portions.len());
@@ -103,14 +103,14 @@ struct Reader<'a> {
     root: OwnedFd,
     writer: &'a ObjectWriter,
     database: Option<Database<'a>>,
-    seeds: Seeds,
+    trust: IndexTrust,
     scan: &'a Scan,
 }
 
 impl Reader<'_> {
     fn portion(&self, portion: &[At], outcomes: &mut Vec<Outcome>) -> Result<()> {
         let mut open: Option<(usize, Option<OwnedFd>)> = None;
-        let seeded = self.seeded(portion);
+        let trusted = self.trusted(portion);
         for at in portion {
             let folder = &self.scan.folders[at.0];
             let item = &self.scan.items[at.1];
@@ -118,7 +118,7 @@ impl Reader<'_> {
                 Content::Cached(oid) | Content::Known(oid) => {
                     Some(oid).filter(|oid| self.writer.holds(*oid).unwrap_or(false))
                 }
-                Content::Seeded(oid) => Some(oid).filter(|oid| seeded.contains(oid)),
+                Content::FromIndex(oid) => Some(oid).filter(|oid| trusted.contains(oid)),
                 Content::Unread | Content::Lost => None,
             };
             if let Some(oid) = known {
@@ -144,20 +144,20 @@ impl Reader<'_> {
     }
 
     /// The blobs of the index that are the content of files whose metadata git knows.
-    fn seeded(&self, portion: &[At]) -> HashSet<Oid> {
-        let seed = |at: &At| match self.scan.items[at.1] {
-            Item { content: Content::Seeded(oid), stat, .. } => Some((oid, stat.size)),
+    fn trusted(&self, portion: &[At]) -> HashSet<Oid> {
+        let expected = |at: &At| match self.scan.items[at.1] {
+            FileEntry { content: Content::FromIndex(oid), stat, .. } => Some((oid, stat.size)),
             _ => None,
         };
-        let same_size = |(oid, size): &(Oid, u64)| match (self.seeds, &self.database) {
-            (Seeds::Exact, _) => true,
-            (Seeds::SameSize, Some(database)) => database.size(*oid).is_ok_and(|stored| stored == *size),
+        let same_size = |(oid, size): &(Oid, u64)| match (self.trust, &self.database) {
+            (IndexTrust::Exact, _) => true,
+            (IndexTrust::SameSize, Some(database)) => database.size(*oid).is_ok_and(|stored| stored == *size),
             _ => false,
         };
-        let seeds: Vec<Oid> = portion.iter().filter_map(seed).filter(same_size).map(|(oid, _)| oid).collect();
+        let oids: Vec<Oid> = portion.iter().filter_map(expected).filter(same_size).map(|(oid, _)| oid).collect();
         // The index itself keeps them from `git gc`.
-        let there = self.writer.contained(&seeds).unwrap_or_else(|_| vec![false; seeds.len()]);
-        seeds.into_iter().zip(there).filter_map(|(oid, there)| there.then_some(oid)).collect()
+        let there = self.writer.contained(&oids).unwrap_or_else(|_| vec![false; oids.len()]);
+        oids.into_iter().zip(there).filter_map(|(oid, there)| there.then_some(oid)).collect()
     }
 }
 

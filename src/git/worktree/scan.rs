@@ -1,8 +1,4 @@
-//! Walks a work tree, in several threads, and says what a capture takes of it, without reading any content.
-//!
-//! DirfdCache are read through descriptors and every entry is looked at with `lstat`, so that no symlink is followed and
-//! no FIFO opened. Symlinks to folders are links like any other. What the last capture took under the same rules is
-//! taken again without asking them.
+//! What a walk of the work tree found, and what it is asked for: data only, nothing is read here.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -28,7 +24,7 @@ pub(in crate::git) enum Content {
     /// It is this blob, if that is still stored.
     Cached(Oid),
     /// git's index says so, for content that no filter changes.
-    Seeded(Oid),
+    FromIndex(Oid),
     /// It has to be read.
     Unread,
     /// It could not be read, or is gone.
@@ -37,7 +33,7 @@ pub(in crate::git) enum Content {
 
 /// A file or symlink to capture.
 #[derive(Clone, Debug)]
-pub(in crate::git) struct Item {
+pub(in crate::git) struct FileEntry {
     start: u32,
     length: u8,
     /// Bits of [`flag`](super::cache::flag).
@@ -48,7 +44,7 @@ pub(in crate::git) struct Item {
 
 /// The cached tree of a folder, and what it was made of.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::git) struct Shape {
+pub(in crate::git) struct CachedTree {
     pub tree: Option<Oid>,
     pub subtrees: u32,
     pub items: u32,
@@ -68,7 +64,7 @@ pub(in crate::git) struct Folder {
     /// Bits of [`flag`](super::cache::flag).
     pub flags: u8,
     /// What the cache has of it, if that can be relied on.
-    pub cached: Option<Shape>,
+    pub cached: Option<CachedTree>,
 }
 
 impl Folder {
@@ -84,7 +80,7 @@ pub(in crate::git) struct Scan {
     /// In the order of a walk: each folder before all that is in it. The first is the work tree itself.
     pub folders: Vec<Folder>,
     /// The files and symlinks of all folders, those of one side by side.
-    pub items: Vec<Item>,
+    pub items: Vec<FileEntry>,
     /// What is no item: where its name is, and what it stands for.
     others: Vec<(u32, u8, Other)>,
     /// Names, one after the other.
@@ -120,36 +116,36 @@ pub fn left_out(repo: &Repo, rules: &CaptureRules) -> BTreeSet<RepoPath> {
 
 impl Scan {
     /// The files and symlinks of a folder.
-    pub fn items(&self, folder: &Folder) -> &[Item] {
+    pub fn items(&self, folder: &Folder) -> &[FileEntry] {
         &self.items[folder.items.clone()]
     }
 
     /// The name of an item.
-    pub fn name(&self, item: &Item) -> &[u8] {
+    pub fn name(&self, item: &FileEntry) -> &[u8] {
         &self.names[item.start as usize..item.start as usize + usize::from(item.length)]
     }
 
     /// Adds to the folder that is being read.
     pub fn add(&mut self, folder: &mut Folder, name: &[u8], flags: u8, stat: FileStat, content: Content) {
         let (begin, length) = self.add_name(name);
-        self.items.push(Item { start: begin, length, flags, stat, content });
+        self.items.push(FileEntry { start: begin, length, flags, stat, content });
         folder.items.end = self.items.len();
     }
 
     /// Notes what a name that is no item stands for in the folder that is being read.
-    pub fn other(&mut self, folder: &mut Folder, name: &[u8], what: Other) {
+    pub fn add_other(&mut self, folder: &mut Folder, name: &[u8], what: Other) {
         let (begin, length) = self.add_name(name);
         self.others.push((begin, length, what));
         folder.others.end = self.others.len();
     }
 
     /// How many of a folder's names are noted.
-    pub fn noted(folder: &Folder) -> usize {
+    pub fn entry_count(folder: &Folder) -> usize {
         folder.items.len() + folder.others.len()
     }
 
     /// Forgets what was noted of the folder that is being read.
-    pub fn forget(&mut self, folder: &mut Folder) {
+    pub fn discard(&mut self, folder: &mut Folder) {
         self.items.truncate(folder.items.start);
         self.others.truncate(folder.others.start);
         (folder.items.end, folder.others.end) = (folder.items.start, folder.others.start);
@@ -179,7 +175,8 @@ impl Scan {
         let (items, others) = (self.items.len(), self.others.len());
         let names = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         self.names.extend(other.names);
-        self.items.extend(other.items.into_iter().map(|item| Item { start: item.start.saturating_add(names), ..item }));
+        self.items
+            .extend(other.items.into_iter().map(|item| FileEntry { start: item.start.saturating_add(names), ..item }));
         let renamed = |(begin, length, what): (u32, u8, Other)| (begin.saturating_add(names), length, what);
         self.others.extend(other.others.into_iter().map(renamed));
         let moved = |range: &Range<usize>, by: usize| range.start + by..range.end + by;

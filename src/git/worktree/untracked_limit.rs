@@ -1,4 +1,4 @@
-//! Counts untracked files and names the folder that most of them lie in.
+//! Counts untracked files against their limit and names the folder that most of them lie in.
 
 use std::collections::BTreeMap;
 

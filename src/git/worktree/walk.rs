@@ -1,4 +1,8 @@
-//! One step of a scan: what a folder holds, and which of it a capture takes.
+//! Walks a work tree, in several threads, and says what a capture takes of it, without reading any content.
+//!
+//! Folders are read through descriptors and every entry is looked at with `lstat`, so that no symlink is followed and
+//! no FIFO opened. Symlinks to folders are links like any other. What the last capture took under the same rules is
+//! taken again without asking them.
 
 mod entry;
 
@@ -12,7 +16,7 @@ use rustix::fs::FileType;
 
 use super::cache::{Cache, CachedFolder, Other, flag};
 use super::ignore_rules::{self, Rules};
-use super::scan::{Folder, Scan, Scope, Shape, left_out};
+use super::scan::{CachedTree, Folder, Scan, Scope, left_out};
 use super::untracked_limit::Untracked;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::globs::Globs;
@@ -27,7 +31,7 @@ use crate::model::path::RepoPath;
 const PORTION: u64 = 1024;
 
 /// A folder that waits for its turn. Its parent stays open until then, so that no path is followed twice.
-pub(in crate::git) struct Task {
+pub(in crate::git) struct PendingDir {
     parent: Arc<OwnedFd>,
     name: Vec<u8>,
     path: RepoPath,
@@ -39,7 +43,7 @@ pub(in crate::git) struct Task {
 
 /// What one thread found.
 #[derive(Default)]
-pub(in crate::git) struct Found {
+pub(in crate::git) struct WalkResult {
     pub scan: Scan,
     listing: Listing,
 }
@@ -64,7 +68,7 @@ pub(in crate::git) struct Walk<'a> {
 }
 
 /// What holds for all entries of the folder that a thread is in.
-struct Here<'a> {
+struct DirContext<'a> {
     dir: Arc<OwnedFd>,
     rules: Rules,
     ignored: bool,
@@ -106,9 +110,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The first task: the work tree itself.
-    pub fn top(&self, scope: Scope<'_>) -> Result<Task> {
+    pub fn top(&self, scope: Scope<'_>) -> Result<PendingDir> {
         let salt = format!("{:?}", CaptureRules { left_out: Vec::new(), in_portions: false, ..scope.rules.clone() });
-        Ok(Task {
+        Ok(PendingDir {
             parent: Arc::new(openat::open_root(self.outer.workdir)?),
             name: Vec::new(),
             path: RepoPath::default(),
@@ -119,20 +123,25 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Here<'_> {
+impl DirContext<'_> {
     fn new(dir: Arc<OwnedFd>, rules: Rules, ignored: bool) -> Self {
         Self { dir, rules, ignored, index: None, same_rules: true, untracked: (0, 0), known: 0 }
     }
 
-    fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> Task {
+    fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> PendingDir {
         let (parent, rules) = (Arc::clone(&self.dir), self.rules.clone());
-        Task { parent, name: name.to_vec(), path, rules, ignored, wanted }
+        PendingDir { parent, name: name.to_vec(), path, rules, ignored, wanted }
     }
 }
 
 impl<'a> Walk<'a> {
     /// Reads a folder; what is in it is added to `found`, and what is to be read after it to `queue`.
-    pub fn folder(&self, task: Task, queue: &mut WorkQueue<'_, Task>, found: &mut Found) -> Result<()> {
+    pub fn folder(
+        &self,
+        task: PendingDir,
+        queue: &mut WorkQueue<'_, PendingDir>,
+        found: &mut WalkResult,
+    ) -> Result<()> {
         let is_top = task.name.is_empty();
         let opened = if is_top { task.parent.try_clone() } else { openat::open_folder(&task.parent, &task.name) };
         let dir = match opened {
@@ -204,7 +213,7 @@ impl<'a> Walk<'a> {
         cached: &CachedFolder<'a>,
         dir: &Arc<OwnedFd>,
         rules: &Rules,
-        queue: &mut WorkQueue<'_, Task>,
+        queue: &mut WorkQueue<'_, PendingDir>,
         scan: &mut Scan,
     ) -> Result<bool> {
         let has_rules = !folder.is(flag::IGNORED) && cached.has_file(ignore_rules::FILE);
@@ -212,12 +221,12 @@ impl<'a> Walk<'a> {
         if rules.id() != cached.rules {
             return Ok(false);
         }
-        let mut here = Here::new(Arc::clone(dir), rules, folder.is(flag::IGNORED));
+        let mut here = DirContext::new(Arc::clone(dir), rules, folder.is(flag::IGNORED));
         for item in cached.items() {
             let stat = match openat::stat(dir, item.name) {
                 Ok(Some(stat)) if stat.kind() == item.stat.kind() && item.flags & flag::BY_RULES != 0 => stat,
                 _ => {
-                    scan.forget(folder);
+                    scan.discard(folder);
                     return Ok(false);
                 }
             };
@@ -225,14 +234,14 @@ impl<'a> Walk<'a> {
         }
         let mut tasks = Vec::new();
         for (name, what) in cached.others() {
-            scan.other(folder, name, what);
+            scan.add_other(folder, name, what);
             if what == Other::Folder {
                 let path = folder.path.join(name);
                 let inside = self.cache.folder(path.as_bytes());
                 let flags = inside.map(|inside| (inside.flags & flag::IGNORED != 0, inside.flags & flag::WANTED != 0));
                 // An ignored one may have been taken on request, which holds for one capture.
                 let Some((ignored, wanted)) = flags.filter(|flags| *flags != (true, true)) else {
-                    scan.forget(folder);
+                    scan.discard(folder);
                     return Ok(false);
                 };
                 tasks.push(here.below(name, path, ignored, wanted));
@@ -254,8 +263,8 @@ impl<'a> Walk<'a> {
         listing: &Listing,
         dir: Arc<OwnedFd>,
         (rules, cached): (Rules, Option<CachedFolder<'a>>),
-        queue: &mut WorkQueue<'_, Task>,
-        found: &mut Found,
+        queue: &mut WorkQueue<'_, PendingDir>,
+        found: &mut WalkResult,
     ) -> Result<()> {
         let is_top = folder.path.as_bytes().is_empty();
         // A submodule's folder without its repository, and not empty, holds files like any other.
@@ -280,7 +289,7 @@ impl<'a> Walk<'a> {
         let still_out = same_rules && self.index.is_none() && self.also.is_empty();
         let others = cached.as_ref().filter(|_| still_out).map(CachedFolder::others);
         let mut others = others.into_iter().flatten().peekable();
-        let mut here = Here { index, same_rules, ..Here::new(dir, rules, folder.is(flag::IGNORED)) };
+        let mut here = DirContext { index, same_rules, ..DirContext::new(dir, rules, folder.is(flag::IGNORED)) };
         let left_out: Vec<_> =
             self.left_out.iter().filter(|path| path.parent().unwrap_or_default() == folder.path).collect();
         for (name, kind) in listing.iter() {
@@ -291,7 +300,7 @@ impl<'a> Walk<'a> {
             match (was, kind) {
                 (Some(what @ Other::IgnoredFolder), FileType::Directory)
                 | (Some(what @ Other::IgnoredFile), FileType::RegularFile | FileType::Symlink) => {
-                    found.scan.other(folder, name, what);
+                    found.scan.add_other(folder, name, what);
                     continue;
                 }
                 _ => {}
@@ -313,7 +322,7 @@ impl<'a> Walk<'a> {
         }
         // The repository itself is at the top of every one.
         let nameless = usize::from(is_top && listing.has(b".git"));
-        if Scan::noted(folder) + nameless == listing.len() {
+        if Scan::entry_count(folder) + nameless == listing.len() {
             folder.flags |= flag::COMPLETE;
         }
         self.finish(folder, &here, cached.as_ref(), same_rules, &mut found.scan);
@@ -324,13 +333,13 @@ impl<'a> Walk<'a> {
     fn finish(
         &self,
         folder: &mut Folder,
-        here: &Here<'_>,
+        here: &DirContext<'_>,
         cached: Option<&CachedFolder<'_>>,
         same_rules: bool,
         scan: &mut Scan,
     ) {
         if let Some(cached) = cached.filter(|_| self.cache.alive) {
-            folder.cached = Some(Shape { tree: cached.tree, subtrees: cached.subtrees, items: cached.count });
+            folder.cached = Some(CachedTree { tree: cached.tree, subtrees: cached.subtrees, items: cached.count });
         }
         let all_known = cached.is_some_and(|cached| {
             let items = scan.items(folder).len();
@@ -343,7 +352,7 @@ impl<'a> Walk<'a> {
         folder.flags |= if all_known { 0 } else { flag::CHANGED };
     }
 
-    fn count(&self, folder: &RepoPath, here: &mut Here<'_>) -> Result<()> {
+    fn count(&self, folder: &RepoPath, here: &mut DirContext<'_>) -> Result<()> {
         let (files, bytes) = std::mem::take(&mut here.untracked);
         self.untracked.lock().unwrap_or_else(PoisonError::into_inner).add(folder, files, bytes)
     }
@@ -357,10 +366,11 @@ pub(in crate::git) fn scan(scope: Scope<'_>) -> Result<Scan> {
     let walk = Walk::new(scope)?;
     let first = walk.top(scope)?;
     let few = (1..FEW_FOLDERS).contains(&scope.cache.len());
-    let found =
-        work_queue::run(vec![first], if few { 1 } else { work_queue::threads() }, |task, queue, found: &mut Found| {
-            walk.folder(task, queue, found)
-        })?;
+    let found = work_queue::run(
+        vec![first],
+        if few { 1 } else { work_queue::threads() },
+        |task, queue, found: &mut WalkResult| walk.folder(task, queue, found),
+    )?;
     let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
     // The order of a walk: no name holds a NUL, which comes before all other bytes.
     scan.folders

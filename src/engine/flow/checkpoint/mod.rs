@@ -48,8 +48,8 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
         && request.lane_fields.stage.is_none()
         && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
     {
-        prepared.capture.mend()?;
-        prepared.capture.remember_unchanged();
+        prepared.capture.repair()?;
+        prepared.capture.write_cache_if_unchanged();
         return Ok((false, same));
     }
     let now = context.clock.now();

@@ -329,7 +329,7 @@ impl NestedCapture {
         };
         let reference = ref_name(&checkpoint.run.run_id, &id);
         name_checkpoint(&self.repo, &self.lock, &self.capture, &reference, &commit)?;
-        self.capture.remember(&reference, &commit);
+        self.capture.write_cache(&reference, &commit);
         Ok(commit)
     }
 

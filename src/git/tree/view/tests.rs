@@ -54,7 +54,7 @@ fn apply(world: &mut World, changes: &[(RepoPath, Option<Thing>)]) {
     }
 }
 
-/// DirfdCache that hold something, with their modes.
+/// Folders that hold something, with their modes.
 type FolderModes = BTreeMap<RepoPath, u32>;
 
 /// A work tree as it is stored.

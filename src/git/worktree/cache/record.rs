@@ -39,7 +39,7 @@ pub(in crate::git) mod flag {
 
 /// An entry of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::git) struct CachedItem<'a> {
+pub(in crate::git) struct CachedEntry<'a> {
     pub name: &'a [u8],
     pub stat: FileStat,
     pub oid: Oid,
@@ -113,7 +113,7 @@ impl<'a> CachedFolder<'a> {
     }
 
     /// Its items, sorted by name.
-    pub fn items(&self) -> impl Iterator<Item = CachedItem<'a>> + use<'a> {
+    pub fn items(&self) -> impl Iterator<Item = CachedEntry<'a>> + use<'a> {
         let (mut names, dev) = (self.names, self.dev);
         self.items.chunks_exact(ITEM).filter_map(move |item| {
             let mut rest = item;
@@ -129,7 +129,7 @@ impl<'a> CachedFolder<'a> {
             let oid = Oid::from_bytes(rest).ok()?;
             let (name, after) = names.split_at_checked(usize::from(length))?;
             names = after;
-            Some(CachedItem { name, stat, oid, flags })
+            Some(CachedEntry { name, stat, oid, flags })
         })
     }
 }
@@ -152,7 +152,7 @@ pub(in crate::git) struct NewFolder<'a> {
 }
 
 impl Builder {
-    /// Begins with the header. DirfdCache follow in the order of a walk.
+    /// Begins with the header. Folders follow in the order of a walk.
     pub fn new(header: &Header) -> Result<Self> {
         let header = serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
         let mut bytes = MAGIC.to_vec();
@@ -162,7 +162,7 @@ impl Builder {
     }
 
     /// Adds a folder and its items, sorted by name.
-    pub fn folder<'i>(&mut self, folder: &NewFolder<'_>, items: impl Iterator<Item = CachedItem<'i>> + Clone) {
+    pub fn folder<'i>(&mut self, folder: &NewFolder<'_>, items: impl Iterator<Item = CachedEntry<'i>> + Clone) {
         let bytes = &mut self.bytes;
         put_length(bytes, folder.path.len());
         bytes.extend_from_slice(folder.path);

@@ -17,7 +17,7 @@ enum Stars {
     /// Anything within a name.
     Name,
     /// With the slash behind it: any number of folders.
-    DirfdCache,
+    Folders,
     /// Anything.
     Everything,
 }
@@ -61,7 +61,7 @@ pub(super) fn wildmatch(pattern: &[u8], text: &[u8], fold: bool) -> bool {
         }
         let Some((retry, stars)) = &mut across else { return false };
         let further = match stars {
-            Stars::DirfdCache => text[retry.text..].iter().position(|byte| *byte == b'/').map(|slash| slash + 1),
+            Stars::Folders => text[retry.text..].iter().position(|byte| *byte == b'/').map(|slash| slash + 1),
             _ => (retry.text < text.len()).then_some(1),
         };
         let Some(further) = further else { return false };
@@ -77,7 +77,7 @@ fn read_stars(pattern: &[u8], at: usize) -> (Stars, usize) {
         return (Stars::Name, end);
     }
     match &pattern[end..] {
-        [b'/', ..] => (Stars::DirfdCache, end + 1),
+        [b'/', ..] => (Stars::Folders, end + 1),
         [] | [b'\\', b'/', ..] => (Stars::Everything, end),
         _ => (Stars::Name, end),
     }

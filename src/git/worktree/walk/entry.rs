@@ -2,14 +2,14 @@
 
 use rustix::fs::FileType;
 
-use super::{Here, Task, Walk};
+use super::{DirContext, PendingDir, Walk};
 use crate::git::base::file_time::is_settled;
 use crate::git::base::modes::{GITLINK, git_mode};
 use crate::git::base::names::unsafe_name;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::work_queue::WorkQueue;
 use crate::git::index::user_index::Identity;
-use crate::git::worktree::cache::{CachedItem, Other, flag};
+use crate::git::worktree::cache::{CachedEntry, Other, flag};
 use crate::git::worktree::scan::{Content, Folder, Scan};
 use crate::model::path::RepoPath;
 
@@ -19,11 +19,11 @@ impl<'a> Walk<'a> {
     pub(super) fn entry(
         &self,
         folder: &mut Folder,
-        here: &mut Here<'a>,
+        here: &mut DirContext<'a>,
         name: &[u8],
         kind: FileType,
-        known: Option<CachedItem<'a>>,
-        queue: &mut WorkQueue<'_, Task>,
+        known: Option<CachedEntry<'a>>,
+        queue: &mut WorkQueue<'_, PendingDir>,
         scan: &mut Scan,
     ) {
         if kind == FileType::Directory {
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
             let ignored = || here.ignored || here.rules.matches(path.as_bytes(), false) || self.passing.matches(&path);
             let wanted = tracked || self.include.matches(&path) || !ignored();
             if !wanted && !self.also.contains(&path) {
-                return scan.other(folder, name, Other::IgnoredFile);
+                return scan.add_other(folder, name, Other::IgnoredFile);
             }
             if !wanted {
                 flags = 0;
@@ -76,11 +76,11 @@ impl<'a> Walk<'a> {
     pub(super) fn take(
         &self,
         folder: &mut Folder,
-        here: &mut Here<'_>,
+        here: &mut DirContext<'_>,
         name: &[u8],
         stat: &FileStat,
         mut flags: u8,
-        known: Option<&CachedItem<'_>>,
+        known: Option<&CachedEntry<'_>>,
         scan: &mut Scan,
     ) {
         if flags & flag::TRACKED == 0 {
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         }
         let blob = self.content(here, name, stat, known);
         let is_same =
-            |item: &CachedItem<'_>| blob == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat);
+            |item: &CachedEntry<'_>| blob == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat);
         if let Some(item) = known.filter(|item| is_same(item)) {
             here.known += usize::from(item.flags == flags | flag::SETTLED);
             flags |= flag::SAME;
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether the user's index has the path.
-    fn tracked(&self, folder: &Folder, here: &Here<'_>, name: &[u8], known: Option<&CachedItem<'_>>) -> bool {
+    fn tracked(&self, folder: &Folder, here: &DirContext<'_>, name: &[u8], known: Option<&CachedEntry<'_>>) -> bool {
         match &here.index {
             Some(inside) => inside.get(name).is_some_and(|entry| entry.mode != GITLINK),
             None => match known {
@@ -110,16 +110,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn content(&self, here: &Here<'_>, name: &[u8], stat: &FileStat, known: Option<&CachedItem<'_>>) -> Content {
+    fn content(&self, here: &DirContext<'_>, name: &[u8], stat: &FileStat, known: Option<&CachedEntry<'_>>) -> Content {
         if let Some(item) = known.filter(|item| item.flags & flag::SETTLED != 0 && item.stat == *stat) {
             return if self.cache.alive { Content::Known(item.oid) } else { Content::Cached(item.oid) };
         }
         let entry = here.index.and_then(|inside| inside.get(name));
         let written = self.index.and_then(|index| index.identity.as_ref()).map_or(0, Identity::mtime);
         match entry {
-            Some(entry) if same_kind(entry.mode, stat) && entry.seed.is_some_and(|seed| seed.is(stat)) => {
+            Some(entry) if same_kind(entry.mode, stat) && entry.stat.is_some_and(|known| known.matches(stat)) => {
                 // git takes content for unchanged that changed in the tick in which the index was written; we do not.
-                if is_settled(stat, written) { Content::Seeded(entry.oid) } else { Content::Unread }
+                if is_settled(stat, written) { Content::FromIndex(entry.oid) } else { Content::Unread }
             }
             _ => Content::Unread,
         }
@@ -128,16 +128,16 @@ impl<'a> Walk<'a> {
     fn subfolder(
         &self,
         folder: &mut Folder,
-        here: &Here<'_>,
+        here: &DirContext<'_>,
         name: &[u8],
-        queue: &mut WorkQueue<'_, Task>,
+        queue: &mut WorkQueue<'_, PendingDir>,
         scan: &mut Scan,
     ) {
         let path = folder.path.join(name);
         let known = self.cache.folder(path.as_bytes()).filter(|_| here.same_rules);
         let taken_before = known.is_some_and(|known| known.flags & (flag::WANTED | flag::IGNORED) == flag::WANTED);
         if taken_before {
-            scan.other(folder, name, Other::Folder);
+            scan.add_other(folder, name, Other::Folder);
             return queue.push(here.below(name, path, false, true));
         }
         let ignored = here.ignored || here.rules.matches(path.as_bytes(), true);
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
         let wanted = !ignored || tracked || self.include.matches(&path) || self.also.contains(&path);
         let below = || self.tracked_below(&path) || self.also_below(&path) || self.include.may_match_below(&path);
         if !wanted && !below() {
-            return scan.other(folder, name, Other::IgnoredFolder);
+            return scan.add_other(folder, name, Other::IgnoredFolder);
         }
         if self.exclude.matches(&path) {
             return scan.skip(path, "excluded", None);
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
         if let Some(reason) = unsafe_name(name) {
             return scan.skip(path, reason, None);
         }
-        scan.other(folder, name, Other::Folder);
+        scan.add_other(folder, name, Other::Folder);
         queue.push(here.below(name, path, ignored, wanted));
     }
 

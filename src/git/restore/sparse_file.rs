@@ -10,14 +10,14 @@ const BLOCK: usize = 4096;
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// Writes an empty file from its beginning and leaves out the zeros: what is not written reads as zeros.
-pub(in crate::git) struct WithHoles<'f> {
+pub(super) struct SparseWriter<'f> {
     file: &'f File,
     /// How long the content is so far, and how long the file.
     at: u64,
     written: u64,
 }
 
-impl<'f> WithHoles<'f> {
+impl<'f> SparseWriter<'f> {
     pub fn new(file: &'f File) -> Self {
         Self { file, at: 0, written: 0 }
     }
@@ -36,7 +36,7 @@ impl<'f> WithHoles<'f> {
     }
 }
 
-impl Write for WithHoles<'_> {
+impl Write for SparseWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // What is to be written at once: pieces of blocks with something in them, one behind the other.
         let (mut from, mut to) = (0, 0);
@@ -74,7 +74,7 @@ mod tests {
             let content: Vec<u8> =
                 runs.iter().flat_map(|(zero, length)| vec![if *zero { 0 } else { 7 }; *length]).collect();
             let file = tempfile::NamedTempFile::new().unwrap();
-            let mut writer = WithHoles::new(file.as_file());
+            let mut writer = SparseWriter::new(file.as_file());
             for part in content.chunks(piece) {
                 writer.write_all(part).unwrap();
             }
