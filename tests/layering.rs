@@ -74,7 +74,7 @@ const BY_PATH: [(&str, &str); 41] = [
     ("git/index/tracked.rs", "git's index"),
     ("git/checkpoint/unbundle.rs", "a bundle that the user names, and a folder for the moment"),
     ("process/table.rs", "the kernel's table of processes"),
-    ("store/registry.rs", "the user's own list of ids"),
+    ("store/registry.rs", "the kernel's random bytes"),
     ("process/signals.rs", "the kernel's word of this process"),
 ];
 

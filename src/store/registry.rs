@@ -1,52 +1,56 @@
 //! The ids of our own state directories, kept where no clone and no archive brings them along.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::durable::sync_dir;
+use crate::durable::{Kind, Root};
 
 /// Bytes of an id, before they are written as text.
 pub(super) const ID_BYTES: usize = 16;
 
-/// The folders in which the ids of state directories are kept, one file each. New ones go to the first.
+/// Below each place: our own folder, and the one of ids in it.
+const OWN: &str = "recover";
+const IDS: &str = "recover/states";
+
+/// The places in which the ids of state directories are kept, one file each. New ones go to the first.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    folders: Vec<PathBuf>,
+    places: Vec<Root>,
 }
 
 impl Registry {
-    /// The folders, the one for new ids first.
-    pub fn new(folders: Vec<PathBuf>) -> Self {
-        Self { folders }
+    /// The folders in which `recover` has one of its own, the one for new ids first.
+    pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { places: folders.into_iter().map(|folder| Root::with_own(folder, OWN)).collect() }
     }
 
     /// Where new ids go; `None` where ids are not kept.
-    pub(super) fn first(&self) -> Option<&Path> {
-        self.folders.first().map(PathBuf::as_path)
+    pub(super) fn first(&self) -> Option<PathBuf> {
+        self.places.first().map(|place| place.path().join(IDS))
     }
 
     /// Whether the id is one of ours.
     pub(super) fn knows(&self, id: &str) -> bool {
-        self.folders.iter().any(|folder| folder.join(id).is_file())
+        self.places.iter().any(|place| is_kept(place, id))
     }
 
     /// Keeps `id`, of the state directory `dir`, in the first folder, on disk when this returns.
     pub(super) fn add(&self, id: &str, dir: &Path) -> io::Result<()> {
-        let Some(folder) = self.first() else { return Ok(()) };
-        let file = folder.join(id);
-        if file.is_file() {
-            return Ok(());
-        }
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let Some(place) = self.places.first().filter(|place| !is_kept(place, id)) else { return Ok(()) };
+        let folder = Path::new(IDS);
+        place.create_dir_all(folder)?;
         // That it is there is all that counts; whose id it is stands in it for people.
-        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+        let mut made = place.open_or_create(&folder.join(id))?;
         made.write_all(format!("{}\n", dir.display()).as_bytes())?;
         made.sync_all()?;
-        sync_dir(folder)?;
-        folder.parent().map_or(Ok(()), sync_dir)
+        place.sync_dir(folder)?;
+        place.sync_dir(Path::new(OWN))
     }
+}
+
+fn is_kept(place: &Root, id: &str) -> bool {
+    place.kind(&Path::new(IDS).join(id)).is_ok_and(|kind| kind == Some(Kind::RegularFile))
 }
 
 /// A random id, as text.

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn an_id_counts_only_where_it_is_known() {
         let folder = tempfile::tempdir().unwrap();
-        let registry = Registry::new(vec![folder.path().join("ids"), folder.path().join("older")]);
+        let registry = Registry::new(["ids", "older"].map(|name| folder.path().join(name)));
         let store = Store::new(folder.path().join("state"), Duration::ZERO).with_registry(registry.clone());
         assert!(!store.has_content() && !store.has_known_id());
         store.create_dirs().unwrap();
@@ -128,10 +128,11 @@ mod tests {
         assert_eq!(store.id().unwrap(), first, "it keeps its id");
 
         // One that is known elsewhere goes with it; one that is known nowhere is replaced.
-        fs::create_dir(folder.path().join("older")).unwrap();
-        fs::rename(folder.path().join("ids").join(&first), folder.path().join("older").join(&first)).unwrap();
+        let place = |name: &str| folder.path().join(name).join("recover/states");
+        fs::create_dir_all(place("older")).unwrap();
+        fs::rename(place("ids").join(&first), place("older").join(&first)).unwrap();
         store.create_dirs().unwrap();
-        assert!(store.id().unwrap() == first && folder.path().join("ids").join(&first).is_file());
+        assert!(store.id().unwrap() == first && place("ids").join(&first).is_file());
         for wrong in ["0123456789abcdef0123456789abcdef\n", "../older", "", "0123456789ABCDEF0123456789ABCDEF"] {
             fs::write(store.private_dir().join(FILE), wrong).unwrap();
             assert!(!store.has_known_id(), "{wrong}");

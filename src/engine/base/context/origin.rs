@@ -24,17 +24,16 @@ const OWN: [&str; 2] = ["events.jsonl", "recover"];
 /// Where the ids of our state directories are kept: in the folder that the work trees of a repository share, without one in
 /// the user's own. What was made before there was a repository stays known.
 pub(super) fn registry(repo: Option<&Repo>, setup: &Setup) -> Registry {
-    let of_repo = repo.map(|repo| repo.common_dir().join("recover"));
-    let folders = of_repo.into_iter().chain(user_folder(setup)).map(|folder| folder.join("states"));
-    Registry::new(folders.collect())
+    let of_repo = repo.map(|repo| repo.common_dir().to_owned());
+    Registry::new(of_repo.into_iter().chain(user_state_home(setup)))
 }
 
-/// `$XDG_STATE_HOME/recover`, by default in `~/.local/state`.
-fn user_folder(setup: &Setup) -> Option<PathBuf> {
+/// `$XDG_STATE_HOME`, by default `~/.local/state`.
+fn user_state_home(setup: &Setup) -> Option<PathBuf> {
     let named = (setup.env)("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let home = || setup.home.clone().or_else(std::env::home_dir);
     let folder = named.or_else(|| Some(home()?.join(".local").join("state")))?;
-    folder.is_absolute().then(|| folder.join("recover"))
+    folder.is_absolute().then_some(folder)
 }
 
 /// Finds out whose the state is.
