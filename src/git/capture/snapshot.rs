@@ -45,7 +45,7 @@ pub struct CaptureStats {
 }
 
 /// The state of a work tree. Its objects are readable through it; they become part of the repository with
-/// [`write_checkpoint`](crate::git::checkpoint::write::write_checkpoint) or [`Capture::keep_objects`], else they are dropped.
+/// [`write_checkpoint`](crate::git::checkpoint::write_checkpoint) or [`Capture::keep_objects`], else they are dropped.
 ///
 /// It keeps the worktree's lock held until it is dropped.
 #[derive(Debug)]

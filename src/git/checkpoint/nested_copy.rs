@@ -96,7 +96,7 @@ struct Bringing<'a> {
 }
 
 /// Writes what is not there yet of the nested repositories' checkpoints (`path`, repository, commit) and returns the tree
-/// of all copies, for [`CheckpointParts::copies`](super::write::CheckpointParts::copies). Nothing is published.
+/// of all copies, for [`CheckpointParts::copies`](super::CheckpointParts::copies). Nothing is published.
 ///
 /// What `before` holds, a checkpoint that its reference keeps, is not looked at again; without one that is the last
 /// recorded checkpoint of this work tree. An error of one repository's objects is returned with its path: that one has no

@@ -33,7 +33,7 @@ pub struct StoredCheckpoint {
     pub state_tree: ObjectId,
     /// The tree of the working memory alone.
     pub memory_tree: Option<ObjectId>,
-    /// The tree of what is kept of nested repositories; see [`super::nested_copy`].
+    /// The tree of what is kept of nested repositories; see [`NestedCopy`](super::NestedCopy).
     pub copies: Option<ObjectId>,
     /// What the trees cannot say.
     pub manifest: Manifest,

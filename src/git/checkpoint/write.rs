@@ -34,7 +34,7 @@ pub struct CheckpointParts<'a> {
     pub memory: &'a [MemoryFile],
     /// The run's events since its previous checkpoint.
     pub events_jsonl: &'a [u8],
-    /// What is kept of nested repositories beside their own checkpoints; see [`super::nested_copy`].
+    /// What is kept of nested repositories beside their own checkpoints; see [`NestedCopy`](super::NestedCopy).
     pub copies: Option<&'a ObjectId>,
     /// The whole message, trailers included (see [`trailers`](super::trailers)).
     pub message: &'a str,

@@ -108,7 +108,7 @@ impl PackWriter {
         self.offset
     }
 
-    /// Adds an object as [`entry`] makes it. The same object must not be added twice.
+    /// Adds an object as [`entry`](super::format::entry) makes it. The same object must not be added twice.
     pub fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
         self.file.write_all(entry).map_err(Error::at(&self.path))?;
         self.entries.push(Entry { id, crc: crc32fast::hash(entry), offset: self.offset });

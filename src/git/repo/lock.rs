@@ -17,7 +17,7 @@ use crate::git::base::error::{Error, Result};
 
 /// Proof that this process alone writes in the work tree.
 ///
-/// Released when it and every [`Capture`](crate::git::capture::snapshot::Capture) made under it are dropped: a capture's objects lie in
+/// Released when it and every [`Capture`](crate::git::capture::Capture) made under it are dropped: a capture's objects lie in
 /// the worktree's quarantine until they are published, and nobody else may write there meanwhile.
 #[derive(Debug)]
 pub struct WorktreeLock {

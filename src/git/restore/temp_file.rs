@@ -17,7 +17,7 @@ use crate::model::snapshot::EntryKind;
 
 /// Writes the content of a planned path under its temp name, with mode and owner. It is not synced; a file is returned open.
 ///
-/// That the object was whole is seen when the path is read again, by [`verify`](super::verify::verify).
+/// That the object was whole is seen when the path is read again, by [`verify`](super::verify()).
 pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Option<File>> {
     let (write, dir, temp) = (pending.write, &*pending.dir, pending.temp.as_bytes());
     let path = &write.path;
