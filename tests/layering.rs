@@ -87,7 +87,7 @@ const ROOMS: [(&str, &[&str]); 2] = [
     ("engine", &["base", "record", "restore", "attempt", "recovery", "flow"]),
     (
         "git",
-        &["base", "repo", "odb", "history", "index", "worktree", "tree", "capture", "checkpoint", "restore", "prune"],
+        &["base", "repo", "odb", "history", "index", "worktree", "tree", "capture", "checkpoint", "prune", "restore"],
     ),
 ];
 

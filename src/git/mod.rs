@@ -3,8 +3,7 @@
 //! Each room is a folder, and imports point one way: a room knows those before it, never one after it.
 //!
 //! ```text
-//! base ← repo ← odb ← history ← index ← worktree ← tree ← capture ← checkpoint ← restore
-//!               odb ← prune
+//! base ← repo ← odb ← history ← index ← worktree ← tree ← capture ← checkpoint ← prune ← restore
 //! ```
 //!
 //! - [`base`] is what knows no repository: errors, files by descriptors, names, threads.
@@ -15,8 +14,8 @@
 //! - [`worktree`] walks and reads the work tree, as far as it has changed.
 //! - [`tree`] looks up and compares what is stored.
 //! - [`capture`] takes the work tree, [`checkpoint`] makes a commit of it and reads it back.
-//! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], verifies it, and keeps a journal meanwhile.
 //! - [`prune`] removes the objects of checkpoints that are gone; it needs no more than [`odb`], and no room needs it.
+//! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], verifies it, and keeps a journal meanwhile.
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
