@@ -167,8 +167,11 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     if rules.in_portions && !lock.is_rehearsal() {
         writer.publish_from(PORTION);
     }
-    let cache =
-        if lock.is_rehearsal() { Cache::look(repo, writer.doubts()) } else { Cache::open(repo, writer.doubts())? };
+    let cache = if lock.is_rehearsal() {
+        Cache::open_readonly(repo, writer.doubts())
+    } else {
+        Cache::open(repo, writer.doubts())?
+    };
     let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
     let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
     let head = repo.head()?;

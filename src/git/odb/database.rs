@@ -159,7 +159,7 @@ impl<'r> Database<'r> {
         if packs.as_ref().is_some_and(PackFolder::is_unchanged) {
             return false;
         }
-        *packs = self.folders.first().map(|folder| PackFolder::look(folder));
+        *packs = self.folders.first().map(|folder| PackFolder::of(folder));
         self.odb.refresh().is_ok()
     }
 

@@ -154,7 +154,7 @@ impl ObjectWriter {
         Ok(Self {
             own: repo.own().clone(),
             quarantine,
-            packs: PackFolder::look(&target),
+            packs: PackFolder::of(&target),
             collected: AtomicBool::new(gc::is_announced(repo.common_dir())),
             common: repo.common_dir().to_owned(),
             target,

@@ -19,7 +19,7 @@ pub(super) struct PackFolder {
 
 impl PackFolder {
     /// Looks at the packs of a folder of objects.
-    pub fn look(objects: &Path) -> Self {
+    pub fn of(objects: &Path) -> Self {
         let path = objects.join("pack");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
         let now = i64::try_from(now).unwrap_or(i64::MAX);
@@ -47,13 +47,13 @@ mod tests {
     #[test]
     fn a_change_is_seen_even_within_one_tick() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(PackFolder::look(folder.path()).is_unchanged());
+        assert!(PackFolder::of(folder.path()).is_unchanged());
         let pack = folder.path().join("pack");
         fs::create_dir(&pack).unwrap();
-        assert!(!PackFolder::look(folder.path()).is_unchanged(), "it is too young to tell");
+        assert!(!PackFolder::of(folder.path()).is_unchanged(), "it is too young to tell");
         let old = SystemTime::now() - Duration::from_secs(10);
         fs::File::open(&pack).unwrap().set_modified(old).unwrap();
-        let before = PackFolder::look(folder.path());
+        let before = PackFolder::of(folder.path());
         assert!(before.is_unchanged());
         fs::write(pack.join("new"), "").unwrap();
         assert!(!before.is_unchanged());

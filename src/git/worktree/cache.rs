@@ -81,7 +81,7 @@ impl Cache {
     }
 
     /// The same for a rehearsal, which writes nothing: it cannot know that time, and no cache comes of it.
-    pub fn look(repo: &Repo, doubted: bool) -> Self {
+    pub fn open_readonly(repo: &Repo, doubted: bool) -> Self {
         Self::of_objects(repo, doubted)
     }
 

@@ -8,7 +8,7 @@ use crate::model::path::RepoPath;
 
 /// The untracked files seen so far, against their limits.
 #[derive(Debug)]
-pub(in crate::git) struct Untracked {
+pub(in crate::git) struct UntrackedLimit {
     max_files: u64,
     max_bytes: u64,
     files: u64,
@@ -17,7 +17,7 @@ pub(in crate::git) struct Untracked {
     folders: BTreeMap<RepoPath, (u64, u64)>,
 }
 
-impl Untracked {
+impl UntrackedLimit {
     /// Without a repository nothing is tracked, so the limits are ten times as high.
     pub fn new(rules: &CaptureRules, private: bool) -> Self {
         let factor = if private { 10 } else { 1 };
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_folder_with_most_of_it_is_named() {
         let rules = CaptureRules { max_untracked_files: 10, ..CaptureRules::default() };
-        let mut untracked = Untracked::new(&rules, false);
+        let mut untracked = UntrackedLimit::new(&rules, false);
         untracked.add(&RepoPath::default(), 1, 1).unwrap();
         let error = (0..20).find_map(|_| untracked.add(&RepoPath::from("a/b"), 1, 1).err()).unwrap();
         let Error::UntrackedFlood { folder, files, .. } = error else { panic!("{error}") };

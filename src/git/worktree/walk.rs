@@ -17,7 +17,7 @@ use rustix::fs::FileType;
 use super::cache::{Cache, CachedFolder, Other, flag};
 use super::ignore_rules::{self, Rules};
 use super::scan::{CachedTree, Folder, Scan, Scope, left_out};
-use super::untracked_limit::Untracked;
+use super::untracked_limit::UntrackedLimit;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::globs::Globs;
 use crate::git::base::openat::{self, Listing};
@@ -61,7 +61,7 @@ pub(in crate::git) struct Walk<'a> {
     left_out: BTreeSet<RepoPath>,
     also: &'a BTreeSet<RepoPath>,
     max_file_size: u64,
-    untracked: Mutex<Untracked>,
+    untracked: Mutex<UntrackedLimit>,
     /// The file system of the work tree, and whether the times of its folders tell that names in them changed.
     dev: u64,
     keeps_times: bool,
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
             left_out: left_out(repo, rules),
             also: scope.also,
             max_file_size: rules.max_file_size,
-            untracked: Mutex::new(Untracked::new(rules, repo.is_private())),
+            untracked: Mutex::new(UntrackedLimit::new(rules, repo.is_private())),
             dev: openat::stat_open(&root).map_err(Error::at(repo.workdir()))?.dev,
             keeps_times: openat::keeps_folder_times(&root),
         })
