@@ -10,6 +10,7 @@ mod hints;
 mod keys;
 mod live;
 mod render;
+mod replies;
 mod resume_screen;
 pub mod schema;
 mod screens;
@@ -21,7 +22,6 @@ use std::ffi::OsString;
 use std::process::ExitCode as ProcessExitCode;
 
 use clap::Parser;
-use serde_json::json;
 
 use crate::engine::ErrorKind;
 use crate::engine::flow::inside;
@@ -29,6 +29,7 @@ use crate::process::{HELPER, exec_on_terminal};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
 use exit::ExitCode;
+use replies::run::NothingReply;
 use setup::{context, setup};
 use ui::{Reply, Ui};
 
@@ -84,7 +85,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
             .and_then(|()| commands::execute(command, &context, ui))
             .map_err(|error| hints::complete(&context, error));
         context.store().leave();
-        let done = done.map(|reply| reply.warned(&context.warnings()));
+        let done = done.map(|reply| reply.warned(context.warnings()));
         match context.stopped_late.get() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
@@ -101,7 +102,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
     let status = context(&cli.global, None).and_then(|context| {
         context.warn_of_others();
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
-        let looked = looked.map(|reply| reply.map(|reply| reply.warned(&context.warnings())));
+        let looked = looked.map(|reply| reply.map(|reply| reply.warned(context.warnings())));
         looked.map_err(|error| hints::complete(&context, error))
     });
     match status {
@@ -113,7 +114,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
                         recover checkpoint create                        keep the work tree as it is\n  \
                         recover init                                     write a configuration\n  \
                         recover --help                                   everything else\n";
-            ui.answer("recover", Reply::new(json!({"run": null}), text))
+            ui.answer("recover", Reply::new(NothingReply { run: () }, text))
         }
     }
 }

@@ -2,24 +2,26 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::engine::Error;
 use crate::process::Stderr;
 
 use super::args::{ColorChoice, GlobalArgs};
 use super::exit::{ExitCode, code};
+use super::replies::Document;
+use super::replies::error::{ErrorBody, ErrorDocument};
 
 pub use crate::policy::visible::{escape, escape_lines};
-
-/// The version of the documents: fields may be added, never renamed or removed without raising it.
-pub const SCHEMA_VERSION: u32 = 1;
 
 /// What a command answers.
 #[derive(Debug)]
 pub struct Reply {
-    /// The document's fields, `schema_version` and `command` aside.
-    pub document: Map<String, Value>,
+    /// The document's fields, `schema_version` and `command` aside; an error where they cannot be written as JSON.
+    document: serde_json::Result<Value>,
+    /// What was warned of.
+    warnings: Vec<String>,
     /// The text for people.
     pub text: String,
     /// What the process ends with.
@@ -27,21 +29,21 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An answer made of fields (an object) and text.
-    pub fn new(document: Value, text: impl Into<String>) -> Self {
-        let document = match document {
-            Value::Object(map) => map,
-            other => Map::from_iter([("value".to_owned(), other)]),
-        };
-        Self { document, text: text.into(), exit: ExitCode::Done }
+    /// An answer made of a document and text.
+    pub fn new(document: impl Serialize, text: impl Into<String>) -> Self {
+        let document = serde_json::to_value(document);
+        Self { document, warnings: Vec::new(), text: text.into(), exit: ExitCode::Done }
+    }
+
+    /// An answer for people, where no document was asked for.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Map::new(), text)
     }
 
     /// With what was warned of, where there is any.
     #[must_use]
-    pub fn warned(mut self, warnings: &[String]) -> Self {
-        if !warnings.is_empty() {
-            self.document.insert("warnings".to_owned(), json!(warnings));
-        }
+    pub fn warned(mut self, warnings: Vec<String>) -> Self {
+        self.warnings = warnings;
         self
     }
 
@@ -122,11 +124,8 @@ impl Ui {
     /// closed pipe ends quietly.
     pub fn answer(&self, command: &str, reply: Reply) -> ExitCode {
         let written = if self.json {
-            let mut document = Map::new();
-            document.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
-            document.insert("command".to_owned(), json!(command));
-            document.extend(reply.document);
-            write_json(&Value::Object(document))
+            let document = reply.document.map_err(io::Error::from);
+            document.and_then(|document| write_json(&Document::new(command, document, &reply.warnings)))
         } else if reply.text.is_empty() {
             Ok(())
         } else {
@@ -172,16 +171,14 @@ impl Ui {
     pub fn error(&self, command: &str, error: &Error) -> ExitCode {
         let exit = ExitCode::from(error.kind);
         if self.json {
-            let mut body = json!({
-                "code": code(error.kind),
-                "exit_code": exit.number(),
-                "message": error.message,
-                "hint": error.hint,
-            });
-            if !error.paths.is_empty() {
-                body["paths"] = json!(error.paths);
-            }
-            let document = json!({"schema_version": SCHEMA_VERSION, "command": command, "error": body});
+            let body = ErrorBody {
+                code: code(error.kind),
+                exit_code: exit.number(),
+                message: &error.message,
+                hint: error.hint.as_deref(),
+                paths: &error.paths,
+            };
+            let document = Document::new(command, ErrorDocument { error: body }, &[]);
             if let Err(problem) = write_json(&document)
                 && problem.kind() != io::ErrorKind::BrokenPipe
             {
@@ -220,7 +217,7 @@ fn locale_is_utf8() -> bool {
 }
 
 /// Prints a document. A closed pipe is the caller's to ignore.
-pub fn write_json(document: &Value) -> io::Result<()> {
+pub fn write_json(document: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
     let mut out = io::stdout().lock();

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use serde_json::json;
 
 use super::args::VALUE_FLAGS;
 use super::exit::ExitCode;
 use super::generate;
-use super::ui::{SCHEMA_VERSION, write_json};
+use super::replies::Document;
+use super::replies::error::{ErrorBody, ErrorDocument};
+use super::ui::write_json;
 
 /// Prints it; with `--json` a usage error is a document too.
 pub fn answer(args: &[OsString], error: &clap::Error) -> ExitCode {
@@ -21,11 +22,9 @@ pub fn answer(args: &[OsString], error: &clap::Error) -> ExitCode {
         let command = command_of(args);
         let help = if command.is_empty() { "recover --help".to_owned() } else { format!("recover {command} --help") };
         let message = message_of(error, &command);
-        let document = json!({
-            "schema_version": SCHEMA_VERSION,
-            "command": if command.is_empty() { "recover" } else { command.as_str() },
-            "error": {"code": "usage", "exit_code": 2, "message": message, "hint": help},
-        });
+        let body = ErrorBody { code: "usage", exit_code: 2, message: &message, hint: Some(&help), paths: &[] };
+        let named = if command.is_empty() { "recover" } else { &command };
+        let document = Document::new(named, ErrorDocument { error: body }, &[]);
         // A closed pipe ends quietly.
         let _ = write_json(&document);
     }

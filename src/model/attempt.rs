@@ -1,5 +1,6 @@
 //! Iterations and their attempts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decision::Decision;
@@ -22,7 +23,7 @@ pub struct Iteration {
 }
 
 /// Where an iteration stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationStatus {
     /// Not tried yet, or to be tried again.
@@ -134,7 +135,7 @@ pub struct Attempt {
 }
 
 /// A process that outlived its attempt outside the attempt's session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Leftover {
     /// Its number.
     pub pid: u32,
@@ -145,7 +146,7 @@ pub struct Leftover {
 }
 
 /// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
     /// The command and every feedback loop passed.

@@ -1,6 +1,7 @@
 //! Checkpoint records (requirements B13, S1, C1–C3).
 
 use crate::model::folder::FolderId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackResults;
@@ -10,7 +11,7 @@ use super::snapshot::ObjectId;
 use super::time::Timestamp;
 
 /// What the feedback loops said of a checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Nothing was run.
@@ -34,7 +35,7 @@ impl Verdict {
 }
 
 /// Where a checkpoint's content is kept (B12).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StorageType {
     /// A hidden commit under `refs/recover/`.
@@ -47,7 +48,7 @@ pub enum StorageType {
 }
 
 /// What kind of moment a checkpoint marks (S1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckpointType {
     /// A milestone.
@@ -103,7 +104,8 @@ pub mod trigger {
 }
 
 /// How much was captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "totals")]
 pub struct CapturedTotals {
     /// Files and links.
     pub files: u64,
@@ -112,7 +114,7 @@ pub struct CapturedTotals {
 }
 
 /// How many paths differ from the previous checkpoint of the run (from HEAD for the first).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeTotals {
     /// In both, different.
     pub modified: u64,
@@ -123,7 +125,7 @@ pub struct ChangeTotals {
 }
 
 /// What the lane contract records beside the rest (C2, C3).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LaneFields {
     /// `before_lane_start`, `after_lane_start`, `after_lane_tests`, `pre_pr`, `retry_attempt`.
     pub stage: Option<String>,
@@ -168,7 +170,7 @@ pub struct LaneFields {
 pub const MAX_CHANGED_PATHS: usize = 200;
 
 /// One capture of work tree, index, HEAD and state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// `ckpt_<timestamp>_<sequence>`.
     pub id: String,

@@ -1,11 +1,12 @@
 //! What happens next, with its reason and earliest time (requirements A2, L2, S7, S8).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
 
 /// One thing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Try the iteration again.
@@ -49,7 +50,7 @@ impl Action {
 }
 
 /// How a failed run is taken up again (B3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// The very same again.
@@ -82,7 +83,7 @@ impl Strategy {
 }
 
 /// Whose failed attempts a limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
     /// All failures of the iteration, where the cause has no limit of its own.
@@ -127,7 +128,7 @@ impl BudgetScope {
 }
 
 /// One budget as it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Budget {
     /// Whose failures count.
     pub scope: BudgetScope,
@@ -155,7 +156,7 @@ impl Budget {
 }
 
 /// What is to happen after a failure, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// What to do, in order.
     pub actions: Vec<Action>,

@@ -1,6 +1,7 @@
 //! What the ledger records.
 
 use crate::model::folder::FolderId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, Verdict};
@@ -20,8 +21,9 @@ use super::time::Timestamp;
 pub const EVENT_SCHEMA: u32 = 1;
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum EventSource {
     /// The program's own bookkeeping.
     #[default]

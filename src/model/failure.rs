@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
 
 /// Who failed (B2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureType {
     /// A build, test, lint or type check reported a problem of the project.
@@ -49,7 +50,7 @@ impl FailureType {
 }
 
 /// How bad a failure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The project has a problem that another attempt may solve.
@@ -61,7 +62,7 @@ pub enum Severity {
 }
 
 /// What went wrong (A1, S8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Cause {
     /// Does not compile, link, parse, load or install.
@@ -139,7 +140,7 @@ impl Cause {
 }
 
 /// Something that is true of a failure beside its cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// The attempts go in a circle (A1).
@@ -174,7 +175,7 @@ impl Condition {
 }
 
 /// What a person would do about a failure (B1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SuggestedAction {
     /// Run the iteration again.
@@ -190,8 +191,9 @@ pub enum SuggestedAction {
 }
 
 /// The stage that was running when something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum LoopKind {
     /// The agent itself.
     Agent,
@@ -219,7 +221,7 @@ impl LoopKind {
 }
 
 /// Where a piece of evidence comes from, strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceSource {
     /// What the supervisor saw: deadline, signal, exit code, spawn error.
@@ -233,7 +235,7 @@ pub enum EvidenceSource {
 }
 
 /// A rule that spoke, and what it spoke about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The rule's id.
     pub rule: String,
@@ -247,7 +249,7 @@ pub struct Evidence {
 }
 
 /// A classified reason why an attempt ended badly (B1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Who failed.
     #[serde(rename = "type")]
@@ -296,7 +298,7 @@ pub struct Failure {
 }
 
 /// A distinction within a cause that the policy treats differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseDetail {
     /// A subscription's or plan's usage limit that resets by itself: park.

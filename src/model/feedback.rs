@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failure::LoopKind;
 use super::time::millis;
 
 /// A configured command that must pass.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedbackLoop {
     /// Its name, unique in a run (`test`, `lint`, …).
     pub name: String,
@@ -23,7 +24,7 @@ pub struct FeedbackLoop {
 }
 
 /// What one feedback loop said.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FeedbackResult {
     /// Whether it exited with 0 in time.
     pub passed: bool,
@@ -31,6 +32,7 @@ pub struct FeedbackResult {
     pub exit_code: Option<i32>,
     /// How long it took.
     #[serde(rename = "duration_ms", with = "millis")]
+    #[schemars(with = "u64")]
     pub duration: Duration,
     /// One line for people ("8 passed, 0 failed").
     pub summary: String,

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the recorded text of a path begins with that is not UTF-8. An absolute path never does.
@@ -14,8 +15,9 @@ const ESCAPED: &str = "bytes:";
 ///
 /// Recorded is the path itself; where that is not UTF-8, `bytes:` and the path with each byte that is no text, and each
 /// `%`, as `%` and two hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct FolderId(String);
 
 impl FolderId {

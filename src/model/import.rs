@@ -1,5 +1,6 @@
 //! What was taken over from the source systems' own files.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use super::time::Timestamp;
 
 /// Which system's file it is; in the order in which several are taken in, so that the loop's own state comes last and is
 /// what `recovery.json` tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportKind {
     /// A battle (`battles/<task>/<id>.json`).
@@ -67,7 +68,7 @@ pub struct ImportedDocument {
 }
 
 /// A checkpoint of another system: its record, without content that could be put back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ForeignCheckpoint {
     /// Its id there.
     pub id: String,

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::path::{PathReason, RepoPath};
@@ -123,7 +124,7 @@ pub struct IndexExtra {
 }
 
 /// A repository inside the work tree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Nested {
     /// Its folder.
     #[serde(flatten)]

@@ -1,5 +1,6 @@
 //! Manual fix sessions (requirements B8, B9).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
@@ -8,8 +9,9 @@ use super::snapshot::{Change, ObjectId};
 use super::time::Timestamp;
 
 /// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "fix_status")]
 pub enum ManualFixStatus {
     /// A person is at it.
     Active,
@@ -20,7 +22,8 @@ pub enum ManualFixStatus {
 }
 
 /// A person's fix between two attempts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "session")]
 pub struct ManualFixSession {
     /// `fix_<sequence>`.
     pub id: String,

@@ -3,6 +3,7 @@
 use crate::model::folder::FolderId;
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::decision::Decision;
@@ -74,7 +75,7 @@ impl Scope {
 }
 
 /// HEAD before and after.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeadMove {
     /// The commit before.
     pub before: Option<ObjectId>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine as _;
-use serde::ser::SerializeStruct;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A path relative to the work tree. Any bytes but NUL; `/` separates.
@@ -83,30 +83,40 @@ impl fmt::Debug for RepoPath {
     }
 }
 
-/// `{path}`, and `path_bytes` (base64) where the path is not UTF-8.
+/// What a path is written as.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct PathObject<'a> {
+    path: Cow<'a, str>,
+    /// In base64, where the path is not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path_bytes: Option<String>,
+}
+
 impl Serialize for RepoPath {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let valid = std::str::from_utf8(&self.0).is_ok();
-        let mut object = serializer.serialize_struct("RepoPath", if valid { 1 } else { 2 })?;
-        object.serialize_field("path", &self.to_lossy())?;
-        if !valid {
-            object.serialize_field("path_bytes", &base64::engine::general_purpose::STANDARD.encode(&self.0))?;
-        }
-        object.end()
+        let path = self.to_lossy();
+        // Only what is not UTF-8 was replaced.
+        let encoded = || base64::engine::general_purpose::STANDARD.encode(&self.0);
+        let path_bytes = matches!(path, Cow::Owned(_)).then(encoded);
+        PathObject { path, path_bytes }.serialize(serializer)
+    }
+}
+
+impl JsonSchema for RepoPath {
+    fn schema_name() -> Cow<'static, str> {
+        "path".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        PathObject::json_schema(generator)
     }
 }
 
 impl<'de> Deserialize<'de> for RepoPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Object {
-            path: String,
-            #[serde(default)]
-            path_bytes: Option<String>,
-        }
-        let object = Object::deserialize(deserializer)?;
+        let object = PathObject::deserialize(deserializer)?;
         match object.path_bytes {
-            None => Ok(Self(object.path.into_bytes())),
+            None => Ok(Self(object.path.into_owned().into_bytes())),
             Some(text) => {
                 let bytes = base64::engine::general_purpose::STANDARD.decode(text);
                 bytes.map(Self).map_err(serde::de::Error::custom)
@@ -116,7 +126,7 @@ impl<'de> Deserialize<'de> for RepoPath {
 }
 
 /// A path and why something was not done to it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct PathReason {
     /// The path.
     #[serde(flatten)]

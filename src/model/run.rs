@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Removed;
@@ -24,7 +25,7 @@ pub use super::run_key::{NONE, RunKey};
 pub use super::spec::{OnFailure, RunSpec};
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Nothing has been tried (or a full rollback took everything back).
@@ -73,7 +74,7 @@ impl RunStatus {
 }
 
 /// A wait for a known time that uses up no attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parked {
     /// Until when.
     pub until: Timestamp,

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What stands for "no phase" and "no lane".
 pub const NONE: &str = "-";
 
 /// What identifies a run.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct RunKey {
     /// Stable identifier, chosen by the user or made when the run begins.
     pub run_id: String,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::path::{PathReason, RepoPath};
 
 /// The object id of a blob, tree or commit, as lower-case hexadecimal.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct ObjectId(pub String);
 
 impl ObjectId {
@@ -91,7 +93,7 @@ impl Snapshot {
 }
 
 /// How one path differs between two snapshots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeType {
     /// In both, different.
@@ -117,7 +119,7 @@ impl ChangeType {
 }
 
 /// One line of a diff.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The path (the new one after a rename).
     #[serde(flatten)]

@@ -1,11 +1,13 @@
 //! What a run executes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackLoop;
 
 /// What a run executes, recorded so that `resume` needs no arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "spec")]
 pub struct RunSpec {
     /// The command and its arguments; empty for a run whose loop runs its own commands.
     pub command: Vec<String>,
@@ -44,8 +46,9 @@ pub struct RunSpec {
 }
 
 /// What a failed attempt leads to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum OnFailure {
     /// What the policy decides.
     #[default]

@@ -1,6 +1,7 @@
 //! Steps: named commands that are run once in a run, lane by lane (C4, S6, S12).
 
 use crate::model::folder::FolderId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::ProcessId;
@@ -12,7 +13,7 @@ use super::time::Timestamp;
 pub const MAX_NAME: usize = 200;
 
 /// Where a step stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
     /// Its command runs.
@@ -181,7 +182,8 @@ impl Step {
 }
 
 /// A step in documents.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "step")]
 pub struct ToldStep {
     /// Its name.
     pub name: String,

@@ -1,10 +1,12 @@
 //! Points in time and durations as the contract writes them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in time in UTC, written as RFC 3339 with milliseconds.
@@ -64,6 +66,20 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self::new(DateTime::parse_from_rfc3339(text)?.with_timezone(&Utc)))
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "timestamp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "date-time"})
     }
 }
 

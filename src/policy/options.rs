@@ -1,5 +1,6 @@
 //! How a failed run can be taken up, for `status` and the resume screen (B1, B3, B5, B7).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::decision::Strategy;
@@ -8,7 +9,8 @@ use crate::model::run::Run;
 use crate::model::state::{Named, State};
 
 /// One way to go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "option")]
 pub struct ResumeOption {
     /// The strategy.
     pub strategy: Strategy,

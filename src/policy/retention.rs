@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{Datelike, Timelike};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict};
@@ -66,7 +67,7 @@ impl Limits {
 }
 
 /// A checkpoint and why it is kept or removed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Reasoned {
     /// The checkpoint.
     pub id: String,

@@ -1,8 +1,8 @@
 //! `recover schema`: every document that any test here gets is held against it by `Ran::json`; this is the rest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
@@ -38,6 +38,114 @@ fn every_command_has_a_schema() {
         missing.extend(names.into_iter().filter(|name| recover::cli::schema::of(name).is_none()));
     }
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// The schemas that one stands for: what it refers to, each of its alternatives.
+fn alternatives<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    if let Some(path) = schema["$ref"].as_str() {
+        return alternatives(root, &root["$defs"][path.trim_start_matches("#/$defs/")]);
+    }
+    match schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+        Some(any) => any.iter().flat_map(|one| alternatives(root, one)).collect(),
+        None => vec![schema],
+    }
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    }
+}
+
+/// What is said below `keyword` by any of them.
+fn said<'a>(schemas: &[&'a Value], keyword: &str) -> BTreeSet<&'a str> {
+    schemas.iter().flat_map(|schema| texts(&schema[keyword])).collect()
+}
+
+/// The properties that each of the objects among them has.
+fn required<'a>(schemas: &[&'a Value]) -> BTreeSet<&'a str> {
+    let objects = schemas.iter().filter(|schema| schema["type"] == "object");
+    let all = objects.map(|schema| texts(&schema["required"]).into_iter().collect::<BTreeSet<_>>());
+    all.reduce(|one, other| &one & &other).unwrap_or_default()
+}
+
+/// What they say of what is below: of each property, or of any item.
+fn below<'a>(root: &'a Value, schemas: &[&'a Value], keyword: &str) -> BTreeMap<&'a str, Vec<&'a Value>> {
+    let mut all: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for schema in schemas {
+        match (&schema[keyword], keyword) {
+            (Value::Object(map), "properties") => {
+                map.iter().for_each(|(name, one)| all.entry(name).or_default().extend(alternatives(root, one)));
+            }
+            (Value::Null, _) => {}
+            (one, _) => all.entry("*").or_default().extend(alternatives(root, one)),
+        }
+    }
+    all
+}
+
+/// Says what documents by the schemas `new` do not hold any more for those who read them by the schemas `old`.
+fn lost(old: (&Value, &[&Value]), new: (&Value, &[&Value]), at: &str, found: &mut Vec<String>) {
+    let (was, is) = (said(old.1, "type"), said(new.1, "type"));
+    if was != is {
+        found.push(format!("{at} is {is:?}, was {was:?}"));
+    }
+    let (was, is) = (said(old.1, "enum"), &said(new.1, "enum") | &said(new.1, "const"));
+    found.extend(was.difference(&is).map(|word| format!("{at} is never {word}")));
+    let (was, is) = (required(old.1), required(new.1));
+    found.extend(was.difference(&is).map(|name| format!("{at}/{name} may be missing")));
+    for keyword in ["properties", "items", "additionalProperties"] {
+        let (before, after) = (below(old.0, old.1, keyword), below(new.0, new.1, keyword));
+        for (name, before) in &before {
+            let at = format!("{at}/{name}");
+            match after.get(name) {
+                Some(after) => lost((old.0, before), (new.0, after), &at, found),
+                None => found.push(format!("{at} is gone")),
+            }
+        }
+    }
+}
+
+/// What the documents of today do not hold that those of 0.1.1 held.
+fn lost_since_0_1_1(new: &Value) -> Vec<String> {
+    let old: Value = serde_json::from_str(include_str!("../fixtures/schemas-0.1.1.json")).expect("JSON");
+    let (before, after) = (by_command(&old), by_command(new));
+    assert!(before.len() > 40, "{:?}", before.keys());
+    let mut found = Vec::new();
+    for (command, before) in &before {
+        let after = after.get(command).map(Vec::as_slice).unwrap_or_default();
+        lost((&old, before), (new, after), command, &mut found);
+    }
+    found
+}
+
+fn by_command(root: &Value) -> BTreeMap<&str, Vec<&Value>> {
+    let mut all: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for document in root["anyOf"].as_array().expect("a list") {
+        // Errors are one document whatever the command is.
+        let command = document["title"].as_str().unwrap_or("error");
+        all.entry(command).or_default().extend(alternatives(root, document));
+    }
+    all
+}
+
+// Who reads a document by the schema of 0.1.1 finds every field in it, there and `null` just as before.
+#[test]
+fn no_field_of_0_1_1_is_lost() {
+    let schema = recover::cli::schema::all();
+    assert_eq!(lost_since_0_1_1(&schema), Vec::<String>::new());
+    for (at, change) in [
+        ("/$defs/run/properties", json!({})),
+        ("/$defs/checkpoint/properties/task_id", json!({"type": "string"})),
+        ("/$defs/decision/required", json!([])),
+        ("/$defs/run_status/enum", json!(["pending"])),
+        ("/anyOf/0/properties/iterations/items", json!({})),
+    ] {
+        let mut changed = schema.clone();
+        *changed.pointer_mut(at).expect("a place") = change;
+        assert!(!lost_since_0_1_1(&changed).is_empty(), "{at}");
+    }
 }
 
 // The fields that the contract lists are required where they are always there.

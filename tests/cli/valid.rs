@@ -67,7 +67,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
             None => found.push(format!("{at}: {name} is not defined")),
         };
     }
-    if let Some(any) = schema["anyOf"].as_array() {
+    if let Some(any) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
         let tries = any.iter().map(|one| {
             let mut problems = Vec::new();
             check(root, one, value, at, &mut problems);
@@ -99,26 +99,19 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
             check(root, items, item, &format!("{at}/{number}"), found);
         }
     }
-    if let (Some(properties), Value::Object(object)) = (schema["properties"].as_object(), value) {
-        of_object(root, schema, properties, object, at, found);
+    if let (true, Value::Object(object)) = (schema["type"] == "object", value) {
+        of_object(root, schema, object, at, found);
     }
 }
 
-fn of_object(
-    root: &Value,
-    schema: &Value,
-    properties: &Map<String, Value>,
-    object: &Map<String, Value>,
-    at: &str,
-    found: &mut Vec<String>,
-) {
+fn of_object(root: &Value, schema: &Value, object: &Map<String, Value>, at: &str, found: &mut Vec<String>) {
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !object.contains_key(name) {
             found.push(format!("{at}/{name} is missing"));
         }
     }
     for (name, value) in object {
-        match properties.get(name).or(schema.get("additionalProperties")) {
+        match schema["properties"].get(name).or(schema.get("additionalProperties")) {
             Some(schema) => check(root, schema, value, &format!("{at}/{name}"), found),
             None => found.push(format!("{at}/{name} is not in the schema: {value}")),
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::attempt::EvidenceArgs;
 use super::values::{Wait, duration};
@@ -65,7 +67,9 @@ pub struct ReportArgs {
 }
 
 /// What a report is written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum ReportFormat {
     /// Markdown.
     Md,

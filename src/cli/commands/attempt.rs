@@ -3,8 +3,6 @@
 use std::io::Read;
 use std::path::Path;
 
-use serde_json::json;
-
 use crate::agent;
 use crate::engine::base::clock;
 use crate::engine::flow::attempt::{finish, start};
@@ -23,6 +21,7 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
+use super::super::replies::run::{AttemptFailReply, AttemptPassReply, AttemptStartReply};
 use super::super::ui::{Reply, Ui, escape};
 
 /// Dispatches.
@@ -44,13 +43,13 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
     };
     let started = start(context, &request)?;
     let text = format!("Attempt {} of iteration {} of run {}.\n", started.attempt, started.iteration, started.run.key);
-    let document = json!({
-        "run": render::run(&started.run),
-        "iteration": started.iteration,
-        "attempt": started.attempt,
-        "subtask": started.subtask,
-        "started_at": started.at,
-    });
+    let document = AttemptStartReply {
+        run: (&started.run).into(),
+        iteration: started.iteration,
+        attempt: started.attempt,
+        subtask: &started.subtask,
+        started_at: started.at,
+    };
     Ok(Reply::new(document, text))
 }
 
@@ -65,13 +64,13 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
     };
     let exit = if id.is_some() || context.dry_run() { ExitCode::Done } else { ExitCode::Partial };
     let text = text + &render::conditions_text(&ended.conditions, &ended.notes);
-    let document = json!({
-        "run": render::run(&ended.run),
-        "conditions": ended.conditions,
-        "notes": ended.notes,
-        "checkpoint_id": id,
-        "checkpoint": ended.checkpoint,
-    });
+    let document = AttemptPassReply {
+        run: (&ended.run).into(),
+        conditions: &ended.conditions,
+        notes: &ended.notes,
+        checkpoint_id: id.as_deref(),
+        checkpoint: ended.checkpoint.as_ref(),
+    };
     Ok(Reply::new(document, text).exit(exit))
 }
 
@@ -104,16 +103,16 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     }
     let text = failed_text(ended.failure.as_ref(), ended.decision.as_ref())
         + &render::conditions_text(&ended.conditions, &ended.notes);
-    let document = json!({
-        "run": render::run(&ended.run),
-        "failure": ended.failure,
-        "decision": ended.decision,
-        "conditions": ended.conditions,
-        "notes": ended.notes,
-        "result": ended.result,
-        "report_path": ended.report,
-        "checkpoint_id": ended.checkpoint.map(|checkpoint| checkpoint.id),
-    });
+    let document = AttemptFailReply {
+        run: (&ended.run).into(),
+        failure: ended.failure.as_ref(),
+        decision: ended.decision.as_ref(),
+        conditions: &ended.conditions,
+        notes: &ended.notes,
+        result: ended.result.as_ref(),
+        report_path: ended.report.as_deref().map(Path::to_string_lossy),
+        checkpoint_id: ended.checkpoint.as_ref().map(|checkpoint| checkpoint.id.as_str()),
+    };
     Ok(Reply::new(document, text).exit(exit))
 }
 
@@ -141,7 +140,7 @@ fn list(context: &Context, ui: &Ui) -> Result<Reply> {
     let state = crash::load_recovered(context)?;
     let history = attempt_history(&state);
     let text = ui.text(|| render::attempts_text(ui, &history));
-    Ok(Reply::new(json!(history), text))
+    Ok(Reply::new(history, text))
 }
 
 /// `recover classify`.
@@ -169,7 +168,7 @@ pub fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
             text.push_str(&format!("  {what} {}{line}: {}\n", evidence.rule, escape(&evidence.text)));
         }
     }
-    Ok(Reply::new(json!(failure), text))
+    Ok(Reply::new(failure, text))
 }
 
 /// What the agent's program recorded, where it is one.

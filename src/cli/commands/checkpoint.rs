@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
-
 use crate::engine::flow::archive::age;
 use crate::engine::flow::checkpoint::{Unless, create as take, not_due, pin as set_pin, preview};
 use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
@@ -29,6 +27,9 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
+use super::super::replies::checkpoint::{
+    CreatePlan, CreatePlanReply, CreateReply, DiffReply, ExportReply, ListReply, PinReply, ShowReply,
+};
 use super::super::screens::{How, choose_checkpoint, choose_restore};
 use super::super::ui::{Reply, Ui, escape};
 use super::exchange::foreign_line;
@@ -56,11 +57,12 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             && let Some(latest) = not_due(context, args.trigger.as_deref().unwrap_or_default())?
         {
             let text = format!("None is due: {} is young enough.\n", latest.id);
-            return Ok(Reply::new(json!({"changed": false, "checkpoint": latest, "plan": null}), text));
+            return Ok(Reply::new(CreatePlanReply { checkpoint: Some(&latest), ..CreatePlanReply::default() }, text));
         }
         let totals = preview(context)?;
         let text = format!("Would capture {} files ({} bytes).\n", totals.files, totals.bytes);
-        return Ok(Reply::new(json!({"changed": false, "checkpoint": null, "plan": {"captured": totals}}), text));
+        let plan = Some(CreatePlan { captured: totals });
+        return Ok(Reply::new(CreatePlanReply { plan, ..CreatePlanReply::default() }, text));
     }
     let request = Request {
         description: args.message.clone().unwrap_or_default(),
@@ -103,7 +105,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
         format!("Nothing has changed since {}.\n", checkpoint.id)
     };
     let exit = if checkpoint.partial && changed { ExitCode::Partial } else { ExitCode::Done };
-    Ok(Reply::new(json!({"changed": changed, "checkpoint": checkpoint}), text).exit(exit))
+    Ok(Reply::new(CreateReply { changed, checkpoint: &checkpoint }, text).exit(exit))
 }
 
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
@@ -122,7 +124,7 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
         let foreign = imported.iter().map(|one| format!("{}\n", foreign_line(one)));
         render::checkpoints_table(ui, &all, &superseded, context.clock.now()) + &foreign.collect::<String>()
     });
-    Ok(Reply::new(json!({"checkpoints": all, "superseded": superseded, "imported": imported}), text))
+    Ok(Reply::new(ListReply { checkpoints: &all, superseded: &superseded, imported: &imported }, text))
 }
 
 /// Which checkpoint: on a terminal it is asked for where it was not named.
@@ -152,13 +154,13 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
         let what = inside.checkpoint.as_ref().map_or_else(|| "not captured".to_owned(), ToString::to_string);
         text.push_str(&format!("{:<12}{}: {what}\n", "nested", escape(&inside.path.to_lossy())));
     }
-    let mut document = json!({"checkpoint": checkpoint, "files": look(context, checkpoint)?, "nested": nested});
-    if args.patch {
-        let patch = String::from_utf8_lossy(&patch_since_previous(context, &state, checkpoint)?).into_owned();
+    let patch = args.patch.then(|| patch_since_previous(context, &state, checkpoint)).transpose()?;
+    let patch = patch.as_deref().map(String::from_utf8_lossy);
+    if let Some(patch) = &patch {
         text = format!("{text}\n{patch}");
-        document["patch"] = json!(patch);
     }
-    Ok(Reply::new(document, text))
+    let files = look(context, checkpoint)?;
+    Ok(Reply::new(ShowReply { checkpoint, files, nested: &nested, patch: patch.as_deref() }, text))
 }
 
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
@@ -168,16 +170,16 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     let from = select::checkpoint(context, &state, &from)?;
     let to = args.to.as_ref().map(|selector| select::checkpoint(context, &state, selector)).transpose()?;
     let difference = compare(context, from, to, &args.path, args.patch)?;
-    let mut document = json!({
-        "from": from.id,
-        "to": to.map(|to| to.id.clone()),
-        "changes": difference.changes,
-        "memory_updates": difference.memory_updates,
-    });
-    if let Some(patch) = &difference.patch {
-        let patch = String::from_utf8_lossy(patch).into_owned();
-        document["patch"] = json!(patch);
-        return Ok(Reply::new(document, patch));
+    let patch = difference.patch.as_deref().map(String::from_utf8_lossy);
+    let document = DiffReply {
+        from: &from.id,
+        to: to.map(|to| to.id.as_str()),
+        changes: &difference.changes,
+        memory_updates: &difference.memory_updates,
+        patch: patch.as_deref(),
+    };
+    if let Some(patch) = &patch {
+        return Ok(Reply::new(document, patch.as_ref()));
     }
     let mut text = String::new();
     for change in &difference.changes {
@@ -253,7 +255,7 @@ fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String
         (false, false) => "Unpinned",
     };
     let text = format!("{word} {}.\n", checkpoint.id);
-    Ok(Reply::new(json!({"checkpoint": checkpoint}), text))
+    Ok(Reply::new(PinReply { checkpoint: &checkpoint }, text))
 }
 
 fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
@@ -275,7 +277,7 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
     }
     let pruned = remove(context, &limits, args.archive.as_deref())?;
     let text = render::prune_text(ui, &pruned, context.dry_run());
-    Ok(Reply::new(json!(pruned), text))
+    Ok(Reply::new(pruned, text))
 }
 
 fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
@@ -286,8 +288,7 @@ fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
         text.push_str(&format!("{}: {}\n", problem.checkpoint_id, problem.message));
     }
     let exit = if report.problems.is_empty() { ExitCode::Done } else { ExitCode::Corrupt };
-    let document: Value = json!({"checked": report.checked, "problems": report.problems});
-    Ok(Reply::new(document, text).exit(exit))
+    Ok(Reply::new(report, text).exit(exit))
 }
 
 fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
@@ -301,13 +302,10 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         (None, None, Some(path)) => (Format::SeedJson, path.clone()),
         (None, None, None) => (Format::SeedJson, session_file(context, checkpoint)?),
     };
-    let fields =
-        json!({"checkpoint_id": checkpoint.id, "format": format.as_str(), "base_commit": checkpoint.base_commit});
-    let document = |path: Value| {
-        let mut document = fields.clone();
-        document["changed"] = json!(!context.dry_run() && !path.is_null());
-        document["path"] = path;
-        document
+    let reply = |path: Option<&str>, text: &str| {
+        let changed = !context.dry_run() && path.is_some();
+        let base_commit = checkpoint.base_commit.as_ref();
+        Reply::new(ExportReply { checkpoint_id: &checkpoint.id, format, base_commit, changed, path }, text)
     };
     if path.as_os_str() == "-" {
         if ui.json {
@@ -316,7 +314,7 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         if !context.dry_run() {
             to_stream(context, checkpoint, format, &mut std::io::stdout().lock())?;
         }
-        return Ok(Reply::new(document(Value::Null), ""));
+        return Ok(reply(None, ""));
     }
     // What is written in a place of our own is a view: it is written anew.
     let path = if own && context.dry_run() {
@@ -326,5 +324,5 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     };
     let verb = if context.dry_run() { "Would write" } else { "Wrote" };
     let text = format!("{verb} {}\n", escape(&path.to_string_lossy()));
-    Ok(Reply::new(document(json!(path.to_string_lossy())), text))
+    Ok(reply(Some(&path.to_string_lossy()), &text))
 }

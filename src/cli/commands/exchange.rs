@@ -1,13 +1,12 @@
 //! `import`, `sync`.
 
-use serde_json::json;
-
 use crate::engine::flow::import::{ImportRequest, ImportedFile, import as take_over};
 use crate::engine::flow::sync::{KeptAside, sync as write_views};
 use crate::engine::record::foreign::KnownCheckpoint;
 use crate::engine::{Context, Result};
 
 use super::super::args::{ImportArgs, SyncArgs};
+use super::super::replies::upkeep::{ImportPlan, ImportPlanReply, ImportReply};
 use super::super::ui::{Reply, escape};
 
 /// `recover import`.
@@ -18,12 +17,12 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
     for file in &imported.files {
         text.push_str(&told(file, context.dry_run()));
     }
-    let changed = imported.changed && !context.dry_run();
-    let mut document = json!({"changed": changed, "files": imported.files});
-    if context.dry_run() {
-        document = json!({"changed": false, "plan": {"changed": imported.changed, "files": imported.files}});
-    }
-    Ok(Reply::new(document, text))
+    let (changed, files) = (imported.changed, imported.files.as_slice());
+    Ok(if context.dry_run() {
+        Reply::new(ImportPlanReply { changed: false, plan: ImportPlan { changed, files } }, text)
+    } else {
+        Reply::new(ImportReply { changed, files }, text)
+    })
 }
 
 fn told(file: &ImportedFile, dry_run: bool) -> String {
@@ -73,7 +72,7 @@ pub fn foreign_line(known: &KnownCheckpoint) -> String {
 /// `recover sync`.
 pub fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     context.require_something()?;
-    let synced = write_views(context, args.to.as_deref())?;
+    let mut synced = write_views(context, args.to.as_deref())?;
     let verb = if context.dry_run() { "Would write" } else { "Wrote" };
     let mut text = String::new();
     for path in &synced.written {
@@ -86,8 +85,6 @@ pub fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     if synced.written.is_empty() {
         text.push_str(&format!("{} views are as the ledger has them.\n", synced.unchanged.len()));
     }
-    let changed = synced.changed && !context.dry_run();
-    let mut document = json!(synced);
-    document["changed"] = json!(changed);
-    Ok(Reply::new(document, text))
+    synced.changed &= !context.dry_run();
+    Ok(Reply::new(synced, text))
 }

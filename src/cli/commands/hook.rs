@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::agent::hooks::read;
 use crate::engine::base::context::Setup;
 use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
@@ -20,6 +18,9 @@ use super::super::args::{
     GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs,
 };
 use super::super::exit::ExitCode;
+use super::super::replies::hook::{
+    ChangesPlan, ChangesPlanReply, ChangesReply, FileLine, HandledReply, PrintReply, Trouble, TroubleReply,
+};
 use super::super::ui::{Reply, Ui, escape};
 
 /// How much of stdin is read. A tool call holds what is to be written.
@@ -43,16 +44,15 @@ fn print(context: &Context, args: &HookPrintArgs) -> Reply {
     let agent = HookAgent::from(args.agent);
     let (program, note) = program(context, args.program.as_deref());
     let text = printed(agent, &program);
-    let mut document = json!({
-        "agent": agent.as_str(),
-        "path": settings_file(agent, Place::Project),
-        "content": text,
-        "notes": notes(agent, note),
-    });
-    if let Ok(settings) = serde_json::from_str::<Value>(&text) {
-        document["settings"] = settings;
-    }
-    Reply::new(document, text)
+    let notes = notes(agent, note);
+    let document = PrintReply {
+        agent: agent.as_str(),
+        path: settings_file(agent, Place::Project),
+        content: &text,
+        notes: &notes,
+        settings: serde_json::from_str(&text).ok(),
+    };
+    Reply::new(document, text.as_str())
 }
 
 fn install(context: &Context, args: &HookInstallArgs) -> Result<Reply> {
@@ -95,14 +95,14 @@ fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[Str
     let mut files = Vec::new();
     for (agent, changes) in all {
         for FileChange { path, change, .. } in changes {
-            files.push(json!({"agent": agent.as_str(), "path": path.to_string_lossy(), "change": change}));
+            files.push(FileLine { agent: agent.as_str(), path: path.to_string_lossy().into_owned(), change });
             if *change != "unchanged" || all.len() == 1 {
                 let would = if context.dry_run() && *change != "unchanged" { "would be " } else { "" };
                 text.push_str(&format!("{}: {would}{change}\n", escape(&path.to_string_lossy())));
             }
         }
     }
-    let any = files.iter().any(|file| file["change"] != "unchanged");
+    let any = files.iter().any(|file| file.change != "unchanged");
     if text.is_empty() {
         text.push_str("The hook is nowhere here.\n");
     }
@@ -111,12 +111,12 @@ fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[Str
     for note in &notes {
         text.push_str(&format!("note: {}\n", escape(note)));
     }
-    let document = if context.dry_run() {
-        json!({"changed": false, "plan": {"files": files}, "notes": notes})
+    let (files, notes) = (files.as_slice(), notes.as_slice());
+    if context.dry_run() {
+        Reply::new(ChangesPlanReply { changed: false, plan: ChangesPlan { files }, notes }, text)
     } else {
-        json!({"changed": any, "files": files, "notes": notes})
-    };
-    Reply::new(document, text)
+        Reply::new(ChangesReply { changed: any, files, notes }, text)
+    }
 }
 
 /// How recover is called, and what is to be said about that.
@@ -165,7 +165,7 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
     match answered {
         Ok(Ok((event, handled))) => {
             if ui.json {
-                ui.answer("hook run", Reply::new(document(&event, &handled), ""));
+                ui.answer("hook run", Reply::new(HandledReply::new(&event.moment, &handled), ""));
             } else {
                 tracing::info!(reason = handled.reason, changed = handled.changed, "the hook is done");
             }
@@ -174,10 +174,8 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
             let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
             trouble(&format!("{error}{hint}"));
             if ui.json {
-                let body = json!({
-                    "changed": false,
-                    "trouble": {"code": super::super::exit::code(error.kind), "message": error.message},
-                });
+                let trouble = Trouble { code: super::super::exit::code(error.kind), message: &error.message };
+                let body = TroubleReply { changed: false, trouble };
                 ui.answer("hook run", Reply::new(body, ""));
             }
         }
@@ -253,27 +251,6 @@ fn folder(global: &GlobalArgs, agent: HookAgent, event: &HookEvent, here: &Path)
     let candidates = [cwd, project.clone(), Some(here.to_owned())];
     let found = candidates.into_iter().flatten().find(in_repository);
     found.or(project.filter(|folder| folder.is_dir())).unwrap_or_else(|| here.to_owned())
-}
-
-fn document(event: &HookEvent, handled: &Handled) -> Value {
-    let moment = match &event.moment {
-        Moment::BeforeTool(call) => json!({"name": "before_tool", "tool": call.name}),
-        Moment::TurnEnded(again) => json!({"name": "turn_ended", "stop_hook_active": again}),
-        Moment::TurnFailed(_) => json!({"name": "turn_failed"}),
-        Moment::Compacting => json!({"name": "compacting"}),
-        Moment::SessionEnded => json!({"name": "session_ended"}),
-        Moment::Git(hook) => json!({"name": "git", "hook": hook}),
-        Moment::Other(name) => json!({"name": "other", "event": name}),
-    };
-    json!({
-        "changed": handled.changed,
-        "moment": moment,
-        "run": handled.run,
-        "checkpoint": handled.checkpoint,
-        "failure": handled.failure,
-        "decision": handled.decision,
-        "reason": handled.reason,
-    })
 }
 
 /// Ends the process in time: a capture that is cut off is as if it had not begun.

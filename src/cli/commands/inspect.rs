@@ -1,7 +1,5 @@
 //! Commands that look: `retry-status`, `init`, `config`, `doctor`, `completions`, `schema`.
 
-use serde_json::{Value, json};
-
 use crate::config;
 use crate::durable::{Root, Sync};
 use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
@@ -16,6 +14,8 @@ use super::super::completion::startup;
 use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
+use super::super::replies::run::RetryReply;
+use super::super::replies::upkeep::{CompletionsReply, ConfigReply, InitReply, ManReply, SchemaReply};
 use super::super::schema;
 use super::super::ui::{Reply, escape};
 
@@ -30,7 +30,7 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
     let now = context.clock.now();
     let asked = args.check || args.wait.is_some();
     let exit = if asked { ExitCode::of_standing(retry.standing) } else { ExitCode::Done };
-    Ok(Reply::new(render::retry(&retry, now), render::retry_text(&retry, now)).exit(exit))
+    Ok(Reply::new(RetryReply::new(&retry, now), render::retry_text(&retry, now)).exit(exit))
 }
 
 /// `recover init`.
@@ -51,7 +51,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
     }
     let verb = if context.dry_run() { "Would write" } else { "Wrote" };
     let text = format!("{verb} {}\n", path.display());
-    Ok(Reply::new(json!({"changed": !context.dry_run(), "path": path.to_string_lossy()}), text))
+    Ok(Reply::new(InitReply { changed: !context.dry_run(), path: path.to_string_lossy() }, text))
 }
 
 /// `recover config`.
@@ -63,13 +63,11 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
         let origin = entry.origin.to_string();
         let comment = if args.origins { format!("  # {origin}") } else { String::new() };
         text.push_str(&format!("{} = {}{comment}\n", entry.key, entry.toml));
-        origins.insert(entry.key.clone(), json!(origin));
+        origins.insert(entry.key.clone(), origin.into());
         values.insert(entry.key, entry.value);
     }
-    let mut document = json!({"path": context.config().file.to_string_lossy(), "config": values});
-    if args.origins {
-        document["origins"] = Value::Object(origins);
-    }
+    let path = context.config().file.to_string_lossy();
+    let document = ConfigReply { path, config: values, origins: args.origins.then_some(origins) };
     Reply::new(document, text)
 }
 
@@ -97,11 +95,7 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
         problems if problems.iter().all(|problem| [NO_SPACE, READ_ONLY].contains(&problem.code)) => ExitCode::Refused,
         _ => ExitCode::Corrupt,
     };
-    let mut document = json!({"problems": report.problems, "repaired": report.repaired});
-    if let Some(rebuilt) = &report.rebuilt {
-        document["rebuilt"] = json!(rebuilt);
-    }
-    Ok(Reply::new(document, text).exit(exit))
+    Ok(Reply::new(report, text).exit(exit))
 }
 
 fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
@@ -127,7 +121,7 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 /// `recover completions`.
 pub fn completions(args: &CompletionsArgs) -> Reply {
     let script = startup::line(args.shell);
-    Reply::new(json!({"script": script}), script)
+    Reply::new(CompletionsReply { script }, script)
 }
 
 /// `recover schema`.
@@ -143,11 +137,11 @@ pub fn schema(args: &SchemaArgs) -> Result<Reply> {
         return Err(Error::new(ErrorKind::Usage, message).hint("recover schema"));
     };
     let text = serde_json::to_string_pretty(&made).map_err(|error| Error::failed("cannot write the schema", error))?;
-    Ok(Reply::new(json!({"schema": made}), text + "\n"))
+    Ok(Reply::new(SchemaReply { schema: made }, text + "\n"))
 }
 
 /// `recover man`.
 pub fn man(args: &ManArgs) -> Result<Reply> {
     generate::man_pages(&args.folder)?;
-    Ok(Reply::new(json!({"path": args.folder}), ""))
+    Ok(Reply::new(ManReply { path: args.folder.to_string_lossy() }, ""))
 }

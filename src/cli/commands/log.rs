@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::engine::base::runs;
 use crate::engine::flow::follow::{Follow, Noticed};
@@ -11,6 +11,7 @@ use crate::model::event::Event;
 use crate::model::run::RunKey;
 
 use super::super::args::LogArgs;
+use super::super::replies::run::LogReply;
 use super::super::ui::{Reply, Ui, escape};
 use super::status::ended;
 
@@ -31,7 +32,7 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     if documents.is_empty() {
         text.push_str("Nothing has been recorded.\n");
     }
-    Ok(Reply::new(json!({"events": documents}), text))
+    Ok(Reply::new(LogReply { events: documents }, text))
 }
 
 /// An event for people; `value` is its line.
@@ -148,6 +149,8 @@ fn tell(events: &[(Event, String)]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -2,37 +2,34 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
-
 use crate::engine::flow::report::{of_run, to_file};
 use crate::engine::{Context, Error, Result};
 use crate::policy::report::{Report, html, markdown};
 
 use super::super::args::{ReportArgs, ReportFormat};
-use super::super::ui::{Reply, SCHEMA_VERSION, Ui};
+use super::super::replies::Document;
+use super::super::replies::upkeep::{ReportFileReply, ReportReply};
+use super::super::ui::{Reply, Ui};
 
 /// `recover report`.
 pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let made = of_run(context, args.subtask.as_deref())?;
+    let report = of_run(context, args.subtask.as_deref())?;
     let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
     let format = args.format.or_else(|| file.and_then(by_extension)).unwrap_or(ReportFormat::Md);
     if let Some(file) = file {
-        let path = to_file(context, file, &written(&made, format)?)?;
+        let path = to_file(context, file, &written(&report, format)?)?;
         let verb = if context.dry_run() { "Would write" } else { "Wrote" };
-        let document = json!({"changed": !context.dry_run(), "path": path, "format": name(format)});
+        let document = ReportFileReply { changed: !context.dry_run(), path: path.to_string_lossy(), format };
         return Ok(Reply::new(document, format!("{verb} {}\n", path.display())));
     }
     if ui.json {
-        let mut document = json!({"report": made});
         // Whoever asks for a form gets it, inside of the one document.
-        if let Some(format) = args.format.filter(|format| *format != ReportFormat::Json) {
-            document["format"] = json!(name(format));
-            document["content"] = json!(written(&made, format)?);
-        }
-        return Ok(Reply::new(document, ""));
+        let format = args.format.filter(|format| *format != ReportFormat::Json);
+        let asked = format.map(|format| written(&report, format)).transpose()?;
+        return Ok(Reply::new(ReportReply { report: &report, format, content: asked }, ""));
     }
-    Ok(Reply::new(Value::Null, written(&made, format)?))
+    Ok(Reply::text(written(&report, format)?))
 }
 
 fn written(report: &Report, format: ReportFormat) -> Result<String> {
@@ -40,18 +37,10 @@ fn written(report: &Report, format: ReportFormat) -> Result<String> {
         ReportFormat::Md => Ok(markdown(report)),
         ReportFormat::Html => Ok(html(report)),
         ReportFormat::Json => {
-            let document = json!({"schema_version": SCHEMA_VERSION, "command": "report", "report": report});
+            let document = Document::new("report", ReportReply { report, format: None, content: None }, &[]);
             let text = serde_json::to_string_pretty(&document);
             text.map(|text| text + "\n").map_err(|error| Error::failed("cannot write the report as JSON", error))
         }
-    }
-}
-
-fn name(format: ReportFormat) -> &'static str {
-    match format {
-        ReportFormat::Md => "md",
-        ReportFormat::Html => "html",
-        ReportFormat::Json => "json",
     }
 }
 

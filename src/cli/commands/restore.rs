@@ -1,7 +1,5 @@
 //! `rollback`, `undo`, `redo`.
 
-use serde_json::Value;
-
 use crate::engine::flow::rollback::{Options, Target, rollback as roll_back};
 use crate::engine::flow::undo::{redo as do_again, undo as take_back};
 use crate::engine::record::select;
@@ -11,6 +9,7 @@ use crate::engine::{Context, Result};
 use super::super::args::{RollbackArgs, ScopeArg, UndoArgs, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
+use super::super::replies::run::{RestorePlanReply, RestoreReply};
 use super::super::screens::{How, choose_rollback};
 use super::super::ui::{Reply, Ui};
 
@@ -21,11 +20,15 @@ pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
     let text = render::restore_text(restore, context.dry_run())
         + &render::crossed_text(&restore.result, context.dry_run())
         + &lane.prompt;
-    let mut document = render::restore(context, restore);
-    lane.tell(&mut document);
+    let standing = lane.standing.as_ref();
+    let reply = if context.dry_run() {
+        Reply::new(RestorePlanReply::new(context, restore, standing), text)
+    } else {
+        Reply::new(RestoreReply::new(context, restore, standing), text)
+    };
     // What was to be taken back outside the work tree and was not.
     let exit = if restore.result.success { ExitCode::Done } else { ExitCode::Partial };
-    Ok(Reply::new(Value::Object(document), text).exit(exit))
+    Ok(reply.exit(exit))
 }
 
 /// `recover rollback`.

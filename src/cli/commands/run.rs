@@ -4,12 +4,10 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
 use crate::engine::flow::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
-use crate::engine::flow::run::{DriveOptions, Outcome, run as start_run};
+use crate::engine::flow::run::{DriveOptions, run as start_run};
 use crate::engine::flow::status::status_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::decision::{Standing, Strategy};
@@ -23,6 +21,7 @@ use super::super::args::{ResumeArgs, RunArgs, Wait};
 use super::super::exit::ExitCode;
 use super::super::live::Display;
 use super::super::render;
+use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
 use super::super::resume_screen::{self, Choice};
 use super::super::ui::{Reply, Ui, escape};
 use super::manual_fix;
@@ -38,7 +37,7 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
             totals.bytes,
             spec.command.join(" ")
         );
-        return Ok(Reply::new(json!({"changed": false, "plan": {"captured": totals, "spec": spec}}), text));
+        return Ok(Reply::new(RunPlanReply::new(totals, &spec), text));
     }
     let show = if args.passthrough { Show::Passthrough } else { show(ui) };
     let display = if args.passthrough { Display::beside(context, ui) } else { Display::start(context, ui) };
@@ -51,11 +50,7 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     render::note_report(&driven, ui);
     let lane = render::lane(context, Some(&driven.run.key))?;
     let text = if args.passthrough { String::new() } else { render::driven_text(context, &driven, ui) + &lane.prompt };
-    let mut reply = Reply::new(render::driven(context, &driven), text).exit(exit);
-    if lane.standing.is_some() {
-        lane.tell(&mut reply.document);
-    }
-    Ok(reply)
+    Ok(Reply::new(RunReply::new(context, &driven, lane.standing.as_ref()), text).exit(exit))
 }
 
 /// Where a child's output goes: our stdout belongs to the document with `--json`.
@@ -172,9 +167,7 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     }
     let lane = render::lane(context, Some(&resumed.run.key))?;
     let text = resumed_text(context, &resumed, ui) + &doubts(&resumed) + &lane.prompt;
-    let mut reply = Reply::new(document(context, &resumed), text).exit(exit);
-    lane.tell(&mut reply.document);
-    Ok(reply)
+    Ok(Reply::new(ResumeReply::new(context, &resumed, lane.standing.as_ref()), text).exit(exit))
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
@@ -193,23 +186,6 @@ fn longest(wait: Wait) -> Option<Duration> {
     }
 }
 
-fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
-    if let Some(driven) = &resumed.driven {
-        return Some(driven.outcome);
-    }
-    if resumed.run.status == RunStatus::Complete {
-        return Some(Outcome::Complete);
-    }
-    match resumed.standing {
-        Standing::Allowed => None,
-        Standing::Wait(_) if resumed.run.parked.is_some() => Some(Outcome::Parked),
-        Standing::Wait(_) => Some(Outcome::Paused),
-        Standing::Exhausted => Some(Outcome::Failed),
-        Standing::NeedsPerson if resumed.changed => Some(Outcome::Paused),
-        Standing::NeedsPerson => Some(Outcome::Escalated),
-    }
-}
-
 /// What was not as it should be.
 fn doubts(resumed: &Resumed) -> String {
     let mut text = String::new();
@@ -217,29 +193,6 @@ fn doubts(resumed: &Resumed) -> String {
         text.push_str(&format!("Not as it was:   {}: {}\n", check.check, escape(&check.message)));
     }
     text
-}
-
-fn document(context: &Context, resumed: &Resumed) -> Value {
-    let (retry_after, wait_ms) = render::wait_fields(resumed.standing, context.clock.now());
-    let key = Some(&resumed.run.key);
-    json!({
-        "changed": resumed.changed && !context.dry_run(),
-        "run": render::run(&resumed.run),
-        "strategy": resumed.strategy,
-        "prompt": resumed.prompt,
-        "executed": resumed.executed,
-        "validation": resumed.validation,
-        "outcome": outcome_of(resumed),
-        "baseline": resumed.run.baseline,
-        "iterations": render::iterations(&resumed.run),
-        "decision": resumed.run.decision,
-        "retry_after": retry_after,
-        "wait_ms": wait_ms,
-        "report_path": resumed.driven.as_ref().and_then(|driven| driven.report.as_ref()),
-        "next_actions": next_actions(context, resumed),
-        "resume_hint": context.hint_command(key, render::way_on(&resumed.run)),
-        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
-    })
 }
 
 fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {

@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::flow::status::status as look;
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -12,6 +10,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use super::super::args::StatusArgs;
 use super::super::exit::ExitCode;
 use super::super::render;
+use super::super::replies::run::StatusReply;
 use super::super::ui::{Reply, Ui};
 
 /// Clears a terminal and begins at its top.
@@ -28,27 +27,7 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
     let status = look(context)?;
     let now = context.clock.now();
     let text = ui.text(|| render::status_text(ui, &status, now));
-    let key = Some(&status.run.key);
-    let document = json!({
-        "run": render::run(&status.run),
-        "failure": status.run.failure,
-        "options": status.options,
-        "manual_steps": status.manual_steps,
-        "manual_fix": status.manual_fix,
-        "unfinished_operation": status.unfinished_operation,
-        "checkpoints": {
-            "count": status.checkpoint_count,
-            "latest": status.latest,
-            "last_good": status.last_good,
-        },
-        "retry": render::retry(&status.retry, now),
-        "baseline": status.run.baseline,
-        "iterations": render::latest_iterations(&status.run),
-        "steps": status.run.steps.iter().map(|step| step.told(&status.run.key)).collect::<Vec<_>>(),
-        "resume_hint": context.hint_command(key, render::way_on(&status.run)),
-        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
-    });
-    Ok(Reply::new(document, text))
+    Ok(Reply::new(StatusReply::new(context, &status, now), text))
 }
 
 /// Shows it again whenever it has changed, until a signal comes. A terminal is redrawn, also where only a time that is
@@ -84,5 +63,5 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
 
 /// The answer of what has told everything as it came.
 pub fn ended(code: i32) -> Reply {
-    Reply::new(json!({}), "").exit(if code == 0 { ExitCode::Done } else { ExitCode::other(code) })
+    Reply::text("").exit(if code == 0 { ExitCode::Done } else { ExitCode::other(code) })
 }

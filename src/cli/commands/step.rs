@@ -1,7 +1,5 @@
 //! `step`.
 
-use serde_json::json;
-
 use crate::engine::flow::step::{Notice, StepReport, StepRequest, step as run_once};
 use crate::engine::{Context, Result};
 use crate::model::step::{Step, StepStatus};
@@ -10,6 +8,7 @@ use crate::process::Show;
 use super::super::args::StepArgs;
 use super::super::exit::ExitCode;
 use super::super::render;
+use super::super::replies::run::{StepReply, Would};
 use super::super::ui::{Reply, Ui};
 
 /// `recover step`.
@@ -36,28 +35,13 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
         _ if report.stage_error.is_some() => ExitCode::Partial,
         _ => ExitCode::Done,
     };
-    let mut reply = Reply::new(document(&report), "").exit(exit);
     let key = report.step.as_ref().filter(|step| step.stage.is_some()).map(|step| &step.run);
     let lane = render::lane(context, key)?;
-    if lane.standing.is_some() {
-        lane.tell(&mut reply.document);
-    }
     if exit != ExitCode::Done && !ui.quiet {
         // The ways on and back, beside the command's own output (C9).
         lane.prompt.lines().for_each(|line| ui.note(line));
     }
-    Ok(reply)
-}
-
-fn document(report: &StepReport) -> serde_json::Value {
-    json!({
-        "changed": report.executed,
-        "step": report.step,
-        "executed": report.executed,
-        "exit_code": report.exit_code,
-        "checkpoint_id": report.checkpoint_id,
-        "rolled_back": report.rolled_back.is_some(),
-    })
+    Ok(Reply::new(StepReply::new(&report, lane.standing.as_ref()), "").exit(exit))
 }
 
 /// What comes before the command's own output. Our stdout is the command's: all of it goes to stderr.
@@ -122,29 +106,19 @@ fn planned(request: &StepRequest, report: &StepReport) -> Reply {
     let name = crate::policy::visible::escape(&request.name);
     let status = report.step.as_ref().map(|step| step.status);
     let (would, mut text) = match status {
-        Some(StepStatus::Done) => ("skip", format!("Step '{name}' is done: it would be skipped.\n")),
+        Some(StepStatus::Done) => (Would::Skip, format!("Step '{name}' is done: it would be skipped.\n")),
         Some(StepStatus::Running) => {
-            ("wait", format!("Step '{name}' is under way: would wait for it, and run it only if it fails.\n"))
+            (Would::Wait, format!("Step '{name}' is under way: would wait for it, and run it only if it fails.\n"))
         }
-        Some(StepStatus::CutOff) => ("run", format!("Step '{name}' was cut off. Would run it again: ")),
-        _ => ("run", "Would run: ".to_owned()),
+        Some(StepStatus::CutOff) => (Would::Run, format!("Step '{name}' was cut off. Would run it again: ")),
+        _ => (Would::Run, "Would run: ".to_owned()),
     };
-    if would == "run" {
+    if would == Would::Run {
         text.push_str(&format!("{}\n", line(&request.command)));
         if request.atomic {
             let covered = if request.paths.is_empty() { "the whole work tree".into() } else { request.paths.join(" ") };
             text.push_str(&format!("Unless it succeeds, would put back: {covered}\n"));
         }
     }
-    let mut document = document(report);
-    document["plan"] = json!({
-        "would": would,
-        "command": request.command,
-        "stage": request.stage,
-        "atomic": request.atomic,
-        "intent": request.intent,
-        "paths": request.paths,
-        "compensate": request.compensate,
-    });
-    Reply::new(document, text)
+    Reply::new(StepReply::planned(report, request, would), text)
 }

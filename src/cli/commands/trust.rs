@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use serde_json::json;
-
 use crate::engine::flow::trust::{StateReport, look, take_over};
 use crate::engine::{Context, Error, ErrorKind, Result};
 
 use super::super::args::TrustArgs;
+use super::super::replies::upkeep::{TrustPlan, TrustReply};
 use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui, escape};
 
@@ -35,10 +34,11 @@ pub fn trust(context: &Context, _: &TrustArgs, ui: &Ui) -> Result<Reply> {
     if trusted.changed {
         text.push_str(&told(state));
     }
-    let mut document = json!({"changed": trusted.changed && !context.dry_run(), "state": state});
-    if context.dry_run() {
-        document["plan"] = json!({"changed": trusted.changed});
-    }
+    let document = TrustReply {
+        changed: trusted.changed && !context.dry_run(),
+        state,
+        plan: context.dry_run().then_some(TrustPlan { changed: trusted.changed }),
+    };
     Ok(Reply::new(document, text))
 }
 

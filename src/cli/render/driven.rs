@@ -1,33 +1,13 @@
 //! How a supervised run ended.
 
-use serde_json::{Value, json};
-
 use crate::engine::Context;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 
+use super::super::replies::run::way_on;
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
-use super::documents::{iterations, run, wait_fields, way_on};
 use super::tables::when;
-
-/// The document of a run.
-pub fn driven(context: &Context, driven: &Driven) -> Value {
-    let (retry_after, wait_ms) = wait_fields(driven.standing, context.clock.now());
-    let key = Some(&driven.run.key);
-    json!({
-        "run": run(&driven.run),
-        "outcome": driven.outcome,
-        "baseline": driven.run.baseline,
-        "iterations": iterations(&driven.run),
-        "decision": driven.decision,
-        "retry_after": retry_after,
-        "wait_ms": wait_ms,
-        "report_path": driven.report,
-        "resume_hint": context.hint_command(key, way_on(&driven.run)),
-        "rollback_hint": context.hint_command(key, &["rollback", "--full"]),
-    })
-}
 
 /// Says where the report is that a bad end left (A6, S13).
 pub fn note_report(driven: &Driven, ui: &Ui) {

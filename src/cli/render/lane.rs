@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use serde_json::{Map, Value, json};
-
 use crate::engine::record::lane::{LaneStanding, standing};
 use crate::engine::{Context, Result};
 use crate::model::run::RunKey;
@@ -47,19 +45,4 @@ fn prompt(lane: &LaneStanding) -> String {
         let _ = writeln!(text, "Back to {}: {}", escape(stage), escape(&lane.rollback_hint));
     }
     text
-}
-
-impl Lane {
-    /// Adds what there is to tell to a document; the ways on and back only where they are the lane's.
-    pub fn tell(&self, document: &mut Map<String, Value>) {
-        let lane = self.standing.as_ref();
-        document.insert("current_stage".to_owned(), json!(lane.map(|lane| &lane.stage)));
-        document.insert("checkpoint_path".to_owned(), json!(lane.map(|lane| &lane.path)));
-        let Some(lane) = lane else { return };
-        document.insert("stage_status".to_owned(), json!(lane.status));
-        document.insert("next_actions".to_owned(), json!(lane.next_actions));
-        document.insert("skipped_steps".to_owned(), json!(lane.done));
-        document.insert("resume_hint".to_owned(), json!(lane.resume_hint));
-        document.insert("rollback_hint".to_owned(), json!(lane.rollback_hint));
-    }
 }

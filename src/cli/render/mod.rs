@@ -1,8 +1,7 @@
-//! What commands answer with: documents, tables and texts, made from the model and the engine's results.
+//! What commands answer with: tables and texts, made from the model and the engine's results.
 
 mod attempts;
 mod checkpoints;
-mod documents;
 mod driven;
 mod lane;
 mod results;
@@ -12,8 +11,7 @@ mod tables;
 
 pub use attempts::{attempts_text, conditions_text};
 pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text, unchanged_text};
-pub use documents::{iterations, latest_iterations, restore, retry, run, wait_fields, way_on};
-pub use driven::{driven, driven_text, note_report};
+pub use driven::{driven_text, note_report};
 pub use lane::lane;
 pub use results::{said, seconds};
 pub use status::{actions, retry_text, status_text};

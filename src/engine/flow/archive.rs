@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -19,7 +20,7 @@ use crate::policy::retention::{Limits, Reasoned};
 use super::export::{Format, to_file};
 
 /// A milestone that was archived, or would be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Archived {
     /// The checkpoint.
     pub id: String,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{Lack, lack};
@@ -17,13 +18,15 @@ use crate::git::{Repo, WorktreeLock};
 use crate::store::views::rewrite_views;
 
 /// What was found and mended.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "doctor")]
 pub struct Report {
     /// What is wrong still.
     pub problems: Vec<Problem>,
     /// What was mended.
     pub repaired: Vec<String>,
     /// What became of a ledger that was to be rebuilt.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuilt: Option<RebuildReport>,
 }
 
@@ -41,11 +44,12 @@ pub const READ_ONLY: &str = "read_only";
 pub const NEWER_LEDGER: &str = "newer_ledger";
 
 /// Something wrong.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Problem {
     /// A fixed word.
     pub code: &'static str,
     /// `error` or `warning`.
+    #[schemars(extend("enum" = ["error", "warning"]))]
     pub severity: &'static str,
     /// The file, reference or checkpoint it is about.
     pub path: String,

@@ -5,6 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::durable::{reap, sync_dir, temporary_prefix};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -16,7 +19,9 @@ use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 
 /// What kind of file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum Format {
     /// From the base commit to the checkpoint's content, for `git apply`.
     Patch,
@@ -24,17 +29,6 @@ pub enum Format {
     Bundle,
     /// The record with the state of every file, in the state recovery's own format (S11).
     SeedJson,
-}
-
-impl Format {
-    /// Its name in documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Patch => "patch",
-            Self::Bundle => "bundle",
-            Self::SeedJson => "seed-json",
-        }
-    }
 }
 
 /// Writes the file at `path`, whole or not at all. One that is there is replaced only with `force`. Nothing is written in

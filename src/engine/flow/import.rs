@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -39,11 +40,12 @@ pub struct ImportRequest {
 }
 
 /// What came of one file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ImportedFile {
     /// The file, absolute.
     pub path: String,
     /// Which system's, or `bundle`.
+    #[schemars(extend("enum" = ["battle", "attempt_history", "lanes", "session", "recovery", "bundle"]))]
     pub kind: &'static str,
     /// Whether anything of it was new.
     pub changed: bool,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -13,33 +13,43 @@ use crate::git::odb::{blob_size, empty_tree};
 use crate::git::tree::{Objects, changes, patch_text};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
-use crate::model::snapshot::{Change, ChangeType, EntryKind};
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::model::state::State;
 use crate::policy::selection::Selection;
 
+/// A file of a checkpoint.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct File {
+    /// Where it is.
+    #[serde(flatten)]
+    pub path: RepoPath,
+    /// As git writes it, in octal.
+    pub mode: String,
+    /// In bytes; `None` for what is neither a file nor a symbolic link.
+    pub size: Option<u64>,
+    /// Its content, or the commit of a repository inside.
+    pub blob: ObjectId,
+}
+
 /// The files of a checkpoint.
-pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Value>> {
+pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
     let repo = context.repo()?;
-    let stored = load_checkpoint(repo, &checkpoint.commit)?;
-    let snapshot = stored.snapshot(repo)?;
-    let mut files = Vec::with_capacity(snapshot.entries.len());
-    for (path, entry) in &snapshot.entries {
-        let mut file = json!(path);
+    let snapshot = load_checkpoint(repo, &checkpoint.commit)?.snapshot(repo)?;
+    let file = |(path, entry): (RepoPath, Entry)| {
         let mode = match entry.kind {
             EntryKind::File => format!("100{:03o}", entry.mode),
             EntryKind::Symlink => "120000".to_owned(),
             EntryKind::Gitlink => "160000".to_owned(),
             EntryKind::EmptyDir => format!("040{:03o}", entry.mode),
         };
-        file["mode"] = json!(mode);
-        file["size"] = match entry.kind {
-            EntryKind::File | EntryKind::Symlink => json!(blob_size(repo, &entry.oid)?),
-            EntryKind::Gitlink | EntryKind::EmptyDir => Value::Null,
+        let size = match entry.kind {
+            EntryKind::File | EntryKind::Symlink => Some(blob_size(repo, &entry.oid)?),
+            EntryKind::Gitlink | EntryKind::EmptyDir => None,
         };
-        file["blob"] = json!(entry.oid);
-        files.push(file);
-    }
-    Ok(files)
+        Ok(File { path, mode, size, blob: entry.oid })
+    };
+    snapshot.entries.into_iter().map(file).collect()
 }
 
 /// The repositories inside, with their own checkpoints.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -24,7 +25,7 @@ use crate::store::views::write_views;
 use super::archive::{Archived, archive};
 
 /// What a prune did or would do.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Pruned {
     /// Whether anything was removed.
     pub changed: bool,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Root, Sync};
@@ -20,7 +21,7 @@ use crate::store::views::{
 };
 
 /// What was written, or would be.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Synced {
     /// Whether any file held something else.
     pub changed: bool,
@@ -33,7 +34,7 @@ pub struct Synced {
 }
 
 /// A file of somebody else's in a view's place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeptAside {
     /// The file, absolute.
     pub path: String,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -11,7 +12,7 @@ use crate::model::run::{Run, RunKey};
 use crate::store::{Origin, StoreError};
 
 /// A state directory, as `recover trust --state` shows it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StateReport {
     /// The id that it has here; `None` while it has none that is known.
     pub id: Option<String>,
@@ -32,12 +33,13 @@ pub struct StateReport {
 }
 
 /// A command that a run would start.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RecordedCommand {
     /// The run.
     #[serde(flatten)]
     pub run: RunKey,
     /// `command`, `fallback`, `until`, `feedback`, `compensate`, or `prompt`, which is no command but given to one.
+    #[schemars(extend("enum" = ["command", "fallback", "until", "feedback", "compensate", "prompt"]))]
     pub kind: &'static str,
     /// The command as a line for a shell, or the prompt.
     pub text: String,

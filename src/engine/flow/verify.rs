@@ -1,5 +1,6 @@
 //! Whether checkpoints can be restored in full.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -13,7 +14,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::selector::Selector;
 
 /// What was found.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct VerifyReport {
     /// How many checkpoints were read.
     pub checked: usize,
@@ -22,7 +23,8 @@ pub struct VerifyReport {
 }
 
 /// Something missing or damaged.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "damage")]
 pub struct VerifyProblem {
     /// The checkpoint.
     pub checkpoint_id: String,

@@ -1,5 +1,6 @@
 //! An attempt as it is begun and as it ends, and whose the commits are that it made.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -83,7 +84,8 @@ pub struct Ending {
 }
 
 /// What the loop contract calls the result (L2).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "attempt_result")]
 pub struct RecoveryResult {
     /// Whether recovery can go on.
     pub success: bool,
@@ -92,6 +94,7 @@ pub struct RecoveryResult {
     /// When, where it is not now.
     pub retry_after: Option<Timestamp>,
     /// `rolled_back`, `cooldown_set`, `max_retries_exceeded` or `no_checkpoint`.
+    #[schemars(extend("enum" = ["rolled_back", "cooldown_set", "max_retries_exceeded", "no_checkpoint"]))]
     pub action: &'static str,
     /// What went wrong with the reaction itself.
     pub error: Option<String>,

@@ -1,5 +1,6 @@
 //! Checkpoints of other systems that the ledger knows of.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -10,7 +11,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 
 /// Another system's checkpoint, and what of it is there.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct KnownCheckpoint {
     /// Its record.
     #[serde(flatten)]

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -22,7 +23,8 @@ use crate::store::views::rewrite_views;
 use crate::store::{StoreError, salvage};
 
 /// What a rebuilt ledger holds, or would hold.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "rebuilt")]
 pub struct RebuildReport {
     /// Whether another ledger was (or would be) put in the place of the one that is there.
     pub changed: bool,

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::base::context::Context;
@@ -36,7 +37,7 @@ pub struct NestedRequest {
 }
 
 /// What becomes of a nested repository that is not as the checkpoint has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NestedOutcome {
     /// Its folder.
     #[serde(flatten)]
@@ -48,8 +49,9 @@ pub struct NestedOutcome {
 }
 
 /// What is done about a nested repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum NestedAction {
     /// Its files are restored in it.
     Restored,

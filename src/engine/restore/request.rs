@@ -1,5 +1,6 @@
 //! What is asked of a restore, and what it answers.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -112,7 +113,7 @@ impl RestoreRequest {
 }
 
 /// What a restore did, or would do.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RestoreResult {
     /// Whether all of it was done.
     pub success: bool,
@@ -154,7 +155,7 @@ pub struct Restore {
 }
 
 /// A step whose effect stays although a restore goes back to before it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CrossedStep {
     /// The step.
     #[serde(flatten)]
@@ -164,7 +165,8 @@ pub struct CrossedStep {
 }
 
 /// A step whose effect was taken back, or would be.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "compensated_step")]
 pub struct Compensated {
     /// The step.
     #[serde(flatten)]

@@ -1,5 +1,6 @@
 //! Reading documents that somebody else wrote: every complaint names its place.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -11,8 +12,9 @@ pub(super) const MAX_DEPTH: usize = 64;
 const MAX_ITERATION: u32 = 100_000;
 
 /// What is wrong with a document, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error, JsonSchema)]
 #[error("{place}: {message}")]
+#[schemars(rename = "import_problem")]
 pub struct Problem {
     /// A JSON pointer (`/iterations/2/number`; `/` is the document).
     pub place: String,

@@ -1,5 +1,6 @@
 //! The report as data: what every format shows, and what the JSON document holds.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, Verdict};
@@ -7,7 +8,7 @@ use crate::model::decision::{Action, Budget, BudgetScope, Strategy};
 use crate::model::failure::{Cause, Condition, Evidence, FailureType, Severity, SuggestedAction};
 use crate::model::folder::FolderId;
 use crate::model::path::RepoPath;
-use crate::model::run::{AttemptOutcome, IterationStatus};
+use crate::model::run::{AttemptOutcome, IterationStatus, RunStatus};
 use crate::model::snapshot::{ChangeType, ObjectId};
 use crate::model::time::Timestamp;
 
@@ -15,7 +16,7 @@ use super::moment::Moment;
 use super::words;
 
 /// Names an attempt of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct AttemptRef {
     /// Its iteration.
     pub iteration: u32,
@@ -24,7 +25,7 @@ pub struct AttemptRef {
 }
 
 /// What a report is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportKind {
     /// A person is needed (A6).
@@ -36,7 +37,7 @@ pub enum ReportKind {
 }
 
 /// The report of a run. Lists are bounded; what they leave out is counted beside them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// What it is for.
     pub kind: ReportKind,
@@ -67,13 +68,15 @@ pub struct Report {
 }
 
 /// The run in short.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_summary")]
 pub struct Summary {
     /// One sentence.
     pub headline: String,
     /// The run's identity and position.
     pub run: RunLine,
     /// How it ended; `None` while it goes on.
+    #[schemars(extend("enum" = ["complete", "failed", "paused", "parked", "escalated", "cancelled", null]))]
     pub outcome: Option<&'static str>,
     /// Why it does not go on.
     pub stopped_because: Option<String>,
@@ -98,7 +101,8 @@ pub struct Summary {
 }
 
 /// A run's identity and position.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_run")]
 pub struct RunLine {
     /// Its id.
     pub run_id: String,
@@ -109,6 +113,7 @@ pub struct RunLine {
     /// What it works on.
     pub task_id: Option<String>,
     /// Where it stands.
+    #[schemars(with = "RunStatus")]
     pub status: &'static str,
     /// The iteration that is under way or comes next.
     pub current_iteration: u32,
@@ -123,7 +128,8 @@ pub struct RunLine {
 }
 
 /// Iterations by status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_iterations")]
 pub struct IterationCounts {
     /// Those that were begun.
     pub begun: usize,
@@ -138,7 +144,8 @@ pub struct IterationCounts {
 }
 
 /// Attempts by outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_attempts")]
 pub struct AttemptCounts {
     /// All of them.
     pub total: usize,
@@ -153,7 +160,8 @@ pub struct AttemptCounts {
 }
 
 /// Why something failed, without its output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_failure")]
 pub struct FailureLine {
     /// Who failed.
     #[serde(rename = "type")]
@@ -179,7 +187,8 @@ pub struct FailureLine {
 }
 
 /// What was decided, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_decision")]
 pub struct DecisionLine {
     /// What to do, in order.
     pub actions: Vec<Action>,
@@ -192,7 +201,8 @@ pub struct DecisionLine {
 }
 
 /// A subtask that was given up (A7).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_stuck_subtask")]
 pub struct Stuck {
     /// Which.
     pub subtask_id: String,
@@ -205,7 +215,8 @@ pub struct Stuck {
 }
 
 /// An attempt.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_attempt")]
 pub struct AttemptLine {
     /// Its number within the iteration.
     pub number: u32,
@@ -248,7 +259,8 @@ pub struct AttemptLine {
 }
 
 /// What a feedback loop said.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_loop")]
 pub struct LoopLine {
     /// Its name.
     pub name: String,
@@ -259,7 +271,8 @@ pub struct LoopLine {
 }
 
 /// An error with its output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_error")]
 pub struct ErrorDetails {
     /// The attempt.
     #[serde(flatten)]
@@ -277,7 +290,8 @@ pub struct ErrorDetails {
 }
 
 /// What the attempts changed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_files")]
 pub struct Files {
     /// Paths in all.
     pub total: usize,
@@ -288,7 +302,8 @@ pub struct Files {
 }
 
 /// A path that attempts changed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_file")]
 pub struct FileLine {
     /// The path.
     #[serde(flatten)]
@@ -305,7 +320,7 @@ pub struct FileLine {
 }
 
 /// Something to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recommended {
     /// What.
     pub description: String,
@@ -316,7 +331,8 @@ pub struct Recommended {
 }
 
 /// Where to go back to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_checkpoints")]
 pub struct Checkpoints {
     /// How many the run has.
     pub count: usize,
@@ -329,7 +345,8 @@ pub struct Checkpoints {
 }
 
 /// A checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "report_checkpoint")]
 pub struct CheckpointLine {
     /// Its id.
     pub id: String,

@@ -1,5 +1,6 @@
 //! A moment of the run's story.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::checkpoint::Verdict;
@@ -7,8 +8,9 @@ use crate::model::run::AttemptOutcome;
 use crate::model::time::Timestamp;
 
 /// What kind of moment it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "report_moment_kind")]
 pub enum MomentKind {
     /// The run began, was taken up, stands elsewhere.
     Run,
@@ -33,7 +35,8 @@ pub enum MomentKind {
 }
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_moment")]
 pub struct Moment {
     /// When.
     pub at: Timestamp,

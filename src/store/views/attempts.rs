@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ use crate::model::time::Timestamp;
 use super::ITERATIONS_IN_VIEW;
 
 /// The history of all subtasks.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AttemptHistory<'a> {
     /// By subtask id.
     pub subtasks: BTreeMap<&'a str, Subtask<'a>>,
@@ -26,7 +27,7 @@ pub struct AttemptHistory<'a> {
 }
 
 /// One subtask.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Subtask<'a> {
     /// Oldest first.
     pub attempts: Vec<HistoryAttempt<'a>>,
@@ -35,7 +36,7 @@ pub struct Subtask<'a> {
 }
 
 /// One attempt.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryAttempt<'a> {
     /// Which session: as it was imported, else counted on from 1 for each subtask.
     pub session: u64,
@@ -50,7 +51,7 @@ pub struct HistoryAttempt<'a> {
 }
 
 /// A subtask that was given up.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StuckSubtask<'a> {
     /// Which.
     pub subtask_id: &'a str,

@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::engine::flow::fix_session::Fix;
 use crate::engine::flow::manual_fix::resume_with_fix;
 use crate::engine::flow::run::DriveOptions;
@@ -16,6 +14,7 @@ use super::super::super::args::Wait;
 use super::super::super::exit::ExitCode;
 use super::super::super::live::Display;
 use super::super::super::render;
+use super::super::super::replies::run::{ContinuedReply, FixReply, PreparedReply};
 use super::super::super::ui::{Reply, Ui, escape};
 
 /// Where the feedback loops' output goes: it is not the answer.
@@ -33,25 +32,25 @@ pub fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Sh
     let display = if prepare_only { None } else { Display::start(context, ui) };
     let continued = resume_with_fix(context, &options, prepare_only)?;
     drop(display);
-    let mut answer = reply(context, &continued.fix);
-    match &continued.driven {
+    let text = text(context, &continued.fix);
+    Ok(match &continued.driven {
         Some(driven) => {
             render::note_report(driven, ui);
-            if let Value::Object(fields) = render::driven(context, driven) {
-                answer.document.extend(fields);
-            }
-            answer.text.push_str(&render::driven_text(context, driven, ui));
-            answer.exit = ExitCode::of_driven(driven);
+            let document = ContinuedReply::new(context, &continued.fix, driven);
+            let text = text + &render::driven_text(context, driven, ui);
+            Reply::new(document, text).exit(ExitCode::of_driven(driven))
         }
-        None => {
-            answer.document.insert("outcome".to_owned(), Value::Null);
-        }
-    }
-    Ok(answer)
+        None => Reply::new(PreparedReply::from(&continued.fix), text),
+    })
+}
+
+/// A session and its run, as every `manual-fix` answers.
+pub fn reply(context: &Context, fix: &Fix) -> Reply {
+    Reply::new(FixReply::from(fix), text(context, fix))
 }
 
 /// Where the session stands, and the next command.
-pub fn reply(context: &Context, fix: &Fix) -> Reply {
+fn text(context: &Context, fix: &Fix) -> String {
     let session = &fix.session;
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -84,10 +83,5 @@ pub fn reply(context: &Context, fix: &Fix) -> Reply {
         ManualFixStatus::Aborted => "Given up; files stay as they are.".to_owned(),
     };
     let _ = writeln!(text, "{next}");
-    Reply::new(document(fix), text)
-}
-
-/// A session and its run (the contract of every `manual-fix`).
-pub fn document(fix: &Fix) -> Value {
-    json!({"session": fix.session, "run": render::run(&fix.run)})
+    text
 }

@@ -12,9 +12,10 @@ use crate::model::manual_fix::ManualFixStatus;
 
 use super::super::super::args::Wait;
 use super::super::super::exit::ExitCode;
+use super::super::super::replies::run::FixReply;
 use super::super::super::ui::{Reply, Ui};
 use super::lines::Lines;
-use super::reply::{document, show};
+use super::reply::show;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
 pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
@@ -48,7 +49,7 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
         ManualFixStatus::Completed | ManualFixStatus::Aborted => "status",
     };
     ui.note(&format!("Go on: {}", context.hint_command(key, &["manual-fix", next])));
-    Ok(Reply::new(document(&fix), "").exit(exit))
+    Ok(Reply::new(FixReply::from(&fix), "").exit(exit))
 }
 
 fn follow(watch: &mut Watch<'_>, deadline: Option<Instant>, goal: bool, lines: Lines) -> Result<ExitCode> {
@@ -82,7 +83,7 @@ fn planned(context: &Context) -> Result<Reply> {
         (true, false) => format!("run {} after each change", names.join(", ")),
     };
     let text = format!("Would watch {} and {then}.\n", context.worktree().display());
-    Ok(Reply::new(document(&fix), text))
+    Ok(Reply::new(FixReply::from(&fix), text))
 }
 
 fn is_open(context: &Context, fix: &Fix) -> Result<()> {

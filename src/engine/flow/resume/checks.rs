@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
@@ -15,7 +16,7 @@ use crate::model::step::StepStatus;
 use super::ResumeRequest;
 
 /// One thing that was looked at before going on (S15).
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Check {
     /// What.
     pub check: &'static str,

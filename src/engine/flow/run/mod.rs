@@ -10,6 +10,7 @@ mod feedback;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::durable::{FileLock, LockError};
@@ -31,7 +32,7 @@ pub use execute::{micros, prompt_of};
 pub use feedback::{LoopReport, LoopSetting, no_loops, run_loops};
 
 /// How a supervised run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// All iterations are done.

@@ -1,0 +1,100 @@
+//! Everything around runs and checkpoints: configuration, reports, imports, trust, help for shells and programs.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::engine::flow::import::ImportedFile;
+use crate::engine::flow::trust::StateReport;
+use crate::policy::report::Report;
+
+use super::super::args::ReportFormat;
+
+/// A file that was written.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InitReply<'a> {
+    pub changed: bool,
+    pub path: Cow<'a, str>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ConfigReply<'a> {
+    pub path: Cow<'a, str>,
+    pub config: Map<String, Value>,
+    /// Where each value comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
+    pub origins: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReportReply<'a> {
+    pub report: &'a Report,
+    /// The form that was asked for, which `content` has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<ReportFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+}
+
+/// A report that was written to a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReportFileReply<'a> {
+    pub changed: bool,
+    pub path: Cow<'a, str>,
+    pub format: ReportFormat,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ImportReply<'a> {
+    pub changed: bool,
+    pub files: &'a [ImportedFile],
+}
+
+/// What would be imported.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ImportPlanReply<'a> {
+    pub changed: bool,
+    pub plan: ImportPlan<'a>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct ImportPlan<'a> {
+    /// Whether anything would be.
+    pub changed: bool,
+    pub files: &'a [ImportedFile],
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TrustReply<'a> {
+    pub changed: bool,
+    pub state: &'a StateReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<TrustPlan>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct TrustPlan {
+    pub changed: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CompletionsReply<'a> {
+    pub script: &'a str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SchemaReply {
+    #[schemars(with = "Map<String, Value>")]
+    pub schema: Value,
+}
+
+/// A folder that was written to.
+#[derive(Debug, Serialize)]
+pub struct ManReply<'a> {
+    pub path: Cow<'a, str>,
+}

@@ -1,0 +1,271 @@
+//! JSON Schema of the documents (`recover schema`), made from the types that are written.
+//!
+//! The tests hold every document that they see against it, both ways: what is required is there, and what is there is
+//! known.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::engine::flow::doctor::Report as DoctorReport;
+use crate::engine::flow::prune::Pruned;
+use crate::engine::flow::sync::Synced;
+use crate::engine::flow::verify::VerifyReport;
+use crate::model::failure::Failure;
+use crate::store::views::AttemptHistory;
+
+use super::replies::error::ErrorDocument;
+use super::replies::{SCHEMA_VERSION, checkpoint, hook, run, upkeep};
+
+/// The dialect.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The fields of one document.
+type Fields = fn(&mut SchemaGenerator) -> Schema;
+
+/// What each command answers with: one document, or one of several (a dry run's plan).
+const DOCUMENTS: &[(&str, &[Fields])] = &[
+    ("run", &[run::RunReply::json_schema, run::RunPlanReply::json_schema]),
+    ("resume", &[run::ResumeReply::json_schema]),
+    ("rollback", RESTORE),
+    ("undo", RESTORE),
+    ("redo", RESTORE),
+    ("checkpoint create", &[checkpoint::CreateReply::json_schema, checkpoint::CreatePlanReply::json_schema]),
+    ("checkpoint list", &[checkpoint::ListReply::json_schema]),
+    ("checkpoint show", &[checkpoint::ShowReply::json_schema]),
+    ("checkpoint diff", &[checkpoint::DiffReply::json_schema]),
+    ("checkpoint restore", RESTORE),
+    ("checkpoint prune", &[Pruned::json_schema]),
+    ("checkpoint pin", &[checkpoint::PinReply::json_schema]),
+    ("checkpoint unpin", &[checkpoint::PinReply::json_schema]),
+    ("checkpoint verify", &[VerifyReport::json_schema]),
+    ("checkpoint export", &[checkpoint::ExportReply::json_schema]),
+    ("manual-fix", FIX),
+    ("manual-fix start", FIX),
+    ("manual-fix status", FIX),
+    ("manual-fix watch", FIX),
+    ("manual-fix verify", FIX),
+    ("manual-fix abort", FIX),
+    ("manual-fix continue", &[run::ContinuedReply::json_schema, run::PreparedReply::json_schema]),
+    ("retry-status", &[run::RetryReply::json_schema]),
+    ("attempt start", &[run::AttemptStartReply::json_schema]),
+    ("attempt pass", &[run::AttemptPassReply::json_schema]),
+    ("attempt fail", &[run::AttemptFailReply::json_schema]),
+    ("attempt list", &[AttemptHistory::json_schema]),
+    ("classify", &[Failure::json_schema]),
+    ("step", &[run::StepReply::json_schema]),
+    ("status", &[run::StatusReply::json_schema]),
+    ("log", &[run::LogReply::json_schema]),
+    ("report", &[upkeep::ReportReply::json_schema, upkeep::ReportFileReply::json_schema]),
+    ("import", &[upkeep::ImportReply::json_schema, upkeep::ImportPlanReply::json_schema]),
+    ("sync", &[Synced::json_schema]),
+    ("trust", &[upkeep::TrustReply::json_schema]),
+    ("init", &[upkeep::InitReply::json_schema]),
+    ("config", &[upkeep::ConfigReply::json_schema]),
+    ("doctor", &[DoctorReport::json_schema]),
+    ("hook print", &[hook::PrintReply::json_schema]),
+    ("hook install", HOOK),
+    ("hook uninstall", HOOK),
+    ("hook run", &[hook::HandledReply::json_schema, hook::TroubleReply::json_schema]),
+    ("completions", &[upkeep::CompletionsReply::json_schema]),
+    ("schema", &[upkeep::SchemaReply::json_schema]),
+    ("recover", &[run::NothingReply::json_schema]),
+];
+const RESTORE: &[Fields] = &[run::RestoreReply::json_schema, run::RestorePlanReply::json_schema];
+const FIX: &[Fields] = &[run::FixReply::json_schema];
+const HOOK: &[Fields] = &[hook::ChangesReply::json_schema, hook::ChangesPlanReply::json_schema];
+
+/// The commands that answer with a document.
+pub fn commands() -> impl Iterator<Item = &'static str> {
+    DOCUMENTS.iter().map(|(command, _)| *command)
+}
+
+/// The schema of what `recover COMMAND --json` prints: the command's document, or an error.
+pub fn of(command: &str) -> Option<Value> {
+    let (name, fields) = DOCUMENTS.iter().find(|(name, _)| *name == command)?;
+    Some(schema(&format!("recover {name} --json"), fields.iter().map(|fields| (*name, *fields))))
+}
+
+/// The schema of any document.
+pub fn all() -> Value {
+    let documents = DOCUMENTS.iter().flat_map(|(command, several)| several.iter().map(|fields| (*command, *fields)));
+    schema("recover … --json", documents)
+}
+
+fn schema(title: &str, documents: impl Iterator<Item = (&'static str, Fields)>) -> Value {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut any: Vec<Value> = documents
+        .map(|(command, fields)| {
+            let mut document = begun(fields(&mut generator), json!({"const": command}));
+            document.insert("title".to_owned(), json!(format!("recover {command}")));
+            Value::Object(document)
+        })
+        .collect();
+    any.push(json!({"$ref": "#/$defs/error_document"}));
+    let error = begun(ErrorDocument::json_schema(&mut generator), json!({"type": "string"}));
+    let mut definitions = generator.take_definitions(true);
+    definitions.insert("error_document".to_owned(), Value::Object(error));
+    let mut definitions: Map<String, Value> =
+        definitions.into_iter().map(|(name, definition)| (snake_case(&name), definition)).collect();
+    definitions.sort_keys();
+    let schema = json!({"$schema": DIALECT, "title": title, "anyOf": any, "$defs": definitions});
+    // It is an object.
+    let Ok(mut schema) = Schema::try_from(schema) else { return Value::Null };
+    RecursiveTransform(plain).transform(&mut schema);
+    schema.to_value()
+}
+
+/// A document with what each begins with, and the warnings that each may have.
+fn begun(schema: Schema, command: Value) -> Map<String, Value> {
+    let mut schema = match schema.to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    let mut all = Map::new();
+    all.insert("schema_version".to_owned(), json!({"const": SCHEMA_VERSION}));
+    all.insert("command".to_owned(), command);
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        all.append(properties);
+        all.insert("warnings".to_owned(), json!({"type": "array", "items": {"type": "string"}}));
+        *properties = all;
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.splice(..0, [json!("schema_version"), json!("command")]);
+    }
+    schema
+}
+
+/// Leaves what documents are held to: neither the source's comments nor the widths of its numbers.
+fn plain(schema: &mut Schema) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    for noise in ["description", "default", "minimum", "maximum", "uniqueItems"] {
+        schema.remove(noise);
+    }
+    if schema.get("format").is_some_and(|format| format != "date-time") {
+        schema.remove("format");
+    }
+    if let Some(Value::String(path)) = schema.get_mut("$ref") {
+        *path = snake_case(path);
+    }
+    // One list of words, where each of them is described on its own.
+    if let Some(words) = schema.get("oneOf").and_then(words) {
+        *schema = Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), words)]);
+    }
+    // What may be absent is not there at all where it is nothing.
+    let required = schema.get("required").cloned().unwrap_or_default();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let is_required = |name: &String| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        properties.iter_mut().filter(|(name, _)| !is_required(name)).for_each(|(_, property)| never_null(property));
+    }
+    // A time or nothing is told like any other type that is more than its name.
+    if schema.contains_key("format")
+        && let Some(Value::Array(types)) = schema.get("type")
+    {
+        let any: Vec<Value> = types.iter().map(|name| json!({"type": name})).collect();
+        let mut any = json!(any);
+        any[0]["format"] = json!("date-time");
+        *schema = Map::from_iter([("anyOf".to_owned(), any)]);
+    }
+}
+
+/// The words of a choice of constants.
+fn words(choice: &Value) -> Option<Value> {
+    let one = |schema: &Value| match (schema.get("const"), schema.get("enum")) {
+        (Some(word), None) => Some(vec![word.clone()]),
+        (None, Some(Value::Array(words))) => Some(words.clone()),
+        _ => None,
+    };
+    let all = choice.as_array()?.iter().map(one).collect::<Option<Vec<_>>>()?;
+    Some(Value::Array(all.into_iter().flatten().collect()))
+}
+
+fn never_null(schema: &mut Value) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [one] = types.as_slice() {
+            schema["type"] = one.clone();
+        }
+    }
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    let other = schema.get("anyOf").and_then(Value::as_array).and_then(|any| match any.as_slice() {
+        // What is but a text or nothing would be one type: it is written so where it may be `null` all the same.
+        [other, null] if *null == json!({"type": "null"}) && *other != json!({"type": "string"}) => Some(other.clone()),
+        _ => None,
+    });
+    if let Some(other) = other {
+        *schema = other;
+    }
+}
+
+/// Definitions are named as fields are.
+fn snake_case(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && out.ends_with(|last: char| last.is_ascii_lowercase() || last.is_ascii_digit()) {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What a schema says, and the definitions that it refers to.
+    fn found(schema: &Value, keywords: &mut BTreeSet<String>, references: &mut BTreeSet<String>) {
+        for (keyword, value) in schema.as_object().into_iter().flatten() {
+            keywords.insert(keyword.clone());
+            match (keyword.as_str(), value) {
+                ("properties" | "$defs", Value::Object(named)) => {
+                    named.values().for_each(|schema| found(schema, keywords, references));
+                }
+                ("$ref", Value::String(path)) => {
+                    references.extend(path.strip_prefix("#/$defs/").map(str::to_owned));
+                }
+                (_, Value::Array(list)) => list.iter().for_each(|schema| found(schema, keywords, references)),
+                (_, value) => found(value, keywords, references),
+            }
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere_and_every_definition_is_used() {
+        let schema = all();
+        let (mut keywords, mut references) = (BTreeSet::new(), BTreeSet::new());
+        found(&schema, &mut keywords, &mut references);
+        let there: BTreeSet<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(references, there);
+        // Two types of one name would be told apart by a number.
+        assert!(!there.iter().any(|name| name.ends_with(|last: char| last.is_ascii_digit())), "{there:?}");
+        // What the tests' validator knows.
+        let known = "$defs $ref $schema additionalProperties anyOf const enum format items oneOf properties required \
+                     title type";
+        assert_eq!(keywords, known.split_whitespace().map(str::to_owned).collect());
+    }
+
+    #[test]
+    fn a_commands_schema_holds_only_what_it_needs() {
+        let schema = of("checkpoint pin").unwrap();
+        let document = &schema["anyOf"][0];
+        assert_eq!(document["required"], json!(["schema_version", "command", "checkpoint"]));
+        assert_eq!(document["properties"]["command"], json!({"const": "checkpoint pin"}));
+        assert!(schema["$defs"].get("checkpoint").is_some() && schema["$defs"].get("decision").is_none());
+        assert_eq!(of("checkpoint"), None);
+    }
+
+    #[test]
+    fn what_may_be_absent_is_never_null() {
+        let schema = all();
+        let optional = &schema["$defs"]["checkpoint"]["properties"]["pin_note"];
+        assert_eq!(optional, &json!({"type": "string"}));
+        let nullable = &schema["$defs"]["checkpoint"]["properties"]["task_id"];
+        assert_eq!(nullable, &json!({"type": ["string", "null"]}));
+    }
+}
