@@ -29,7 +29,7 @@ use crate::process::{HELPER, exec_on_terminal};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
 use exit::ExitCode;
-use replies::run::NothingReply;
+use replies::status::NothingReply;
 use setup::{context, setup};
 use ui::{Reply, Ui};
 

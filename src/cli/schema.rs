@@ -16,7 +16,7 @@ use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
-use super::replies::{SCHEMA_VERSION, checkpoint, hook, run, upkeep};
+use super::replies::{SCHEMA_VERSION, attempt, checkpoint, hook, log, restore, run, status, step, upkeep};
 
 /// The dialect.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -48,15 +48,15 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("manual-fix verify", FIX),
     ("manual-fix abort", FIX),
     ("manual-fix continue", &[run::ContinuedReply::json_schema, run::PreparedReply::json_schema]),
-    ("retry-status", &[run::RetryReply::json_schema]),
-    ("attempt start", &[run::AttemptStartReply::json_schema]),
-    ("attempt pass", &[run::AttemptPassReply::json_schema]),
-    ("attempt fail", &[run::AttemptFailReply::json_schema]),
+    ("retry-status", &[status::RetryReply::json_schema]),
+    ("attempt start", &[attempt::AttemptStartReply::json_schema]),
+    ("attempt pass", &[attempt::AttemptPassReply::json_schema]),
+    ("attempt fail", &[attempt::AttemptFailReply::json_schema]),
     ("attempt list", &[AttemptHistory::json_schema]),
     ("classify", &[Failure::json_schema]),
-    ("step", &[run::StepReply::json_schema]),
-    ("status", &[run::StatusReply::json_schema]),
-    ("log", &[run::LogReply::json_schema]),
+    ("step", &[step::StepReply::json_schema]),
+    ("status", &[status::StatusReply::json_schema]),
+    ("log", &[log::LogReply::json_schema]),
     ("report", &[upkeep::ReportReply::json_schema, upkeep::ReportFileReply::json_schema]),
     ("import", &[upkeep::ImportReply::json_schema, upkeep::ImportPlanReply::json_schema]),
     ("sync", &[Synced::json_schema]),
@@ -70,9 +70,9 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("hook run", &[hook::HandledReply::json_schema, hook::TroubleReply::json_schema]),
     ("completions", &[upkeep::CompletionsReply::json_schema]),
     ("schema", &[upkeep::SchemaReply::json_schema]),
-    ("recover", &[run::NothingReply::json_schema]),
+    ("recover", &[status::NothingReply::json_schema]),
 ];
-const RESTORE: &[Fields] = &[run::RestoreReply::json_schema, run::RestorePlanReply::json_schema];
+const RESTORE: &[Fields] = &[restore::RestoreReply::json_schema, restore::RestorePlanReply::json_schema];
 const FIX: &[Fields] = &[run::FixReply::json_schema];
 const HOOK: &[Fields] = &[hook::ChangesReply::json_schema, hook::ChangesPlanReply::json_schema];
 
@@ -158,14 +158,15 @@ fn plain(schema: &mut Schema) {
         let is_required = |name: &String| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
         properties.iter_mut().filter(|(name, _)| !is_required(name)).for_each(|(_, property)| never_null(property));
     }
-    // A time or nothing is told like any other type that is more than its name.
+    // A time or `null`.
     if schema.contains_key("format")
         && let Some(Value::Array(types)) = schema.get("type")
     {
-        let any: Vec<Value> = types.iter().map(|name| json!({"type": name})).collect();
-        let mut any = json!(any);
-        any[0]["format"] = json!("date-time");
-        *schema = Map::from_iter([("anyOf".to_owned(), any)]);
+        let any = types.iter().map(|name| match name.as_str() {
+            Some("string") => json!({"type": "string", "format": "date-time"}),
+            _ => json!({"type": name}),
+        });
+        *schema = Map::from_iter([("anyOf".to_owned(), any.collect())]);
     }
 }
 

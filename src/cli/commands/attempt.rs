@@ -21,7 +21,7 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::run::{AttemptFailReply, AttemptPassReply, AttemptStartReply};
+use super::super::replies::attempt::{AttemptFailReply, AttemptPassReply, AttemptStartReply};
 use super::super::ui::{Reply, Ui, escape};
 
 /// Dispatches.

@@ -14,7 +14,7 @@ use super::super::completion::startup;
 use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
-use super::super::replies::run::RetryReply;
+use super::super::replies::status::RetryReply;
 use super::super::replies::upkeep::{CompletionsReply, ConfigReply, InitReply, ManReply, SchemaReply};
 use super::super::schema;
 use super::super::ui::{Reply, escape};

@@ -11,7 +11,7 @@ use crate::model::event::Event;
 use crate::model::run::RunKey;
 
 use super::super::args::LogArgs;
-use super::super::replies::run::LogReply;
+use super::super::replies::log::LogReply;
 use super::super::ui::{Reply, Ui, escape};
 use super::status::ended;
 

@@ -9,7 +9,7 @@ use crate::engine::{Context, Result};
 use super::super::args::{RollbackArgs, ScopeArg, UndoArgs, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::run::{RestorePlanReply, RestoreReply};
+use super::super::replies::restore::{RestorePlanReply, RestoreReply};
 use super::super::screens::{How, choose_rollback};
 use super::super::ui::{Reply, Ui};
 

@@ -10,7 +10,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use super::super::args::StatusArgs;
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::run::StatusReply;
+use super::super::replies::status::StatusReply;
 use super::super::ui::{Reply, Ui};
 
 /// Clears a terminal and begins at its top.

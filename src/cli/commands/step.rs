@@ -8,7 +8,7 @@ use crate::process::Show;
 use super::super::args::StepArgs;
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::run::{StepReply, Would};
+use super::super::replies::step::{StepReply, Would};
 use super::super::ui::{Reply, Ui};
 
 /// `recover step`.

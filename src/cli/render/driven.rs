@@ -4,7 +4,7 @@ use crate::engine::Context;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 
-use super::super::replies::run::way_on;
+use super::super::replies::way_on;
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
 use super::tables::when;

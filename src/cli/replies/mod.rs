@@ -2,13 +2,21 @@
 //!
 //! A field that is `Option` and may be skipped is never `null`: it is there with a value, or not at all.
 
+pub mod attempt;
 pub mod checkpoint;
 pub mod error;
 pub mod hook;
+pub mod log;
+mod parts;
+pub mod restore;
 pub mod run;
+pub mod status;
+pub mod step;
 pub mod upkeep;
 
 use serde::Serialize;
+
+pub use parts::way_on;
 
 /// The version of the documents: fields may be added, never renamed or removed without raising it.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -89,7 +89,7 @@ impl ImportedFile {
 }
 
 /// What an import did, or would do.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Imported {
     /// Whether anything was (or would be) recorded.
     pub changed: bool,

@@ -69,7 +69,7 @@ pub fn patch_since_previous(context: &Context, state: &State, checkpoint: &Check
 }
 
 /// A difference between two moments.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Difference {
     /// Paths, sorted.
     pub changes: Vec<Change>,

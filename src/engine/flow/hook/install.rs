@@ -42,14 +42,13 @@ pub enum Task {
 }
 
 /// What became of one file.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     /// The file.
     pub path: PathBuf,
     /// `created`, `modified`, `deleted` or `unchanged`.
     pub change: &'static str,
     /// What is to be said about it.
-    #[serde(skip)]
     pub note: Option<String>,
 }
 

@@ -1,0 +1,44 @@
+//! Attempts of loops that run their own commands.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::record::attempt_record::RecoveryResult;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::Decision;
+use crate::model::failure::{Condition, Failure};
+use crate::model::time::Timestamp;
+
+use super::parts::RunLine;
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AttemptStartReply<'a> {
+    pub run: RunLine<'a>,
+    pub iteration: u32,
+    pub attempt: u32,
+    pub subtask: &'a str,
+    pub started_at: Timestamp,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AttemptPassReply<'a> {
+    pub run: RunLine<'a>,
+    pub conditions: &'a [Condition],
+    pub notes: &'a [String],
+    pub checkpoint_id: Option<&'a str>,
+    pub checkpoint: Option<&'a Checkpoint>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AttemptFailReply<'a> {
+    pub run: RunLine<'a>,
+    pub failure: Option<&'a Failure>,
+    pub decision: Option<&'a Decision>,
+    pub conditions: &'a [Condition],
+    pub notes: &'a [String],
+    pub result: Option<&'a RecoveryResult>,
+    pub report_path: Option<Cow<'a, str>>,
+    pub checkpoint_id: Option<&'a str>,
+}

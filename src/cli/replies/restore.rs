@@ -1,0 +1,70 @@
+//! Rollbacks, restores, undo and redo.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::Context;
+use crate::engine::record::lane::LaneStanding;
+use crate::engine::restore::request::{Restore, RestoreResult};
+
+use super::parts::{Hints, LaneDetails, RunLine, Stage, way_on};
+
+/// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RestoreReply<'a> {
+    changed: bool,
+    result: &'a RestoreResult,
+    #[serde(flatten)]
+    after: AfterRestore<'a>,
+}
+
+/// What it would do.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RestorePlanReply<'a> {
+    changed: bool,
+    plan: &'a RestoreResult,
+    #[serde(flatten)]
+    after: AfterRestore<'a>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct AfterRestore<'a> {
+    run: Option<RunLine<'a>>,
+    #[serde(flatten)]
+    hints: Hints,
+    #[serde(flatten)]
+    stage: Stage<'a>,
+    #[serde(flatten)]
+    details: Option<LaneDetails<'a>>,
+}
+
+impl<'a> AfterRestore<'a> {
+    fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
+        let run = restore.run.as_ref();
+        let hints = Hints {
+            resume_hint: context.hint_command(run.map(|run| &run.key), run.map_or(&["resume"][..], way_on)),
+            rollback_hint: context.hint_command(None, &["undo"]),
+        };
+        Self {
+            run: run.map(RunLine::from),
+            hints: hints.or_of(lane),
+            stage: lane.into(),
+            details: lane.map(LaneDetails::from),
+        }
+    }
+}
+
+impl<'a> RestoreReply<'a> {
+    /// `lane` where the run is one.
+    pub fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
+        let after = AfterRestore::new(context, restore, lane);
+        Self { changed: restore.changed, result: &restore.result, after }
+    }
+}
+
+impl<'a> RestorePlanReply<'a> {
+    /// `lane` where the run is one.
+    pub fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
+        Self { changed: false, plan: &restore.result, after: AfterRestore::new(context, restore, lane) }
+    }
+}

@@ -1,0 +1,123 @@
+//! Where a run stands.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::engine::Context;
+use crate::engine::attempt::standing::Retry;
+use crate::engine::flow::status::Status;
+use crate::model::decision::{Budget, Decision, Standing};
+use crate::model::failure::Failure;
+use crate::model::feedback::FeedbackResults;
+use crate::model::manual_fix::ManualFixSession;
+use crate::model::run::Parked;
+use crate::model::step::ToldStep;
+use crate::model::time::Timestamp;
+use crate::policy::options::ResumeOption;
+
+use super::parts::{Hints, IterationLine, RunLine, Wait};
+
+/// Whether another attempt is allowed, and what is left of the budgets.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "retry")]
+pub struct RetryReply<'a> {
+    /// Whether one is allowed now.
+    can_retry: bool,
+    #[serde(flatten)]
+    wait: Wait,
+    error_count: u32,
+    max_attempts: Option<u32>,
+    attempts_left: Option<u32>,
+    is_recovering: bool,
+    last_error: Option<&'a str>,
+    last_error_at: Option<Timestamp>,
+    cooldown_until: Option<Timestamp>,
+    parked: Option<&'a Parked>,
+    budgets: &'a [Budget],
+    decision: Option<&'a Decision>,
+    run: Option<RunLine<'a>>,
+}
+
+impl<'a> RetryReply<'a> {
+    pub fn new(retry: &'a Retry, now: Timestamp) -> Self {
+        let status = retry.status.as_ref();
+        let run = retry.run.as_ref();
+        Self {
+            can_retry: retry.standing == Standing::Allowed,
+            wait: Wait::of(retry.standing, now),
+            error_count: run.map_or(0, |run| run.error_count),
+            max_attempts: status.map_or(Some(retry.max_attempts), |status| status.max_attempts),
+            attempts_left: status.map_or(Some(retry.max_attempts), |status| status.attempts_left),
+            is_recovering: run.is_some_and(|run| run.error_count > 0 || run.parked.is_some()),
+            last_error: run.and_then(|run| run.last_error.as_deref()),
+            last_error_at: run.and_then(|run| run.last_error_at),
+            cooldown_until: status.and_then(|status| status.cooldown_until),
+            parked: run.and_then(|run| run.parked.as_ref()),
+            budgets: status.map_or(&[], |status| &status.budgets),
+            decision: status.and_then(|status| status.decision.as_ref()),
+            run: run.map(RunLine::from),
+        }
+    }
+}
+
+/// How many iterations `status` lists; `report` has all.
+const LATEST: usize = 20;
+
+/// Where a run stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "status")]
+pub struct StatusReply<'a> {
+    run: RunLine<'a>,
+    failure: Option<&'a Failure>,
+    /// Ways on; empty where the failure is not recoverable.
+    options: &'a [ResumeOption],
+    manual_steps: &'a [String],
+    manual_fix: Option<&'a ManualFixSession>,
+    unfinished_operation: Option<&'a str>,
+    checkpoints: CheckpointCounts<'a>,
+    retry: RetryReply<'a>,
+    baseline: Option<&'a FeedbackResults>,
+    /// The latest 20.
+    iterations: Vec<IterationLine<'a>>,
+    steps: Vec<ToldStep>,
+    #[serde(flatten)]
+    hints: Hints,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct CheckpointCounts<'a> {
+    count: usize,
+    latest: Option<&'a str>,
+    last_good: Option<&'a str>,
+}
+
+impl<'a> StatusReply<'a> {
+    pub fn new(context: &Context, status: &'a Status, now: Timestamp) -> Self {
+        let run = &status.run;
+        Self {
+            run: run.into(),
+            failure: run.failure.as_ref(),
+            options: &status.options,
+            manual_steps: &status.manual_steps,
+            manual_fix: status.manual_fix.as_ref(),
+            unfinished_operation: status.unfinished_operation.as_deref(),
+            checkpoints: CheckpointCounts {
+                count: status.checkpoint_count,
+                latest: status.latest.as_deref(),
+                last_good: status.last_good.as_deref(),
+            },
+            retry: RetryReply::new(&status.retry, now),
+            baseline: run.baseline.as_ref(),
+            iterations: run.latest_iterations(LATEST).into_iter().map(IterationLine::from).collect(),
+            steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
+            hints: Hints::of(context, run),
+        }
+    }
+}
+
+/// Nothing is recorded yet.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NothingReply {
+    pub run: (),
+}
