@@ -54,6 +54,31 @@ fn assert_apart(env: &TestEnv, [one, other]: &[PathBuf; 2]) {
     assert_eq!(json(env, one, &["doctor"])["problems"], serde_json::json!([]));
 }
 
+// Paths in documents are text, whatever the folder is called.
+#[test]
+fn a_folder_whose_name_is_no_text_is_no_obstacle_to_a_document() {
+    let env = TestEnv::plain();
+    let place = env.root().join(OsStr::from_bytes(b"tree-\xff"));
+    std::fs::create_dir(&place).expect("a folder");
+    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(&place).status();
+    assert!(git.expect("git starts").success());
+    write(&place, "1\n");
+    let shown = |document: &Value, at: &str| {
+        let path = text(document.pointer(at).expect("a path"));
+        assert!(path.contains("/tree-\u{fffd}/"), "{path}");
+    };
+    let ended = recover(&env, &place, &["run", "--run", "r", "--attempts", "1", "--no-wait", "--", "false"]).expect(8);
+    shown(&ended.json(), "/report_path");
+    shown(&recover(&env, &place, &["resume", "r", "--strategy", "retry_same"]).expect(8).json(), "/report_path");
+    shown(&json(&env, &place, &["report", "--run", "r", "-o", "story.md"]), "/path");
+    // The ledger is damaged, and every copy of it is gone.
+    let damage = "rm -f .git/recover/ledger-* .ultraplan/state/recover/fold.cache && \
+                  echo rubbish >.ultraplan/state/events.jsonl";
+    let damaged = std::process::Command::new("sh").args(["-c", damage]).current_dir(&place).status();
+    assert!(damaged.expect("sh starts").success());
+    shown(&recover(&env, &place, &["doctor", "--rebuild"]).json(), "/rebuilt/kept_aside");
+}
+
 #[test]
 fn two_linked_work_trees_whose_names_are_no_text_are_two() {
     let env = TestEnv::repo();

@@ -113,7 +113,7 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
         rebuilt.unreadable_lines
     );
     if let Some(aside) = &rebuilt.kept_aside {
-        text.push_str(&format!("The old ledger is kept in {}\n", aside.display()));
+        text.push_str(&format!("The old ledger is kept in {aside}\n"));
     }
     text
 }

@@ -43,7 +43,7 @@ pub struct RebuildReport {
     /// Lines of the old ledger that cannot be read.
     pub unreadable_lines: u64,
     /// Where the old ledger is kept.
-    pub kept_aside: Option<PathBuf>,
+    pub kept_aside: Option<String>,
 }
 
 /// Rebuilds the ledger; in a dry run only says what it would hold. A ledger that is whole and knows all is left as it is.
@@ -101,7 +101,8 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
         return Err(Error::new(ErrorKind::Corrupt, message));
     }
     if let Some(guard) = guard {
-        report.kept_aside = guard.replace(&mut rebuilt.events, now)?;
+        let aside = guard.replace(&mut rebuilt.events, now)?;
+        report.kept_aside = aside.map(|path| path.to_string_lossy().into_owned());
         for checkpoint in state.checkpoints.values().filter(|one| one.storage_type == StorageType::Patch) {
             write_patch_if_gone(context, checkpoint);
         }
