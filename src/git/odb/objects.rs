@@ -140,6 +140,8 @@ impl ObjectWriter {
         let held = if rehearsal {
             owned_objects::try_lock_shared_readonly(repo)?
         } else {
+            // What is there beside objects an earlier process left, or somebody planted.
+            publish::empty_but_objects(repo.own(), &quarantine).map_err(Error::at(&quarantine))?;
             // From here on git's library and others go there by its path.
             for folder in ["", "objects", "objects/pack"] {
                 repo.own().check(&quarantine.join(folder), false).map_err(Error::at(&quarantine))?;
@@ -192,8 +194,6 @@ impl ObjectWriter {
         if state.is_repository {
             return git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"));
         }
-        // What else is there an earlier process left, or somebody who planted a configuration.
-        publish::empty_but_objects(&self.quarantine)?;
         let repository = init_bare(&self.quarantine)?;
         state.is_repository = true;
         Ok(repository)

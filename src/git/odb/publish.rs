@@ -12,6 +12,7 @@ use git2::Oid;
 
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
+use crate::durable::{Kind, Root};
 use crate::git::base::error::{Error, Result};
 
 /// From this many files or folders on, one sync of the whole file system is cheaper than one for each.
@@ -232,29 +233,30 @@ pub(in crate::git) fn gone(done: io::Result<()>) -> io::Result<()> {
 
 /// Removes everything of a quarantine's folder of objects.
 pub(in crate::git) fn empty(objects: &Path) -> Result<()> {
-    empty_but(objects, None)
-}
-
-/// Removes everything of a quarantine but its objects.
-pub(super) fn empty_but_objects(quarantine: &Path) -> Result<()> {
-    empty_but(quarantine, Some("objects"))
-}
-
-fn empty_but(folder: &Path, kept: Option<&str>) -> Result<()> {
-    let entries = match fs::read_dir(folder) {
+    let entries = match fs::read_dir(objects) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::io(folder, source)),
+        Err(source) => return Err(Error::io(objects, source)),
     };
     for entry in entries {
-        let entry = entry.map_err(Error::at(folder))?;
+        let entry = entry.map_err(Error::at(objects))?;
         let path = entry.path();
-        if kept.is_some_and(|kept| entry.file_name() == kept) {
-            continue;
-        }
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.map_err(Error::at(&path))?;
+    }
+    Ok(())
+}
+
+/// Removes everything of a quarantine but its objects, beneath the root that it is in.
+pub(super) fn empty_but_objects(root: &Root, quarantine: &Path) -> io::Result<()> {
+    let entries = match root.list(quarantine) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        listed => listed?,
+    };
+    for (name, kind) in entries.iter().filter(|(name, _)| name != "objects") {
+        let path = quarantine.join(name);
+        if *kind == Kind::Directory { root.remove_dir_all(&path)? } else { root.remove_file(&path)? }
     }
     Ok(())
 }
