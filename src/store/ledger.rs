@@ -502,7 +502,8 @@ impl Store {
     pub fn lock(&self) -> Result<Exclusive, StoreError> {
         let owned = self.create_dirs()?;
         let lock = FileLock::acquire(&self.root, &self.lock_path(), self.lock_timeout)?;
-        for folder in [&self.dir, &self.private_dir()] {
+        let private = self.private_dir();
+        for folder in [&self.dir, &private, &private.join("damaged")] {
             self.root.reap(folder);
         }
         let mut loaded = self.load_for_writing()?;
