@@ -1,7 +1,7 @@
 //! The real program is killed, or refused by the system, at each call that changes anything: afterwards either the state
 //! before or the target is there byte for byte, the next commands work, and nothing is left over (promise 3).
 //!
-//! `strace` injects the faults. A run of a few points a case, spread over all, is the default; `RECOVER_CRASH_ALL=1`
+//! `strace` injects the faults. A run of a few dozen points, spread over all, is the default; `RECOVER_CRASH_ALL=1`
 //! sweeps every one.
 
 #[path = "../cli/env.rs"]
@@ -55,7 +55,7 @@ const CALLS: [&str; 27] = [
 ];
 
 /// How many points of each command the default run takes, beside one of each kind of call that these leave out.
-const SAMPLE: usize = 5;
+const SAMPLE: usize = 6;
 
 /// One occurrence of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -125,11 +125,7 @@ pub fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBu
         session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     let folder = context.store().private_dir().join("checkpoints").join(format!("session_{session}"));
     if !context.dry_run() {
-        context
-            .store()
-            .root()
-            .create_dir_all(&folder)
-            .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+        context.create_state_dir(&folder)?;
     }
     Ok(folder.join(format!("{}.json", checkpoint.id)))
 }

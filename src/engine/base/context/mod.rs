@@ -233,6 +233,12 @@ impl Context {
         &self.store
     }
 
+    /// Makes a folder in the state directory, with those above it.
+    pub fn create_state_dir(&self, folder: &Path) -> Result<()> {
+        let made = self.store.root().create_dir_all(folder);
+        made.map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))
+    }
+
     /// The settings that hold here.
     pub fn settings(&self) -> &Settings {
         &self.config.settings

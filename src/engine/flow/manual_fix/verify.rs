@@ -56,11 +56,7 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
         return Err(no_loops());
     }
     let folder = log_dir(context, &fix.session);
-    context
-        .store()
-        .root()
-        .create_dir_all(&folder)
-        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    context.create_state_dir(&folder)?;
     let before = prepare(context)?.capture.tree;
     let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
     let env = identity(&fix.run, iteration.unwrap_or(fix.run.current_iteration), None);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::Result;
 use crate::engine::base::progress::Progress;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::checkpoint;
@@ -21,11 +21,7 @@ use super::feedback::{LoopReport, LoopSetting, run_loops};
 pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result<Option<i32>> {
     let Some((run, initial)) = subject(context, key)? else { return Ok(None) };
     let folder = context.store().run_dir(key).join("baseline");
-    context
-        .store()
-        .root()
-        .create_dir_all(&folder)
-        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    context.create_state_dir(&folder)?;
     // No attempt's number: the loops can tell.
     let env = identity(&run, run.current_iteration, Some(0));
     // Our stdout is for the attempts.

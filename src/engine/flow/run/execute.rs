@@ -207,11 +207,7 @@ fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<Pat
     let lane: String = lane.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     let name = format!("{lane}iteration-{}-attempt-{}", started.iteration, started.attempt);
     let folder = context.store().run_dir(key).join(name);
-    context
-        .store()
-        .root()
-        .create_dir_all(&folder)
-        .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    context.create_state_dir(&folder)?;
     Ok(folder)
 }
 

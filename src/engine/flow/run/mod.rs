@@ -93,11 +93,7 @@ impl Driving {
     /// Takes it, or says who has it (exit 11).
     pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
         let folder = context.store().run_dir(key);
-        context
-            .store()
-            .root()
-            .create_dir_all(&folder)
-            .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+        context.create_state_dir(&folder)?;
         // Lanes share the folder.
         let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
         match FileLock::acquire(context.store().root(), &folder.join(name), Duration::ZERO) {

@@ -31,11 +31,7 @@ impl StepLock {
     /// Takes it, after as long a wait as it takes: a signal ends that.
     pub fn take(context: &Context, key: &RunKey, step: &str, notice: &dyn Fn(&Notice)) -> Result<Self> {
         let folder = context.store().run_dir(key);
-        context
-            .store()
-            .root()
-            .create_dir_all(&folder)
-            .map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+        context.create_state_dir(&folder)?;
         if is_ancestor_step(context, key, step) {
             let message = format!("step '{step}' is run by its own command: give the inner one another name");
             return Err(Error::new(ErrorKind::Usage, message));
