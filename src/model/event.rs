@@ -316,6 +316,13 @@ pub struct AttemptEnd {
     pub leftovers: Vec<Leftover>,
 }
 
+impl Default for AttemptEnd {
+    /// One of which nothing is known yet.
+    fn default() -> Self {
+        Self::new(0, 0, AttemptOutcome::Passed)
+    }
+}
+
 impl AttemptEnd {
     /// One of which nothing but its outcome is known; what failed is charged.
     pub fn new(iteration: u32, attempt: u32, outcome: AttemptOutcome) -> Self {

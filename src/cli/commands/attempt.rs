@@ -1,5 +1,6 @@
 //! `attempt …` and `classify`.
 
+use crate::model::event::AttemptEnd;
 use std::io::Read;
 use std::path::Path;
 
@@ -55,7 +56,8 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
 
 fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
     let (headline, approach) = (args.message.clone(), args.approach.clone());
-    let ended = finish(context, Ending { approach, headline, ..Ending::default() })?;
+    let end = AttemptEnd { approach, ..AttemptEnd::default() };
+    let ended = finish(context, Ending { end, headline, ..Ending::default() })?;
     let id = ended.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
     let text = match (&id, &ended.checkpoint_error) {
         _ if context.dry_run() => "Would record a pass and take a good checkpoint.\n".to_owned(),
@@ -63,11 +65,11 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
         (None, error) => format!("Passed, without a checkpoint: {}\n", error.as_deref().unwrap_or_default()),
     };
     let exit = if id.is_some() || context.dry_run() { ExitCode::Done } else { ExitCode::Partial };
-    let text = text + &render::conditions_text(&ended.conditions, &ended.notes);
+    let text = text + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
     let document = AttemptPassReply {
         run: (&ended.run).into(),
-        conditions: &ended.conditions,
-        notes: &ended.notes,
+        conditions: &ended.end.conditions,
+        notes: &ended.end.notes,
         checkpoint_id: id.as_deref(),
         checkpoint: ended.checkpoint.as_ref(),
     };
@@ -79,36 +81,39 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     let record = record(&args.evidence, &evidence);
     let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
     let ending = Ending {
+        end: AttemptEnd {
+            failure: Some(failure),
+            duration_ms: evidence.duration.map_or(0, clock::millis),
+            exit_code: evidence.exit_code,
+            signal: evidence.signal.clone(),
+            timed_out: evidence.timed_out,
+            approach: args.approach.clone(),
+            cost_micros: record.as_ref().and_then(|record| record.cost_usd).and_then(crate::engine::flow::run::micros),
+            agent_session: record.and_then(|record| record.session_id),
+            ..AttemptEnd::default()
+        },
         in_feedback_loop: evidence.stage.is_some_and(|stage| stage != LoopKind::Agent),
-        failure: Some(failure),
-        duration_ms: evidence.duration.map_or(0, clock::millis),
-        exit_code: evidence.exit_code,
         log_end: log_end(&evidence),
-        signal: evidence.signal.clone(),
-        timed_out: evidence.timed_out,
-        approach: args.approach.clone(),
-        cost_micros: record.as_ref().and_then(|record| record.cost_usd).and_then(crate::engine::flow::run::micros),
-        agent_session: record.and_then(|record| record.session_id),
         plan: args.plan,
         keep_state: args.no_rollback,
         ..Ending::default()
     };
     let ended = finish(context, ending)?;
-    let exit = match &ended.decision {
+    let exit = match &ended.end.decision {
         Some(decision) if args.check => ExitCode::of_failed(decision.standing(context.clock.now(), None)),
         _ => ExitCode::Done,
     };
     if let Some(path) = &ended.report {
         ui.note(&format!("report: {}", path.display()));
     }
-    let text = failed_text(ended.failure.as_ref(), ended.decision.as_ref())
-        + &render::conditions_text(&ended.conditions, &ended.notes);
+    let text = failed_text(ended.end.failure.as_ref(), ended.end.decision.as_ref())
+        + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
     let document = AttemptFailReply {
         run: (&ended.run).into(),
-        failure: ended.failure.as_ref(),
-        decision: ended.decision.as_ref(),
-        conditions: &ended.conditions,
-        notes: &ended.notes,
+        failure: ended.end.failure.as_ref(),
+        decision: ended.end.decision.as_ref(),
+        conditions: &ended.end.conditions,
+        notes: &ended.end.notes,
         result: ended.result.as_ref(),
         report_path: ended.report.as_deref().map(Path::to_string_lossy),
         checkpoint_id: ended.checkpoint.as_ref().map(|checkpoint| checkpoint.id.as_str()),

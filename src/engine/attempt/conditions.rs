@@ -38,7 +38,7 @@ pub fn detect(
 ) -> Detected {
     let mut detected = Detected::default();
     let Some(run) = state.run(key) else { return detected };
-    let cancelled = ending.failure.as_ref().is_some_and(|failure| failure.kind == FailureType::Cancellation);
+    let cancelled = ending.end.failure.as_ref().is_some_and(|failure| failure.kind == FailureType::Cancellation);
     if cancelled {
         return detected;
     }
@@ -54,7 +54,7 @@ pub fn detect(
 }
 
 fn flaky(ending: &Ending, detected: &mut Detected) {
-    for (name, _) in ending.feedback_results.iter().filter(|(_, result)| result.flaky) {
+    for (name, _) in ending.end.feedback_results.iter().filter(|(_, result)| result.flaky) {
         detected.notes.push(format!("{name}: failed first, passed when run again unchanged"));
         if !detected.of_attempt.contains(&Condition::Flaky) {
             detected.of_attempt.push(Condition::Flaky);
@@ -80,7 +80,7 @@ struct Scene<'a> {
 impl Scene<'_> {
     fn compare(&self, about: (u32, &str), ending: &Ending, detected: &mut Detected) -> Result<()> {
         let base = self.base();
-        let failure = ending.failure.as_ref();
+        let failure = ending.end.failure.as_ref();
         if failure.is_some_and(|failure| failure.cause == Cause::ToolTimeout) && self.changed_files_since_start() {
             detected.of_failure.push(Condition::Productive);
         }
@@ -159,12 +159,12 @@ impl Scene<'_> {
             });
         }
         let begun = self.run.iterations.get(about.0).and_then(|iteration| iteration.attempts.last());
-        let approach = ending.approach.as_deref().or_else(|| begun?.approach.as_deref());
+        let approach = ending.end.approach.as_deref().or_else(|| begun?.approach.as_deref());
         let current = Tried {
             tree: &self.prepared.capture.tree,
             lines: base.map(|_| NetLines::of(files)),
             approach,
-            failed_checks: failed_checks(&ending.feedback_results),
+            failed_checks: failed_checks(&ending.end.feedback_results),
         };
         Ok(goes_in_circle(base.map(|base| &base.tree), &earlier, &current))
     }

@@ -6,8 +6,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
+use crate::engine::record::lane::{self, EndedAttempt};
 use crate::engine::record::request::{Prepared, Request};
-use crate::engine::record::{checkpoint, lane, run_settings};
+use crate::engine::record::{checkpoint, run_settings};
 use crate::engine::restore::state_rollback;
 use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
@@ -22,8 +23,8 @@ use crate::policy::decide::{Circumstances, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
-use super::conditions::Detected;
-use super::{conditions, report};
+use super::conditions::{self, Detected};
+use super::report;
 
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
 /// On a branch that had none yet, that is all of them.
@@ -49,126 +50,87 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     let mut ledger = context.store().lock()?;
     let ended = end_locked(context, &mut ledger, key, started, ending, found, &prepared)?;
     drop(ledger);
-    match (&ended.failure, &ended.decision) {
-        (None, _) => context.witnessed.borrow_mut().retain(|(subtask, _)| *subtask != started.subtask),
-        (Some(failure), Some(decision)) if is_charged(failure, decision) => {
+    match &ended.end.failure {
+        None => context.witnessed.borrow_mut().retain(|(subtask, _)| *subtask != started.subtask),
+        Some(failure) if ended.end.charged => {
             context.witnessed.borrow_mut().push((started.subtask.clone(), failure.cause));
         }
-        _ => {}
+        Some(_) => {}
     }
     Ok(report::after(context, key, ended))
 }
 
-/// What is said of an attempt that has ended.
-struct Judged {
-    failure: Option<Failure>,
-    decision: Option<Decision>,
-    outcome: AttemptOutcome,
-    conditions: Vec<Condition>,
-    notes: Vec<String>,
-}
-
-impl Judged {
-    fn of(
-        context: &Context,
-        state: &State,
-        run: &Run,
-        started: &Started,
-        ending: &mut Ending,
-        found: Detected,
-    ) -> Self {
-        let mut failure = ending.failure.take();
-        if let Some(failure) = &mut failure {
-            failure.iteration = Some(started.iteration);
-            failure.attempt = Some(started.attempt);
-            failure.at = Some(context.clock.now());
-            failure.conditions.extend(&found.of_failure);
-        }
-        let decision = failure.as_mut().map(|failure| decide_for(context, state, run, failure, started, ending));
-        let outcome = match &failure {
-            None => AttemptOutcome::Passed,
-            Some(failure) if failure.kind == FailureType::Cancellation => AttemptOutcome::Cancelled,
-            Some(_) => AttemptOutcome::Failed,
-        };
-        let mut conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
-        conditions.extend(found.of_attempt);
-        Self { failure, decision, outcome, conditions, notes: found.notes }
-    }
-
-    fn is_charged(&self) -> bool {
-        match (&self.failure, &self.decision) {
-            (Some(failure), Some(decision)) => is_charged(failure, decision),
-            _ => false,
-        }
-    }
-
-    fn verdict(&self) -> Verdict {
-        match self.outcome {
-            AttemptOutcome::Passed => Verdict::Passed,
-            AttemptOutcome::Failed => Verdict::Failed,
-            AttemptOutcome::Cancelled => Verdict::Unverified,
-        }
-    }
-
-    /// The attempt's own event, and the loop's after a failure.
-    fn events(&self, key: &RunKey, end: &AttemptEnd, (phase, plan): (&str, u64)) -> Vec<NewEvent> {
-        let mut events = vec![NewEvent::about(key, Payload::AttemptEnded(Box::new(end.clone())))];
-        if let (Some(failure), Some(decision), AttemptOutcome::Failed) = (&self.failure, &self.decision, self.outcome) {
-            events.push(loop_event(key, failure, decision, phase, plan));
-        }
-        events
-    }
-
-    fn end(&self, started: &Started, ending: &Ending, commits: Vec<ObjectId>) -> AttemptEnd {
-        AttemptEnd {
-            iteration: started.iteration,
-            attempt: started.attempt,
-            outcome: self.outcome,
-            charged: self.is_charged(),
-            duration_ms: ending.duration_ms,
-            exit_code: ending.exit_code,
-            signal: ending.signal.clone(),
-            timed_out: ending.timed_out,
-            log_path: ending.log_path.clone(),
-            approach: ending.approach.clone(),
-            checkpoint_id: None,
-            conditions: self.conditions.clone(),
-            failure: self.failure.clone(),
-            feedback_results: ending.feedback_results.clone(),
-            decision: self.decision.clone(),
-            commits,
-            agent_session: ending.agent_session.clone(),
-            notes: self.notes.clone(),
-            cost_micros: ending.cost_micros,
-            leftovers: ending.leftovers.clone(),
-        }
-    }
-}
-
-fn request_of(
+/// Completes the event of an attempt's end: which attempt, and what is decided about a failure. `random`, between 0 and 1,
+/// spreads the delay.
+pub(in crate::engine) fn judge(
     context: &Context,
     state: &State,
     run: &Run,
     started: &Started,
-    ending: &Ending,
-    judged: &Judged,
-) -> Request {
-    let (failure, decision) = (judged.failure.as_ref(), judged.decision.as_ref());
-    let about = lane::EndedAttempt { run, started, ending, failure, decision, outcome: judged.outcome };
+    ending: &mut Ending,
+    found: Detected,
+    random: f64,
+) {
+    let mut failure = ending.end.failure.take();
+    if let Some(failure) = &mut failure {
+        failure.iteration = Some(started.iteration);
+        failure.attempt = Some(started.attempt);
+        failure.at = Some(context.clock.now());
+        failure.conditions.extend(&found.of_failure);
+    }
+    let decision = failure.as_mut().map(|failure| decide_for(context, state, run, failure, started, ending, random));
+    let end = &mut ending.end;
+    end.iteration = started.iteration;
+    end.attempt = started.attempt;
+    end.outcome = match &failure {
+        None => AttemptOutcome::Passed,
+        Some(failure) if failure.kind == FailureType::Cancellation => AttemptOutcome::Cancelled,
+        Some(_) => AttemptOutcome::Failed,
+    };
+    end.charged =
+        failure.as_ref().zip(decision.as_ref()).is_some_and(|(failure, decision)| is_charged(failure, decision));
+    end.conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
+    end.conditions.extend(found.of_attempt);
+    end.notes = found.notes;
+    end.failure = failure;
+    end.decision = decision;
+}
+
+fn verdict_of(outcome: AttemptOutcome) -> Verdict {
+    match outcome {
+        AttemptOutcome::Passed => Verdict::Passed,
+        AttemptOutcome::Failed => Verdict::Failed,
+        AttemptOutcome::Cancelled => Verdict::Unverified,
+    }
+}
+
+/// The attempt's own event, and the loop's after a failure.
+fn events_of(key: &RunKey, end: AttemptEnd, (phase, plan): (&str, u64)) -> Vec<NewEvent> {
+    let of_loop = match (&end.failure, &end.decision, end.outcome) {
+        (Some(failure), Some(decision), AttemptOutcome::Failed) => {
+            Some(loop_event(key, failure, decision, phase, plan))
+        }
+        _ => None,
+    };
+    std::iter::once(NewEvent::about(key, Payload::AttemptEnded(Box::new(end)))).chain(of_loop).collect()
+}
+
+fn request_of(context: &Context, state: &State, run: &Run, started: &Started, ending: &Ending) -> Request {
+    let end = &ending.end;
     Request {
-        lane_fields: lane::of_attempt(context, state, &about),
+        lane_fields: lane::of_attempt(context, state, &EndedAttempt { run, started, ending }),
         description: ending.headline.clone().unwrap_or_default(),
         trigger: ending.trigger.unwrap_or(trigger::ATTEMPT).to_owned(),
         after_iteration: Some(started.iteration),
         attempt: Some(started.attempt),
-        verdict: judged.verdict(),
-        feedback_results: ending.feedback_results.clone(),
-        saves_progress: judged.decision.as_ref().is_some_and(|decision| decision.has(Action::Continue)),
+        verdict: verdict_of(end.outcome),
+        feedback_results: end.feedback_results.clone(),
+        saves_progress: end.decision.as_ref().is_some_and(|decision| decision.has(Action::Continue)),
         ..Request::default()
     }
 }
 
-/// The same under the ledger's lock; `found` is what is true of the attempt beside its outcome.
+/// [`end`] under the ledger's lock; `found` is what is true of the attempt beside its outcome.
 pub(in crate::engine) fn end_locked(
     context: &Context,
     ledger: &mut Exclusive,
@@ -183,17 +145,16 @@ pub(in crate::engine) fn end_locked(
         .iterations
         .get(started.iteration)
         .and_then(|iteration| iteration.attempts.iter().rfind(|attempt| attempt.number == started.attempt));
-    let commits = own_commits(context, recorded);
+    ending.end.commits = own_commits(context, recorded);
     let state_target = state_rollback::target(ledger.state(), key).cloned();
-    let judged = Judged::of(context, ledger.state(), &run, started, &mut ending, found);
-    let end = judged.end(started, &ending, commits);
+    judge(context, ledger.state(), &run, started, &mut ending, found, random(context));
     let phase = context.naming().phase.clone().unwrap_or_else(|| key.phase.clone());
     let plan = ending.plan.unwrap_or(u64::from(started.iteration));
     let following = |checkpoint_id: Option<&str>| {
-        let end = AttemptEnd { checkpoint_id: checkpoint_id.map(str::to_owned), ..end.clone() };
-        judged.events(key, &end, (&phase, plan))
+        let end = AttemptEnd { checkpoint_id: checkpoint_id.map(str::to_owned), ..ending.end.clone() };
+        events_of(key, end, (&phase, plan))
     };
-    let request = request_of(context, ledger.state(), &run, started, &ending, &judged);
+    let request = request_of(context, ledger.state(), &run, started, &ending);
     let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
         let recorded = checkpoint::record_with(context, ledger, key, prepared, request, |id| following(Some(id)));
         recorded.map_err(|error| error.to_string())
@@ -211,7 +172,7 @@ pub(in crate::engine) fn end_locked(
     let at = checkpoint.as_ref().map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
     ledger.append(at, events)?;
 
-    let result = match (&judged.decision, judged.outcome) {
+    let result = match (&ending.end.decision, ending.end.outcome) {
         (Some(decision), AttemptOutcome::Failed) => {
             let mode = context.check_safe_mode("putting the working memory back");
             let allowed = context.settings().rollback.on_error && !ending.keep_state && mode.is_ok();
@@ -223,20 +184,19 @@ pub(in crate::engine) fn end_locked(
         _ => None,
     };
     write_views(ledger, Some(key))?;
-    let Judged { failure, decision, conditions, notes, .. } = judged;
     let run = run_of(ledger.state(), key)?;
-    let report = None;
-    Ok(Ended { run, failure, decision, conditions, notes, result, checkpoint, checkpoint_error, report })
+    Ok(Ended { run, end: ending.end, result, checkpoint, checkpoint_error, report: None })
 }
 
 /// Decides about a failure, and says in its conditions what that came up against.
-pub(in crate::engine) fn decide_for(
+fn decide_for(
     context: &Context,
     state: &State,
     run: &Run,
     failure: &mut Failure,
     started: &Started,
     ending: &Ending,
+    random: f64,
 ) -> Decision {
     let settings = run_settings::settings_of(context, run);
     let session = session_of(context, run);
@@ -250,10 +210,10 @@ pub(in crate::engine) fn decide_for(
             on_failure: run.spec.on_failure,
             has_good_checkpoint,
             in_feedback_loop: ending.in_feedback_loop,
-            cost_micros: ending.cost_micros.unwrap_or(0),
+            cost_micros: ending.end.cost_micros.unwrap_or(0),
             fallback: fallback_of(run, started.iteration, started.attempt),
             now: context.clock.now(),
-            random: random(context),
+            random,
         },
     );
     if decision.stopped_by.is_some() {
@@ -266,7 +226,7 @@ pub(in crate::engine) fn decide_for(
 }
 
 /// Spreads delays; `RECOVER_TEST_SEED` makes it repeatable.
-fn random(context: &Context) -> f64 {
+pub(in crate::engine) fn random(context: &Context) -> f64 {
     match context.env("RECOVER_TEST_SEED").and_then(|seed| seed.parse().ok()) {
         Some(seed) => fastrand::Rng::with_seed(seed).f64(),
         None => fastrand::f64(),

@@ -70,7 +70,7 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
 
 /// Keeps the report where a person is to hear of how an attempt ended.
 pub fn after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
-    let called_for = ended.decision.as_ref().is_some_and(|decision| decision.has(Action::Escalate));
+    let called_for = ended.end.decision.as_ref().is_some_and(|decision| decision.has(Action::Escalate));
     let report = if called_for { keep(context, key) } else { None };
     Ended { report, ..ended }
 }

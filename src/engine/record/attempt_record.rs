@@ -4,13 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
+use crate::model::event::AttemptEnd;
 use crate::engine::base::error::Error;
 use crate::git::history::commits_between;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::decision::Decision;
-use crate::model::failure::{Condition, Failure};
-use crate::model::feedback::FeedbackResults;
-use crate::model::run::{Leftover, ProcessId, Run};
+use crate::model::run::{ProcessId, Run};
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
@@ -42,31 +40,17 @@ pub struct Begin {
     pub supervisor: Option<ProcessId>,
 }
 
-/// How an attempt ended, before anything is decided.
+/// How an attempt ended, and what its end is recorded from.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// Why it failed; `None` when it passed.
-    pub failure: Option<Failure>,
+    /// Its event: what was observed of it, and once that is judged, what was decided.
+    pub end: AttemptEnd,
     /// Whether a feedback loop failed rather than the command.
     pub in_feedback_loop: bool,
-    /// What the feedback loops said.
-    pub feedback_results: FeedbackResults,
-    /// Milliseconds it took.
-    pub duration_ms: u64,
-    /// Exit status of the command.
-    pub exit_code: Option<i32>,
-    /// Name of the signal that ended it.
-    pub signal: Option<String>,
-    /// Whether the deadline ended it.
-    pub timed_out: bool,
-    /// Its log.
-    pub log_path: Option<String>,
-    /// The end of what it said, where no log is kept of it.
+    /// The feedback loop that failed.
+    pub failed_loop: Option<String>,
+    /// The end of its output, where no log is kept of it.
     pub log_end: String,
-    /// What it tried.
-    pub approach: Option<String>,
-    /// The agent's own session.
-    pub agent_session: Option<String>,
     /// The headline of its checkpoint.
     pub headline: Option<String>,
     /// The loop's plan number, for its events (L5).
@@ -75,12 +59,6 @@ pub struct Ending {
     pub keep_state: bool,
     /// Why its checkpoint is taken.
     pub trigger: Option<&'static str>,
-    /// The feedback loop that failed.
-    pub failed_loop: Option<String>,
-    /// What it cost by the agent's records, in millionths of a US dollar.
-    pub cost_micros: Option<u64>,
-    /// Processes that it left behind.
-    pub leftovers: Vec<Leftover>,
 }
 
 /// What the loop contract calls the result (L2).
@@ -105,14 +83,8 @@ pub struct RecoveryResult {
 pub struct Ended {
     /// The run afterwards.
     pub run: Run,
-    /// Why it failed.
-    pub failure: Option<Failure>,
-    /// What was decided.
-    pub decision: Option<Decision>,
-    /// What is true of it beside its outcome.
-    pub conditions: Vec<Condition>,
-    /// What that is about.
-    pub notes: Vec<String>,
+    /// Its event.
+    pub end: AttemptEnd,
     /// What the reaction was.
     pub result: Option<RecoveryResult>,
     /// The checkpoint at its end; `None` where none could be taken.

@@ -109,18 +109,13 @@ pub struct EndedAttempt<'a> {
     pub started: &'a Started,
     /// How it ended.
     pub ending: &'a Ending,
-    /// Why it failed.
-    pub failure: Option<&'a Failure>,
-    /// What was decided.
-    pub decision: Option<&'a Decision>,
-    /// How it counts.
-    pub outcome: AttemptOutcome,
 }
 
 /// What the checkpoint at an attempt's end says of its lane: that the tests were run, and what a failure leaves for the
 /// next attempt (C8, C9).
 pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) -> LaneFields {
-    let EndedAttempt { run, ending, outcome, .. } = *about;
+    let EndedAttempt { run, ending, .. } = *about;
+    let outcome = ending.end.outcome;
     if outcome == AttemptOutcome::Cancelled || !is_lane(state, &run.key) {
         return LaneFields::default();
     }
@@ -131,7 +126,7 @@ pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) ->
         fields.test_command = Some(test.command);
         fields.exit_code = code;
     }
-    match (about.failure, outcome) {
+    match (&ending.end.failure, outcome) {
         (Some(failure), AttemptOutcome::Failed) => failed(context, state, about, failure, &mut fields),
         (_, AttemptOutcome::Passed) => recovered(state, &run.key, &mut fields),
         _ => {}
@@ -142,19 +137,19 @@ pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) ->
 /// The feedback loop that speaks for the tests: the one that failed, else the first that is a test, else the first.
 fn tests_of(context: &Context, run: &Run, ending: &Ending) -> Option<(FeedbackLoop, Option<i32>)> {
     let loops: Vec<FeedbackLoop> =
-        loops_of(context, run).into_iter().filter(|one| ending.feedback_results.contains_key(&one.name)).collect();
+        loops_of(context, run).into_iter().filter(|one| ending.end.feedback_results.contains_key(&one.name)).collect();
     let failed = ending.failed_loop.as_ref().and_then(|name| loops.iter().find(|one| one.name == *name));
     let tests = failed.or_else(|| loops.iter().find(|one| one.kind == LoopKind::Test)).or(loops.first())?;
-    Some((tests.clone(), ending.feedback_results.get(&tests.name)?.exit_code))
+    Some((tests.clone(), ending.end.feedback_results.get(&tests.name)?.exit_code))
 }
 
 fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure, fields: &mut LaneFields) {
-    let EndedAttempt { run, started, ending, decision, .. } = *about;
+    let EndedAttempt { run, started, ending } = *about;
     let settings = run_settings::settings_of(context, run);
     let max = settings.retry.limit_for(failure.cause, failure.detail).map(|attempts| attempts.saturating_sub(1));
     let before = run.charged_to(&started.subtask).count();
     let number = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
-    let goes_on = decision.is_some_and(Decision::leads_to_attempt);
+    let goes_on = ending.end.decision.as_ref().is_some_and(Decision::leads_to_attempt);
     let status = if goes_on { RETRYING } else { "failed" };
     fields.max_retries = max;
     fields.retry_attempt = Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
@@ -192,7 +187,7 @@ fn last_command(context: &Context, run: &Run, ending: &Ending) -> Vec<String> {
 
 /// The errors of the attempts so far, each with the last entries of its log.
 fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure) -> Vec<String> {
-    let EndedAttempt { run, started, ending, .. } = *about;
+    let EndedAttempt { run, started, ending } = *about;
     let last = state.checkpoints_of(&run.key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
     let same = last.filter(|checkpoint| checkpoint.after_iteration == started.iteration);
     let mut all = same
@@ -200,7 +195,7 @@ fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, f
         .map(|checkpoint| checkpoint.lane_fields.failure_context.clone())
         .unwrap_or_default();
     all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
-    let log = ending.log_path.as_ref().map(PathBuf::from);
+    let log = ending.end.log_path.as_ref().map(PathBuf::from);
     let log = match (&ending.failed_loop, log) {
         (Some(name), Some(log)) => Some(log.with_file_name(run_settings::log_name(name, ""))),
         (_, log) => log,

@@ -1,5 +1,6 @@
 //! Crash recovery, run before every command that writes: an interrupted restore is finished, what was not recorded is.
 
+use crate::model::event::AttemptEnd;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -237,10 +238,14 @@ fn record_orphaned(context: &Context) -> Result<Vec<String>> {
             at: recorded.started_at,
         };
         let log_path = recorded.log_path.clone();
-        let ending = Ending {
+        let end = AttemptEnd {
             failure: Some(known::supervisor_lost()),
             duration_ms: clock::millis(context.clock.now().since(recorded.started_at)),
             log_path,
+            ..AttemptEnd::default()
+        };
+        let ending = Ending {
+            end,
             trigger: Some(trigger::CRASH),
             headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
             ..Ending::default()

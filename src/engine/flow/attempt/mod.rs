@@ -75,8 +75,8 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
         Some(started) => started,
         None => begin(context, &mut ledger, &key, &Begin::default())?,
     };
-    if ending.duration_ms == 0 {
-        ending.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
+    if ending.end.duration_ms == 0 {
+        ending.end.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
     }
     let ended = end_locked(context, &mut ledger, &key, &started, ending, found, &prepared)?;
     drop(ledger);

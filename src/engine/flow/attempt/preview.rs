@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::attempt::begin::beginning;
 use crate::engine::attempt::conditions;
-use crate::engine::attempt::end::{decide_for, recovery_result};
+use crate::engine::attempt::end::{judge, random, recovery_result};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
@@ -42,19 +42,12 @@ pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let prepared = checkpoint::prepare(context, &BTreeSet::new()).ok();
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
-    let mut failure = ending.failure.take();
-    if let Some(failure) = &mut failure {
-        failure.conditions.extend(&found.of_failure);
-    }
-    let decision = failure.as_mut().map(|failure| decide_for(context, &state, &run, failure, &started, &ending));
+    judge(context, &state, &run, &started, &mut ending, found, random(context));
     let mode = context.settings().rollback.safe_mode;
     let asks = mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());
     let allowed = context.settings().rollback.on_error && !ending.keep_state && !asks;
     let has_target = state_rollback::target(&state, &run.key).is_some();
-    let result =
-        decision.as_ref().map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));
-    let mut conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
-    conditions.extend(found.of_attempt);
-    let (notes, report) = (found.notes, None);
-    Ok(Ended { run, failure, decision, conditions, notes, result, checkpoint: None, checkpoint_error: None, report })
+    let decision = ending.end.decision.as_ref();
+    let result = decision.map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));
+    Ok(Ended { run, end: ending.end, result, checkpoint: None, checkpoint_error: None, report: None })
 }

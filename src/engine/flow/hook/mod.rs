@@ -6,6 +6,7 @@
 
 pub mod install;
 
+use crate::model::event::AttemptEnd;
 use std::path::Path;
 
 use crate::engine::base::context::Context;
@@ -265,14 +266,16 @@ fn turn_failed(
         FailureEvidence { stage: Some(LoopKind::Agent), agent: Some(agent.as_str().to_owned()), ..Default::default() };
     let record = record(agent, event, failure);
     let failure = classify(&evidence, Some(&record), &context.settings().rules, context.clock.now());
-    let ending = Ending { failure: Some(failure), agent_session: event.session_id.clone(), ..Ending::default() };
+    let agent_session = event.session_id.clone();
+    let end = AttemptEnd { failure: Some(failure), agent_session, ..AttemptEnd::default() };
+    let ending = Ending { end, ..Ending::default() };
     let ended = attempt::finish(context, ending)?;
     Ok(Handled {
         run: Some(ended.run.key.clone()),
         changed: ended.checkpoint.is_some(),
         checkpoint: ended.checkpoint,
-        failure: ended.failure,
-        decision: ended.decision,
+        failure: ended.end.failure,
+        decision: ended.end.decision,
         reason: None,
     })
 }

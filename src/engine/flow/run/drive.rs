@@ -10,6 +10,7 @@ use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::run_settings;
 use crate::model::decision::{Action, Decision, Standing};
+use crate::model::event::AttemptEnd;
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition, Failure};
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
@@ -197,7 +198,8 @@ impl Driver<'_> {
     /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
     fn abandon(&self, started: &Started, error: Error) -> Error {
         let failure = Failure { message: error.to_string(), ..known::cancelled() };
-        let ending = Ending { failure: Some(failure), ..Ending::default() };
+        let end = AttemptEnd { failure: Some(failure), ..AttemptEnd::default() };
+        let ending = Ending { end, ..Ending::default() };
         if let Err(second) = end::end(self.context, self.key, started, ending) {
             tracing::error!(%second, "the attempt's end was not recorded");
         }
@@ -208,12 +210,12 @@ impl Driver<'_> {
         self.context.live.tell(Progress::Ended {
             iteration: started.iteration,
             attempt: started.attempt,
-            failure: ended.failure.as_ref(),
-            decision: ended.decision.as_ref(),
+            failure: ended.end.failure.as_ref(),
+            decision: ended.end.decision.as_ref(),
         });
         // Weakened tests may make an attempt pass: whoever watches is told at once.
-        if ended.conditions.contains(&Condition::Tampered) {
-            for note in &ended.notes {
+        if ended.end.conditions.contains(&Condition::Tampered) {
+            for note in &ended.end.notes {
                 tracing::warn!("the attempt may have weakened the tests: {note}");
             }
         }
@@ -223,8 +225,8 @@ impl Driver<'_> {
         if self.interrupted.is_some() {
             return Ok(Next::Stop(Outcome::Cancelled));
         }
-        let Some(decision) = &ended.decision else { return Ok(Next::GoOn) };
-        if ended.failure.as_ref().is_some_and(|failure| failure.cause == Cause::Cancelled) {
+        let Some(decision) = &ended.end.decision else { return Ok(Next::GoOn) };
+        if ended.end.failure.as_ref().is_some_and(|failure| failure.cause == Cause::Cancelled) {
             return Ok(Next::Stop(Outcome::Cancelled));
         }
         tracing::info!(actions = ?decision.actions, reason = %decision.reason, "decided");

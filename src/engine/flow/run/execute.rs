@@ -1,5 +1,6 @@
 //! One attempt: prompt, environment, command, feedback loops, verdict.
 
+use crate::model::event::AttemptEnd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
 use crate::engine::record::run_settings::{identity, loops_of};
+use crate::engine::recovery::steps::recover_orphaned;
 use crate::model::event::Payload;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage, known};
@@ -24,7 +26,6 @@ use crate::store::NewEvent;
 use super::DriveOptions;
 use super::between::with_checkpoints;
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
-use crate::engine::recovery::steps::recover_orphaned;
 
 /// So many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;
@@ -97,14 +98,15 @@ pub fn execute(
     let mut leftovers = Vec::new();
     settle_strays(context, &mark, &mut leftovers);
     let child_exit_code = exit.exit_code;
-    let mut ending = Ending {
+    let end = AttemptEnd {
         duration_ms: millis(exit.duration),
         exit_code: exit.exit_code,
         signal: exit.signal.clone(),
         timed_out: exit.timed_out,
         log_path: Some(log.to_string_lossy().into_owned()),
-        ..Ending::default()
+        ..AttemptEnd::default()
     };
+    let mut ending = Ending { end, ..Ending::default() };
     let agent = command.agent.clone();
     let command = command.line();
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
@@ -112,15 +114,15 @@ pub fn execute(
     evidence.agent.clone_from(&agent);
     let kind = agent::detect(Some(&command), agent.as_deref(), &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
-    ending.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
-    ending.cost_micros = record.as_ref().and_then(|record| record.cost_usd).and_then(micros);
+    ending.end.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
+    ending.end.cost_micros = record.as_ref().and_then(|record| record.cost_usd).and_then(micros);
 
     let says_error = record.as_ref().is_some_and(|record| record.final_error.is_some() && !record.is_success);
     let ended_well = evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error;
     if !ended_well {
         let rules = &context.settings().rules;
-        ending.failure = Some(classify(&evidence, record.as_ref(), rules, context.clock.now()));
-        ending.leftovers = leftovers;
+        ending.end.failure = Some(classify(&evidence, record.as_ref(), rules, context.clock.now()));
+        ending.end.leftovers = leftovers;
         return Ok(Executed { ending, interrupted, child_exit_code });
     }
     let mut env = identity(before, started.iteration, Some(started.attempt));
@@ -128,18 +130,18 @@ pub fn execute(
     let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder };
     let report = run_loops(context, &loops_of(context, before), &setting)?;
     settle_strays(context, &mark, &mut leftovers);
-    ending.leftovers = leftovers;
+    ending.end.leftovers = leftovers;
     let interrupted = report.interrupted;
     if interrupted.is_some() {
-        ending.failure = Some(known::cancelled());
+        ending.end.failure = Some(known::cancelled());
     } else if let Some((feedback, evidence)) = report.first_failure {
         let mut failure = classify(&evidence, None, &context.settings().rules, context.clock.now());
         failure.message = format!("{}: {}", feedback.name, failure.message);
-        ending.failure = Some(failure);
+        ending.end.failure = Some(failure);
         ending.in_feedback_loop = true;
         ending.failed_loop = Some(feedback.name);
     }
-    ending.feedback_results = report.results;
+    ending.end.feedback_results = report.results;
     Ok(Executed { ending, interrupted, child_exit_code })
 }
 
