@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
-use crate::model::event::AttemptEnd;
 use crate::engine::base::error::Error;
 use crate::git::history::commits_between;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::event::AttemptEnd;
 use crate::model::run::{ProcessId, Run};
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;

@@ -1,53 +1,106 @@
-//! Orphaned attempts (their supervisor was killed), as commands see them that write nothing.
+//! Orphaned attempts (their supervisor was killed), and feedback loops before a run's first attempt that were orphaned.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::engine::attempt::conditions::Detected;
+use crate::engine::attempt::end;
+use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::record::attempt_record::{Ending, Started};
 use crate::engine::record::events::apply_speculatively;
-use crate::engine::record::{liveness, run_settings};
+use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
+use crate::model::checkpoint::trigger;
 use crate::model::event::{AttemptEnd, Payload};
-use crate::model::run::AttemptOutcome;
+use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
-use crate::policy::budget::Account;
 use crate::policy::classify::known;
-use crate::policy::decide::{Circumstances, decide, fallback_of};
+use crate::process::{end_children_of, end_group};
 use crate::store::NewEvent;
 
-/// Applies to the state in memory what [`recover`](super::crash::recover) would record.
-pub fn assume_crashed(context: &Context, state: &mut Arc<State>) {
-    let lost: Vec<_> = state.runs.iter().filter(|run| liveness::is_orphaned(run)).cloned().collect();
-    for run in lost {
-        let Some(live) = &run.live else { continue };
-        let attempts = run.iterations.get(live.iteration).map(|iteration| &iteration.attempts);
-        let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else { continue };
-        let now = context.clock.now();
-        let mut failure = known::supervisor_lost();
-        failure.iteration = Some(live.iteration);
-        failure.attempt = Some(live.attempt);
-        failure.at = Some(now);
-        let settings = run_settings::settings_of(context, &run);
-        let account =
-            Account { state, run: &run, subtask: &attempt.subtask, session: &attempt.session, witnessed: &[] };
-        let around = Circumstances {
-            account,
-            settings: &settings,
-            on_failure: run.spec.on_failure,
-            has_good_checkpoint: state.last_good(&run.key).is_some(),
-            in_feedback_loop: false,
-            cost_micros: 0,
-            fallback: fallback_of(&run, live.iteration, live.attempt),
-            now,
-            random: 0.0,
-        };
-        let decision = decide(&failure, &around);
-        let end = AttemptEnd {
-            duration_ms: u64::try_from(now.since(attempt.started_at).as_millis()).unwrap_or(u64::MAX),
-            log_path: attempt.log_path.clone(),
-            conditions: failure.conditions.clone(),
-            failure: Some(failure),
-            decision: Some(decision),
-            ..AttemptEnd::new(live.iteration, live.attempt, AttemptOutcome::Failed)
-        };
-        apply_speculatively(state, now, NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(end))));
+/// How long processes of an orphaned attempt may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How an orphaned attempt ended, not judged yet.
+fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
+    let live = run.live.as_ref()?;
+    let recorded = run.iterations.get(live.iteration)?.attempts.last()?;
+    let started = Started {
+        run: run.clone(),
+        iteration: live.iteration,
+        attempt: live.attempt,
+        subtask: recorded.subtask.clone(),
+        at: recorded.started_at,
+    };
+    let end = AttemptEnd {
+        failure: Some(known::supervisor_lost()),
+        duration_ms: millis(context.clock.now().since(recorded.started_at)),
+        log_path: recorded.log_path.clone(),
+        ..AttemptEnd::default()
+    };
+    let ending = Ending {
+        end,
+        trigger: Some(trigger::CRASH),
+        headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
+        ..Ending::default()
+    };
+    Some((started, ending))
+}
+
+/// Applies to the state in memory, for commands that write nothing, that orphaned attempts crashed.
+pub fn apply(context: &Context, state: &mut Arc<State>) {
+    let orphaned: Vec<Run> = state.runs.iter().filter(|run| is_orphaned(run)).cloned().collect();
+    for run in orphaned {
+        let Some((started, mut ending)) = crashed(context, &run) else { continue };
+        // Who asks twice gets the same moment twice: the delay is not spread.
+        end::judge(context, state, &run, &started, &mut ending, Detected::default(), 0.0);
+        let event = NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(ending.end)));
+        apply_speculatively(state, context.clock.now(), event);
     }
+}
+
+/// Records the orphaned attempts of this work tree as crashed: what is left of their processes is ended, and what they left
+/// in the work tree is captured in a checkpoint. Returns what was done.
+pub fn recover(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let mut done = Vec::new();
+    for run in state.runs_of(&context.worktree_id()).filter(|run| is_orphaned(run)) {
+        let Some(live) = &run.live else { continue };
+        let failed = |error| Error::io("cannot look for the lost attempt's processes", error);
+        if let Some(child) = &live.child {
+            let ended = end_group(child, GRACE).map_err(failed)?;
+            tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
+        }
+        // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
+        if let Some(supervisor) = &live.supervisor {
+            let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+            tracing::debug!(?ended, "other processes of a lost attempt");
+        }
+        let Some((started, ending)) = crashed(context, run) else { continue };
+        end::end(context, &run.key, &started, ending)?;
+        done.push(format!(
+            "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
+            live.attempt, live.iteration, run.key
+        ));
+    }
+    Ok(done)
+}
+
+/// Cancels the runs of this work tree whose feedback loops before the first attempt are orphaned, and ends those. No attempt was
+/// made; whoever takes the run up begins with them again.
+pub fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
+    let state = context.load()?.state;
+    let mut done = Vec::new();
+    for run in state.runs_of(&context.worktree_id()) {
+        let Some(supervisor) = orphaned_baseline(run) else { continue };
+        let failed = |error| Error::io("cannot look for the run's feedback loops", error);
+        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+        tracing::debug!(?ended, "feedback loops of a lost run");
+        let reason = "recover was killed before the first attempt".to_owned();
+        let payload = Payload::RunStatusChanged { status: RunStatus::Cancelled, reason };
+        context.record(&run.key, vec![payload])?;
+        done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
+    }
+    Ok(done)
 }

@@ -1,16 +1,11 @@
 //! Crash recovery, run before every command that writes: an interrupted restore is finished, what was not recorded is.
 
-use crate::model::event::AttemptEnd;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Once};
-use std::time::Duration;
 
-use crate::engine::attempt::end;
-use crate::engine::base::clock;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::adopt::adopt_one;
-use crate::engine::record::attempt_record::{Ending, Started};
 use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
 use crate::engine::record::message::record_of;
 use crate::engine::record::step_liveness;
@@ -21,25 +16,20 @@ use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::repo::{delete_refs, ref_names, resolve_ref};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
-use crate::model::run::{Run, RunStatus};
+use crate::model::run::Run;
 use crate::model::state::State;
-use crate::policy::classify::known;
-use crate::process::{end_children_of, end_group};
 use crate::store::salvage;
 
 use super::{attempts, rebuild, session};
-
-/// How long processes of a lost attempt may take to end.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
 pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
     refuse_lost_ledger(context, &state)?;
     tell_if_moved(context, &state);
-    attempts::assume_crashed(context, &mut state);
-    steps::assume_cut_off(context, &mut state);
-    session::assume_over(context, &mut state);
+    attempts::apply(context, &mut state);
+    steps::apply(context, &mut state);
+    session::apply(context, &mut state);
     Ok(state)
 }
 
@@ -79,7 +69,7 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
         if is_any_orphaned(context, &state) {
             recover_orphaned(context, done)?;
         }
-        done.extend(session::end_lost(context)?);
+        done.extend(session::recover(context)?);
     }
     Ok(())
 }
@@ -101,14 +91,14 @@ fn is_any_orphaned(context: &Context, state: &State) -> bool {
 }
 
 fn recover_orphaned(context: &Context, done: &mut Vec<String>) -> Result<()> {
-    done.extend(steps::recover_orphaned(context)?);
-    let attempts = record_orphaned(context)?;
+    done.extend(steps::recover(context)?);
+    let attempts = attempts::recover(context)?;
     if !attempts.is_empty() {
         done.extend(attempts);
         // Their processes may have been running steps.
-        done.extend(steps::recover_orphaned(context)?);
+        done.extend(steps::recover(context)?);
     }
-    done.extend(cancel_orphaned_baselines(context)?);
+    done.extend(attempts::cancel_baselines(context)?);
     Ok(())
 }
 
@@ -207,72 +197,4 @@ fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, 
 /// Several state directories may share one repository: each takes in its own work trees' checkpoints only.
 fn belongs(context: &Context, checkpoint: &Checkpoint) -> bool {
     checkpoint.state_dir == context.state_dir_id()
-}
-
-/// Attempts of this work tree whose supervisor was killed: what is left of their processes is ended, what they left in
-/// the work tree is kept in a checkpoint, and they count as crashed.
-fn record_orphaned(context: &Context) -> Result<Vec<String>> {
-    let state = context.load()?.state;
-    let worktree = context.worktree_id();
-    let mut done = Vec::new();
-    for run in state.runs_of(&worktree).filter(|run| is_orphaned(run)) {
-        let Some(live) = &run.live else { continue };
-        let failed =
-            |error| crate::engine::base::error::Error::io("cannot look for the lost attempt's processes", error);
-        if let Some(child) = &live.child {
-            let ended = end_group(child, GRACE).map_err(failed)?;
-            tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
-        }
-        // Feedback loops, and a command that was started a moment before the kill, are recorded nowhere.
-        if let Some(supervisor) = &live.supervisor {
-            let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
-            tracing::debug!(?ended, "other processes of a lost attempt");
-        }
-        let recorded = run.iterations.get(live.iteration).and_then(|i| i.attempts.last());
-        let Some(recorded) = recorded else { continue };
-        let started = Started {
-            run: run.clone(),
-            iteration: live.iteration,
-            attempt: live.attempt,
-            subtask: recorded.subtask.clone(),
-            at: recorded.started_at,
-        };
-        let log_path = recorded.log_path.clone();
-        let end = AttemptEnd {
-            failure: Some(known::supervisor_lost()),
-            duration_ms: clock::millis(context.clock.now().since(recorded.started_at)),
-            log_path,
-            ..AttemptEnd::default()
-        };
-        let ending = Ending {
-            end,
-            trigger: Some(trigger::CRASH),
-            headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
-            ..Ending::default()
-        };
-        end::end(context, &run.key, &started, ending)?;
-        done.push(format!(
-            "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
-            live.attempt, live.iteration, run.key
-        ));
-    }
-    Ok(done)
-}
-
-/// Feedback loops before a run's first attempt whose `recover` was killed: what is left of them is ended. No attempt was
-/// made; whoever takes the run up begins with them again.
-fn cancel_orphaned_baselines(context: &Context) -> Result<Vec<String>> {
-    let state = context.load()?.state;
-    let mut done = Vec::new();
-    for run in state.runs_of(&context.worktree_id()) {
-        let Some(supervisor) = orphaned_baseline(run) else { continue };
-        let failed = |error| crate::engine::base::error::Error::io("cannot look for the run's feedback loops", error);
-        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
-        tracing::debug!(?ended, "feedback loops of a lost run");
-        let reason = "recover was killed before the first attempt".to_owned();
-        let payload = Payload::RunStatusChanged { status: RunStatus::Cancelled, reason };
-        context.record(&run.key, vec![payload])?;
-        done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
-    }
-    Ok(done)
 }

@@ -61,7 +61,7 @@ pub fn note(context: &Context, key: &RunKey) {
 }
 
 /// Whether a session is under way of which nobody is left.
-pub fn is_lost(context: &Context, state: &State, run: &Run) -> bool {
+pub fn is_orphaned(context: &Context, state: &State, run: &Run) -> bool {
     if run.status != RunStatus::InProgress || run.live.is_some() {
         return false;
     }
@@ -73,9 +73,9 @@ pub fn is_lost(context: &Context, state: &State, run: &Run) -> bool {
     context.clock.now().since(latest.unwrap_or(run.created_at)) > LONGEST_PAUSE
 }
 
-fn lost(context: &Context, state: &State) -> Vec<RunKey> {
+fn orphaned(context: &Context, state: &State) -> Vec<RunKey> {
     let here = state.runs_of(&context.worktree_id());
-    here.filter(|run| is_lost(context, state, run)).map(|run| run.key.clone()).collect()
+    here.filter(|run| is_orphaned(context, state, run)).map(|run| run.key.clone()).collect()
 }
 
 /// As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
@@ -84,20 +84,21 @@ fn over(key: &RunKey) -> NewEvent {
     NewEvent::about(key, Payload::RunStatusChanged { status: RunStatus::Complete, reason })
 }
 
-/// Applies to the state in memory what [`end_lost`] would record.
-pub fn assume_over(context: &Context, state: &mut Arc<State>) {
-    for key in lost(context, state) {
+/// Applies to the state in memory, for commands that write nothing, that the sessions of this work tree are over whose agent is
+/// gone.
+pub fn apply(context: &Context, state: &mut Arc<State>) {
+    for key in orphaned(context, state) {
         apply_speculatively(state, context.clock.now(), over(&key));
     }
 }
 
-/// Ends the sessions of this work tree whose agent is gone. One that is taken up again is under way again.
-pub fn end_lost(context: &Context) -> Result<Vec<String>> {
+/// Records that they are over. One that is taken up again is under way again. Returns what was done.
+pub fn recover(context: &Context) -> Result<Vec<String>> {
     let mut done = Vec::new();
-    for key in lost(context, &context.load()?.state) {
+    for key in orphaned(context, &context.load()?.state) {
         let mut ledger = context.store().lock()?;
         // Another process may have come first.
-        if !ledger.state().run(&key).is_some_and(|run| is_lost(context, ledger.state(), run)) {
+        if !ledger.state().run(&key).is_some_and(|run| is_orphaned(context, ledger.state(), run)) {
             continue;
         }
         events::append(&mut ledger, &key, context.clock.now(), vec![over(&key)])?;

@@ -22,8 +22,8 @@ use crate::store::NewEvent;
 /// How long processes of a lost step may take to end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Applies to the state in memory that steps were cut off, for commands that write nothing.
-pub fn assume_cut_off(context: &Context, state: &mut Arc<State>) {
+/// Applies to the state in memory, for commands that write nothing, that orphaned steps were cut off.
+pub fn apply(context: &Context, state: &mut Arc<State>) {
     let now = context.clock.now();
     let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
     let lost: Vec<_> = all.filter(|(_, step)| is_orphaned(step)).map(|(key, step)| (key, step.clone())).collect();
@@ -43,8 +43,8 @@ fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
     })
 }
 
-/// Deals with the steps of this work tree that were cut off. Returns what was done.
-pub fn recover_orphaned(context: &Context) -> Result<Vec<String>> {
+/// Records the orphaned steps of this work tree as cut off, and restores the files of atomic ones. Returns what was done.
+pub fn recover(context: &Context) -> Result<Vec<String>> {
     if !is_any_orphaned(context, &context.load()?.state) {
         return Ok(Vec::new());
     }

@@ -13,7 +13,7 @@ use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
 use crate::engine::record::run_settings::{identity, loops_of};
-use crate::engine::recovery::steps::recover_orphaned;
+use crate::engine::recovery::steps;
 use crate::model::event::Payload;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage, known};
@@ -84,7 +84,7 @@ pub fn execute(
         .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
-    match recover_orphaned(context) {
+    match steps::recover(context) {
         Ok(done) => done.into_iter().for_each(|what| context.note(what)),
         Err(error) => tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),
     }
