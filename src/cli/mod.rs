@@ -6,7 +6,6 @@ mod commands;
 mod completion;
 mod exit;
 mod generate;
-mod hints;
 mod keys;
 mod live;
 mod render;
@@ -81,9 +80,8 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
             context.warn_of_others();
         }
         let allowed = inside::refuse(&context, name, commands::reach(command));
-        let done = allowed
-            .and_then(|()| commands::execute(command, &context, ui))
-            .map_err(|error| hints::complete(&context, error));
+        let done =
+            allowed.and_then(|()| commands::execute(command, &context, ui)).map_err(|error| context.locate(error));
         context.store().leave();
         let done = done.map(|reply| reply.warned(context.warnings()));
         match context.stopped_late.get() {
@@ -103,7 +101,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
         context.warn_of_others();
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
         let looked = looked.map(|reply| reply.map(|reply| reply.warned(context.warnings())));
-        looked.map_err(|error| hints::complete(&context, error))
+        looked.map_err(|error| context.locate(error))
     });
     match status {
         Ok(Some(reply)) => ui.answer("status", reply),

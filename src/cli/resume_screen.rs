@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::engine::flow::status::Status;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::model::decision::Strategy;
+use crate::model::hint::Hint;
 use crate::process::Interrupts;
 
 use super::live::cut;
@@ -90,11 +91,10 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
         write!(output, "Additional instructions (optional): ").map_err(failed)?;
         instructions = line(input, output).map_err(failed)?.filter(|text| !text.is_empty());
     }
-    let mut same = vec!["recover", "resume", "--strategy", chosen.as_str()];
+    let mut same = Hint::recover(["resume", "--strategy", chosen.as_str()]);
     if let Some(text) = &instructions {
-        same.extend(["--instructions", text]);
+        same = same.args(["--instructions", text]);
     }
-    let same = shlex::try_join(same.iter().copied()).unwrap_or_else(|_| same.join(" "));
     writeln!(output, "Same as: {same}").map_err(failed)?;
     Ok(Some(Choice { strategy: chosen, instructions }))
 }

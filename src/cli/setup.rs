@@ -57,8 +57,8 @@ fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
     let named = setup.state_dir.as_ref().map(|dir| start.join(dir)).filter(|dir| dir.is_dir());
     let folders = named.into_iter().chain([start.to_owned()]);
     for cwd in folders {
-        let project = Context::new(Setup { cwd, ..setup.clone() }, Interrupts::disconnected());
-        if let Some(refused) = refuse_gone(&project?, &setup.cwd)? {
+        let project = Context::new(Setup { cwd, ..setup.clone() }, Interrupts::disconnected())?;
+        if let Some(refused) = refuse_gone(&project, &setup.cwd).map_err(|error| project.locate(error))? {
             return Ok(Some(refused));
         }
     }

@@ -170,12 +170,13 @@ impl Ui {
     /// Prints an error: on stderr for people, as a document with `--json`.
     pub fn error(&self, command: &str, error: &Error) -> ExitCode {
         let exit = ExitCode::from(error.kind);
+        let hint = error.hint.as_ref().map(ToString::to_string);
         if self.json {
             let body = ErrorBody {
                 code: code(error.kind),
                 exit_code: exit.number(),
                 message: &error.message,
-                hint: error.hint.as_deref(),
+                hint: hint.as_deref(),
                 paths: &error.paths,
             };
             let document = Document::new(command, ErrorDocument { error: body }, &[]);
@@ -197,7 +198,7 @@ impl Ui {
         if error.paths.len() > 20 {
             text.push_str(&format!("  … and {} more\n", error.paths.len() - 20));
         }
-        if let Some(hint) = &error.hint {
+        if let Some(hint) = &hint {
             text.push_str(&format!("hint: {}\n", escape_lines(hint)));
         }
         // With stderr closed there is nobody left to tell.

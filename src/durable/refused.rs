@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
+use crate::model::hint::{Hint, Place};
+
 /// What belongs in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
@@ -59,22 +61,24 @@ impl Refused {
 
     /// A command that takes it out of the way, from any folder. Only what holds nothing is removed; where a link leads to
     /// state, the command that uses that state.
-    pub fn hint(&self) -> String {
-        let path = self.path.to_string_lossy();
+    pub fn hint(&self) -> Hint {
         if let Some(target) = self.state_elsewhere() {
-            let project = self.path.ancestors().nth(2).unwrap_or(&self.path).to_string_lossy();
-            let words = ["recover", "-C", &project, "--state-dir", &target.to_string_lossy(), "status"];
-            return shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
+            let project = self.path.ancestors().nth(2).unwrap_or(&self.path).to_owned();
+            return Hint::recover(["status"]).at(Place { folder: project, state_dir: Some(target) });
         }
-        let holds_something = matches!(self.found, FileType::Directory | FileType::RegularFile);
-        let mut aside = format!("{path}.aside");
-        let mut number = 1;
-        while Path::new(&aside).symlink_metadata().is_ok() {
-            number += 1;
-            aside = format!("{path}.aside-{number}");
+        if !matches!(self.found, FileType::Directory | FileType::RegularFile) {
+            return Hint::program("rm").arg(&self.path);
         }
-        let words = if holds_something { vec!["mv", &path, &aside] } else { vec!["rm", &path] };
-        shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+        let mut aside = self.path.clone().into_os_string();
+        aside.push(".aside");
+        for number in 2.. {
+            if Path::new(&aside).symlink_metadata().is_err() {
+                break;
+            }
+            aside = self.path.clone().into_os_string();
+            aside.push(format!(".aside-{number}"));
+        }
+        Hint::program("mv").arg(&self.path).arg(aside)
     }
 }
 

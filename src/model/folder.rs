@@ -46,11 +46,6 @@ impl FolderId {
             None => PathBuf::from(&self.0),
         }
     }
-
-    /// As a word of a command line for a shell.
-    pub fn shell_word(&self) -> String {
-        shell_word(&self.path())
-    }
 }
 
 /// A recorded text.
@@ -98,24 +93,6 @@ fn unescaped(text: &str) -> Vec<u8> {
     out
 }
 
-/// A path as a word of a command line for a shell; where it is not UTF-8 for one that knows `$'…'`.
-pub fn shell_word(path: &Path) -> String {
-    if let Some(word) = path.to_str().and_then(|text| shlex::try_quote(text).ok()) {
-        return word.into_owned();
-    }
-    let mut out = "$'".to_owned();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'\'' | b'\\' => out.extend(['\\', char::from(*byte)]),
-            b' '..=b'~' => out.push(char::from(*byte)),
-            // Three octal digits: a hexadecimal number would go on with the next letter.
-            _ => drop(write!(out, "\\{byte:03o}")),
-        }
-    }
-    out.push('\'');
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
@@ -134,15 +111,6 @@ mod tests {
         assert_ne!(folder(b"/w\xfe"), folder(b"/w\xff"));
         assert_ne!(folder(b"/w\xff"), folder("/w\u{fffd}".as_bytes()));
         assert_eq!(folder(b"/w\xff").to_string(), "/w\u{fffd}");
-    }
-
-    #[test]
-    fn a_shell_reads_the_same_path() {
-        for bytes in [&b"/a b"[..], b"/it's", b"/x\xff1'\\\n", b"/x\ny"] {
-            let line = format!("printf %s {}", shell_word(Path::new(OsStr::from_bytes(bytes))));
-            let read = std::process::Command::new("bash").args(["-c", &line]).output().unwrap().stdout;
-            assert_eq!(read, bytes, "{line}");
-        }
     }
 
     proptest! {

@@ -10,6 +10,7 @@ pub mod event;
 pub mod failure;
 pub mod feedback;
 pub mod folder;
+pub mod hint;
 pub mod hook;
 pub mod import;
 pub mod iterations;

@@ -17,6 +17,7 @@ use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
+use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::selector::Selector;
 use crate::model::state::State;
@@ -140,7 +141,7 @@ fn chosen(context: &Context, ui: &Ui, selector: Option<&Selector>, words: &[&str
 fn missing(words: &[&str]) -> Error {
     let name = if words.contains(&"diff") { "<A>" } else { "<SEL>" };
     let message = format!("which checkpoint? {name} is missing: an id, @SEQ, latest, good, initial or iteration:N");
-    Error::new(ErrorKind::Usage, message).hint("recover checkpoint list")
+    Error::new(ErrorKind::Usage, message).hint(Hint::recover(["checkpoint", "list"]))
 }
 
 fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {

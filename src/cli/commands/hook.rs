@@ -10,6 +10,7 @@ use crate::engine::base::context::Setup;
 use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
 use crate::engine::flow::hook::{Handled, handle, is_first, name};
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::quote;
 use crate::model::hook::{HookAgent, HookEvent, Moment};
 use crate::model::time::format_duration;
 use crate::process::Interrupts;
@@ -121,9 +122,8 @@ fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[Str
 
 /// How recover is called, and what is to be said about that.
 fn program(context: &Context, wanted: Option<&str>) -> (String, Option<String>) {
-    let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned);
     if let Some(wanted) = wanted {
-        return (quoted(wanted), None);
+        return (quote(wanted), None);
     }
     let path = context.env("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|folder| folder.join("recover").is_file()) {
@@ -133,7 +133,7 @@ fn program(context: &Context, wanted: Option<&str>) -> (String, Option<String>) 
         Ok(own) => {
             let own = own.to_string_lossy().into_owned();
             let note = format!("recover is not on PATH: it is called as {own}, which is right on this machine only");
-            (quoted(&own), Some(note))
+            (quote(&own), Some(note))
         }
         Err(_) => ("recover".to_owned(), Some("recover is not on PATH: the hook does nothing until it is".to_owned())),
     }
@@ -215,7 +215,7 @@ fn answer(
     if is_first(&context) {
         watchdog.extend(args.deadline * FIRST);
     }
-    let handled = handle(&context, agent, owner, &event)?;
+    let handled = handle(&context, agent, owner, &event).map_err(|error| context.locate(error))?;
     Ok((event, handled))
 }
 

@@ -6,6 +6,7 @@ use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as e
 use crate::engine::flow::retry;
 use crate::engine::recovery::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs, Wait,
@@ -40,7 +41,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
     if root.has(&path).map_err(failed)? && !args.force {
         let message = format!("{} already exists: --force overwrites it", path.display());
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover config"));
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["config"])));
     }
     if !context.dry_run() {
         context.check_writes("writing a configuration")?;
@@ -134,7 +135,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Reply> {
         let known = if alike.is_empty() { schema::commands().collect() } else { alike };
         let known = known.join(", ");
         let message = format!("'{command}' answers with no document of its own; one of these does: {known}");
-        return Err(Error::new(ErrorKind::Usage, message).hint("recover schema"));
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["schema"])));
     };
     let text = serde_json::to_string_pretty(&made).map_err(|error| Error::failed("cannot write the schema", error))?;
     Ok(Reply::new(SchemaReply { schema: made }, text + "\n"))

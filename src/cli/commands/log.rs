@@ -8,6 +8,7 @@ use crate::engine::base::runs;
 use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::Event;
+use crate::model::hint::Hint;
 use crate::model::run::RunKey;
 
 use super::super::args::LogArgs;
@@ -113,7 +114,7 @@ fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, St
 fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     if ui.json {
         return Err(Error::new(ErrorKind::Usage, "--follow has no end, and --json is one document")
-            .hint(context.hint_command(None, &["log", "--json", "--limit", "20"])));
+            .hint(Hint::recover(["log", "--json", "--limit", "20"])));
     }
     let mut follow = Follow::new(context)?;
     let mut last = context.load()?.state.last_seq;

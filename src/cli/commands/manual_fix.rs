@@ -9,6 +9,7 @@ mod watch;
 use crate::engine::flow::fix_session::status;
 use crate::engine::flow::manual_fix::{abort, start, verify};
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 
 use self::reply::{go_on, reply, show};
 use super::super::args::{ManualFixArgs, ManualFixCommand};
@@ -29,7 +30,7 @@ pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply
         Some(ManualFixCommand::Start { edit }) => opened(context, *edit || args.edit, false, ui),
         Some(_) if args.edit => {
             let message = "--edit goes with a bare manual-fix, or with manual-fix start";
-            Err(Error::new(ErrorKind::Usage, message).hint("recover manual-fix --help"))
+            Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["manual-fix", "--help"])))
         }
         Some(ManualFixCommand::Status) => Ok(reply(context, &status(context)?)),
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),

@@ -12,6 +12,7 @@ use crate::engine::flow::status::status_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::Hint;
 use crate::model::run::{RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
 use crate::policy::settings::{CommandLine, Settings};
@@ -82,7 +83,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         Some(command) => settings.runner.argv(command),
         None => {
             let message = "no command given: put it after --, or set [runner] command";
-            return Err(Error::new(ErrorKind::Usage, message).hint("recover run --help"));
+            return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
         }
     };
     Ok(RunSpec {
@@ -217,6 +218,6 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
     for action in next_actions(context, resumed) {
         text.push_str(&format!("Next: {action}\n"));
     }
-    text.push_str(&format!("Take back: {}\n", context.hint_command(key, &["rollback", "--full"])));
+    text.push_str(&format!("Take back: {}\n", context.line(Hint::recover(["rollback", "--full"]).run(key))));
     text
 }

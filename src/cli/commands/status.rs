@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::flow::status::status as look;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 
 use super::super::args::StatusArgs;
 use super::super::exit::ExitCode;
@@ -35,7 +36,7 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
 fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     if ui.json {
         return Err(Error::new(ErrorKind::Usage, "--watch has no end, and --json is one document")
-            .hint("recover status --json"));
+            .hint(Hint::recover(["status", "--json"])));
     }
     let redraws = ui.width.is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let mut follow = Follow::new(context)?;

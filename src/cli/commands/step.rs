@@ -2,6 +2,7 @@
 
 use crate::engine::flow::step::{Notice, StepReport, StepRequest, step as run_once};
 use crate::engine::{Context, Result};
+use crate::model::hint::join;
 use crate::model::step::{Step, StepStatus};
 use crate::process::Show;
 
@@ -52,7 +53,7 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
         Notice::Skipped(step) => {
             ui.note(&format!("step '{name}' is done since {}: skipped", at(step)));
             if step.start.command != request.command {
-                ui.note(&format!("  what was run: {}", line(&step.start.command)));
+                ui.note(&format!("  what was run: {}", join(&step.start.command)));
             }
             if step.crossed {
                 ui.note("  a restore went back to before it, and its effect outside the work tree stayed");
@@ -70,7 +71,7 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
                 "step '{name}' was begun at {} and cut off: {}\n  How far it got is not known.{put_back} It runs again \
                  now, and side effects that it had already may be repeated.",
                 step.started_at,
-                line(&step.start.command)
+                join(&step.start.command)
             ));
         }
     }
@@ -78,10 +79,6 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
 
 fn at(step: &Step) -> String {
     step.ended_at.unwrap_or(step.started_at).to_string()
-}
-
-fn line(command: &[String]) -> String {
-    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
 }
 
 /// What comes after it.
@@ -114,7 +111,7 @@ fn planned(request: &StepRequest, report: &StepReport) -> Reply {
         _ => (Would::Run, "Would run: ".to_owned()),
     };
     if would == Would::Run {
-        text.push_str(&format!("{}\n", line(&request.command)));
+        text.push_str(&format!("{}\n", join(&request.command)));
         if request.atomic {
             let covered = if request.paths.is_empty() { "the whole work tree".into() } else { request.paths.join(" ") };
             text.push_str(&format!("Unless it succeeds, would put back: {covered}\n"));

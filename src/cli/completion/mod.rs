@@ -19,6 +19,7 @@ use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use super::args::expand_aliases;
 use super::generate::command;
 use crate::model::decision::Strategy;
+use crate::model::hint::quote;
 use crate::model::selector::Selector;
 
 /// The variable that a shell sets when it asks; clap's engine takes it out of the environment.
@@ -82,7 +83,7 @@ impl EnvCompleter for OwnScript {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         // All three read a word in single quotes alike, but for a quote in it, which no sensible path has.
-        let quoted = shlex::try_quote(completer).map_err(io::Error::other)?;
+        let quoted = quote(completer);
         let script = self.registration.replace("COMPLETER", &quoted).replace("VAR=", &format!("{variable}="));
         out.write_all(script.as_bytes())
     }

@@ -3,6 +3,7 @@
 use crate::engine::Context;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
+use crate::model::hint::Hint;
 
 use super::super::replies::way_on;
 use super::super::ui::Ui;
@@ -39,11 +40,11 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         let another = ["resume", "--strategy", "retry_with_context"];
         let is_their_word = driven.run.stands_still() && !driven.run.is_being_fixed();
         let on = if is_their_word { &another[..] } else { way_on(&driven.run) };
-        text.push_str(&format!("Go on:     {}\n", context.hint_command(key, on)));
-        text.push_str(&format!("Look:      {}\n", context.hint_command(key, &["status"])));
+        text.push_str(&format!("Go on:     {}\n", context.line(Hint::recover(on).run(key))));
+        text.push_str(&format!("Look:      {}\n", context.line(Hint::recover(["status"]).run(key))));
         let back: &[&str] =
             if driven.has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] };
-        text.push_str(&format!("Take back: {}\n", context.hint_command(key, back)));
+        text.push_str(&format!("Take back: {}\n", context.line(Hint::recover(back).run(key))));
     }
     text
 }

@@ -13,6 +13,7 @@ use crate::model::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus,
 use crate::model::decision::Standing;
 use crate::model::failure::{Condition, Failure};
 use crate::model::feedback::FeedbackResults;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunStatus};
 use crate::model::run_key::RunKey;
 use crate::model::time::Timestamp;
@@ -150,7 +151,7 @@ pub(super) struct Hints {
 
 impl Hints {
     pub(super) fn of(context: &Context, run: &Run) -> Self {
-        let command = |words: &[&str]| context.hint_command(Some(&run.key), words);
+        let command = |words: &[&str]| context.line(Hint::recover(words).run(&run.key));
         Self { resume_hint: command(way_on(run)), rollback_hint: command(&["rollback", "--full"]) }
     }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::engine::Context;
 use crate::engine::record::lane::LaneStanding;
 use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::model::hint::Hint;
 
 use super::parts::{Hints, LaneDetails, RunLine, Stage, way_on};
 
@@ -42,8 +43,8 @@ impl<'a> AfterRestore<'a> {
     fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
         let run = restore.run.as_ref();
         let hints = Hints {
-            resume_hint: context.hint_command(run.map(|run| &run.key), run.map_or(&["resume"][..], way_on)),
-            rollback_hint: context.hint_command(None, &["undo"]),
+            resume_hint: context.line(Hint::recover(run.map_or(&["resume"][..], way_on)).run(run.map(|run| &run.key))),
+            rollback_hint: context.line(Hint::recover(["undo"])),
         };
         Self {
             run: run.map(RunLine::from),

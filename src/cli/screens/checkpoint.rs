@@ -6,6 +6,7 @@ use crate::engine::recovery::crash;
 use crate::engine::restore::request::Restore;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
 use crate::model::selector::Selector;
 
 use super::super::ui::{Ui, escape};
@@ -54,7 +55,8 @@ fn all(context: &Context) -> Result<Targets> {
     let mut targets = targets(context)?;
     targets.checkpoints.reverse();
     if targets.checkpoints.is_empty() {
-        return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"));
+        return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
+            .hint(Hint::recover(["checkpoint", "create"])));
     }
     Ok(targets)
 }

@@ -100,8 +100,8 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
             })
         }
         _ => {
-            if let Some(hint) = &error.hint {
-                talk.say_all(&format!("hint: {hint}"));
+            if let Some(hint) = error.hint.clone() {
+                talk.say_all(&format!("hint: {}", talk.context.line(hint)));
             }
             Ok(None)
         }

@@ -17,6 +17,7 @@ use rustix::termios::tcgetwinsize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 
 use super::keys::{Key, Keys};
 use super::ui::Ui;
@@ -131,7 +132,5 @@ fn wrap(text: &str, columns: usize) -> Vec<String> {
 
 /// The command that does the same as the screen did.
 fn same_as(words: &[String]) -> String {
-    let all = ["recover"].into_iter().chain(words.iter().map(String::as_str));
-    let joined = shlex::try_join(all).unwrap_or_else(|_| format!("recover {}", words.join(" ")));
-    format!("Same as: {joined}")
+    format!("Same as: {}", Hint::recover(words))
 }

@@ -3,6 +3,7 @@
 use crate::engine::flow::rollback::{Options, Target, Targets, rollback, targets};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
 use crate::model::selector::Selector;
 
 use super::super::render::when;
@@ -35,7 +36,8 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
     let mut targets = targets(context)?;
     targets.checkpoints.retain(|checkpoint| !checkpoint.is_safety());
     if targets.checkpoints.is_empty() {
-        return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"));
+        return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
+            .hint(Hint::recover(["checkpoint", "create"])));
     }
     let talk = Talk::begin(context, ui)?;
     let rows = rows(&talk, &targets);

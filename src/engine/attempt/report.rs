@@ -12,6 +12,7 @@ use crate::engine::record::run_settings::loops_of;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Objects, changes};
 use crate::model::decision::Action;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdown, report, spans};
@@ -42,7 +43,7 @@ pub(in crate::engine) fn make(context: &Context, state: &State, run: &Run, subta
         unfinished: liveness::unfinished_operation(context)?.as_deref(),
         changes: &changed(context, state, &spans(state, &events)),
         subtask,
-        command: &|words| context.hint_command(Some(&run.key), words),
+        command: &|words| context.line(Hint::recover(words).run(&run.key)),
         now,
     }))
 }

@@ -3,7 +3,7 @@
 use crate::config::ConfigError;
 use crate::durable::{LockError, Refused};
 use crate::git;
-use crate::model::folder::shell_word;
+use crate::model::hint::Hint;
 use crate::model::path::PathReason;
 use crate::model::state::SelectionError;
 use crate::store::StoreError;
@@ -93,8 +93,8 @@ pub struct Error {
     pub kind: ErrorKind,
     /// What happened.
     pub message: String,
-    /// What to do about it: a command to copy where there is one.
-    pub hint: Option<String>,
+    /// What to do about it, where there is a command for it.
+    pub hint: Option<Hint>,
     /// The paths it is about.
     pub paths: Vec<PathReason>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -117,14 +117,14 @@ impl Error {
             return refused.clone().into();
         }
         let kind = io_kind(&source);
-        let hint = (kind == ErrorKind::NoSpace).then(|| "recover checkpoint prune --dry-run".to_owned());
+        let hint = (kind == ErrorKind::NoSpace).then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
         Self { kind, source: Some(Box::new(source)), hint, ..Self::new(kind, message) }
     }
 
-    /// With advice.
+    /// With the command to copy.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+    pub fn hint(mut self, hint: Hint) -> Self {
+        self.hint = Some(hint);
         self
     }
 
@@ -180,7 +180,9 @@ impl From<StoreError> for Error {
         let message = error.to_string();
         match error {
             StoreError::Io { source, .. } => Self::io(message, source),
-            StoreError::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover doctor --rebuild"),
+            StoreError::Corrupt { .. } => {
+                Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"]))
+            }
             StoreError::Newer { .. } => {
                 Self::new(ErrorKind::Newer, format!("{message}: nothing was changed, use that version"))
             }
@@ -189,7 +191,7 @@ impl From<StoreError> for Error {
                     "{message}: it is only read; take it over, or record elsewhere with --state-dir (what is in {} stays)",
                     dir.display()
                 );
-                Self::new(ErrorKind::ForeignState, message).hint("recover trust --state")
+                Self::new(ErrorKind::ForeignState, message).hint(Hint::recover(["trust", "--state"]))
             }
             StoreError::Lock(lock) => lock.into(),
         }
@@ -211,12 +213,18 @@ impl From<SelectionError> for Error {
     fn from(error: SelectionError) -> Self {
         match &error {
             SelectionError::NotFound { .. } | SelectionError::Removed { .. } => {
-                Self::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {error}"))
-                    .hint("recover checkpoint list --all-runs")
+                Self::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {error}")).hint(Hint::recover([
+                    "checkpoint",
+                    "list",
+                    "--all-runs",
+                ]))
             }
             SelectionError::Ambiguous { .. } => {
-                Self::new(ErrorKind::Ambiguous, format!("{error}; give more of the id, or @SEQ"))
-                    .hint("recover checkpoint list --all-runs")
+                Self::new(ErrorKind::Ambiguous, format!("{error}; give more of the id, or @SEQ")).hint(Hint::recover([
+                    "checkpoint",
+                    "list",
+                    "--all-runs",
+                ]))
             }
         }
     }
@@ -228,21 +236,16 @@ impl From<git::Error> for Error {
         let message = error.to_string();
         match error {
             Git::NotARepository { ref start } => {
-                let init = ["git", "-C", &start.to_string_lossy(), "init"];
-                let hint = shlex::try_join(init).unwrap_or_else(|_| init.join(" "));
-                Self::new(ErrorKind::NoRepository, message).hint(hint)
+                Self::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(start))
             }
             Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
             Git::StrayWorktree { ref place, ref known } => {
-                let (place, known) = (place.to_string_lossy(), known.to_string_lossy());
-                let error = Self::new(ErrorKind::UnsafePath, message);
-                let is_copy = std::path::Path::new(&*known).exists();
-                let (folder, what) = if is_copy { (&known, "list") } else { (&place, "repair") };
-                let words = ["git", "-C", folder, "worktree", what];
-                error.hint(shlex::try_join(words).unwrap_or_else(|_| words.join(" ")))
+                let is_copy = known.exists();
+                let (folder, what) = if is_copy { (known, "list") } else { (place, "repair") };
+                Self::new(ErrorKind::UnsafePath, message).hint(Hint::git(["worktree", what]).at(folder))
             }
             Git::ForeignOwner { ref root, .. } => {
-                let hint = format!("git config --global --add safe.directory {}", shell_word(root));
+                let hint = Hint::git(["config", "--global", "--add", "safe.directory"]).arg(root);
                 let message = format!("{message}: run recover as its owner, or declare it safe as for git itself");
                 Self::new(ErrorKind::ForeignOwner, message).hint(hint)
             }
@@ -250,21 +253,29 @@ impl From<git::Error> for Error {
             Git::UnsafePath { .. } => Self::new(ErrorKind::UnsafePath, message),
             Git::Conflict { paths } => {
                 let message = format!("Rollback failed - conflicts: {message}");
-                Self::new(ErrorKind::Conflicts, message).paths(paths).hint("git status --short --ignored")
+                Self::new(ErrorKind::Conflicts, message).paths(paths).hint(Hint::git([
+                    "status",
+                    "--short",
+                    "--ignored",
+                ]))
             }
             Git::Stopped => Self::new(ErrorKind::Interrupted(130), message),
             Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
             Git::NoSpace { .. } => {
                 Self::new(ErrorKind::NoSpace, format!("{message}: free some, or remove checkpoints"))
-                    .hint("recover checkpoint prune --dry-run")
+                    .hint(Hint::recover(["checkpoint", "prune", "--dry-run"]))
             }
             Git::UntrackedFlood { ref folder, .. } => {
                 let message =
                     format!("{message}: ignore '/{folder}' in .gitignore, or raise [checkpoint] max_untracked_files");
-                Self::new(ErrorKind::NoSpace, message).hint("git status --short --untracked-files=normal")
+                Self::new(ErrorKind::NoSpace, message).hint(Hint::git([
+                    "status",
+                    "--short",
+                    "--untracked-files=normal",
+                ]))
             }
             Git::Locked { .. } => Self::new(ErrorKind::Locked, message),
-            Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint("recover checkpoint verify"),
+            Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["checkpoint", "verify"])),
             Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),
             Git::Git { source, .. } => Self::failed(message, source),

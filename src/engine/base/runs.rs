@@ -1,6 +1,7 @@
 //! Which run is meant, among those that a state knows.
 
 use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -61,7 +62,7 @@ pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&
         .collect();
     match fitting.as_slice() {
         [run] => Ok(run),
-        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint("recover log")),
+        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint(Hint::recover(["log"]))),
         several => {
             let plain = RunKey::new(id, phase, lane);
             several.iter().find(|run| run.key == plain).copied().ok_or_else(|| ambiguous(several))
@@ -74,7 +75,7 @@ fn ambiguous(runs: &[&Run]) -> Error {
     let message = format!("several runs are open here, choose one with --run ID: {}", list.join(", "));
     let error = Error::new(ErrorKind::Ambiguous, message);
     match runs.last() {
-        Some(latest) => error.hint(about(&latest.key, "recover status")),
+        Some(latest) => error.hint(Hint::recover(["status"]).run(&latest.key)),
         None => error,
     }
 }
@@ -82,13 +83,6 @@ fn ambiguous(runs: &[&Run]) -> Error {
 /// What was imported for its history alone is nobody's work under way.
 pub(in crate::engine) fn is_open(run: &Run) -> bool {
     !run.status.has_ended() && !run.is_history()
-}
-
-/// The command for this run.
-pub(in crate::engine) fn about(key: &RunKey, command: &str) -> String {
-    let flags = key.flags();
-    let flags = shlex::try_join(flags.iter().map(String::as_str)).unwrap_or_else(|_| flags.join(" "));
-    format!("{command} {flags}")
 }
 
 /// `<prefix>-<date>-<time>`, with a number where that is taken.
@@ -105,6 +99,6 @@ pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> String {
 pub fn run_of(state: &State, key: &RunKey) -> Result<Run> {
     state.run(key).cloned().ok_or_else(|| {
         let message = format!("run {key} is gone from the ledger, which was removed or replaced meanwhile");
-        Error::new(ErrorKind::Corrupt, message).hint("recover doctor --rebuild")
+        Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"]))
     })
 }

@@ -13,7 +13,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::checkpoint::{load_checkpoint, read_back};
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::folder::shell_word;
+use crate::model::hint::Hint;
 use crate::model::state::State;
 use crate::policy::retention::{Limits, Reasoned};
 
@@ -46,7 +46,7 @@ pub fn age(context: &Context, limits: &Limits) -> Result<Duration> {
     let retention = &context.settings().retention;
     limits.max_age.or(retention.scheduled_max_age).or(retention.max_age).ok_or_else(|| {
         Error::new(ErrorKind::Usage, "no age is configured from which milestones are archived: --max-age names one")
-            .hint(context.rerun_command(&["--max-age", "30d", "--dry-run"]))
+            .hint(context.rerun(&["--max-age", "30d", "--dry-run"]))
     })
 }
 
@@ -71,8 +71,7 @@ pub(in crate::engine) fn archive(
         }
         let path = write(context, checkpoint, &folder)?;
         let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-        let (worktree, file) = (context.worktree_id().shell_word(), shell_word(&path));
-        let hint = format!("git -C {worktree} fetch {file} {name}:refs/archived/{id}");
+        let hint = context.line(Hint::git(["fetch"]).arg(&path).arg(format!("{name}:refs/archived/{id}")));
         let path = path.to_string_lossy().into_owned();
         outcome.archived.insert(id.clone(), Archived { id: id.clone(), reasons: reasons.clone(), path, hint });
     }

@@ -12,6 +12,7 @@ use crate::git::checkpoint::{Unbundled, unbundle};
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::Payload;
+use crate::model::hint::Hint;
 use crate::model::state::State;
 
 /// Said of one that would be removed again at once without.
@@ -33,7 +34,7 @@ pub(in crate::engine) struct Bundle {
 /// One that is damaged or cut short, or that builds on commits that are not here, is corrupt (12); one without a
 /// checkpoint is none of the files that can be imported (2).
 pub(in crate::engine) fn inspect(context: &Context, path: &Path) -> Result<Bundle> {
-    let git = |word: &str| shlex::try_join(["git", "bundle", word, &path.to_string_lossy()]).unwrap_or_default();
+    let git = |word| Hint::git(["bundle", word]).arg(path);
     let nothing = |mut error: Error| {
         error.message.push_str("; nothing was imported");
         error.hint(git("verify"))
@@ -73,8 +74,11 @@ pub(in crate::engine) fn new_ones<'a>(bundle: &'a Bundle, state: &State) -> Resu
             Some(known) => {
                 let (id, path) = (&known.id, bundle.path.display());
                 let message = format!("{path} holds another checkpoint {id} than the one here; nothing was imported");
-                let hint = format!("recover checkpoint show {id}");
-                return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
+                return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover([
+                    "checkpoint",
+                    "show",
+                    id,
+                ])));
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::git::Repo;
 use crate::git::checkpoint::{load_checkpoint, write_bundle};
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
 
 /// What kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -58,7 +59,7 @@ pub fn to_file(
             Format::Bundle => words.extend(["--bundle", &other]),
             Format::SeedJson => words.extend(["--format", "seed-json", "--output", &other]),
         }
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(context.hint_command(None, &words)));
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(words)));
     }
     let repo = checked(context, checkpoint)?;
     if context.dry_run() {
@@ -113,7 +114,7 @@ fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo
     match problems.first() {
         None => Ok(repo),
         Some(first) => Err(Error::new(ErrorKind::Corrupt, format!("{} is damaged: {first}", checkpoint.id))
-            .hint("recover checkpoint verify")),
+            .hint(Hint::recover(["checkpoint", "verify"]))),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Seen, changes_with};
 use crate::model::checkpoint::trigger;
 use crate::model::event::Payload;
+use crate::model::hint::Hint;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::Change;
@@ -49,12 +50,12 @@ pub(in crate::engine) fn new_session(run: &Run, id: &str, checkpoint_id: &str, c
 /// Opens a session for `key`; the open one where there is one.
 pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     let state = context.load()?.state;
-    if let Ok(fix) = active(context, &state, key) {
+    if let Ok(fix) = active(&state, key) {
         return Ok(fix);
     }
     let prepared = prepare(context)?;
     let mut ledger = context.store().lock()?;
-    if let Ok(fix) = active(context, ledger.state(), key) {
+    if let Ok(fix) = active(ledger.state(), key) {
         return Ok(fix);
     }
     let run = run_of(ledger.state(), key)?;
@@ -69,15 +70,15 @@ pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     let session = new_session(&run, &format!("fix_{:04}", base.seq), &base.id, context);
     let started = NewEvent::about(key, Payload::ManualFixStarted { session: Box::new(session) });
     events::append(&mut ledger, key, now, vec![checkpoint::event(&base), started])?;
-    active(context, ledger.state(), key)
+    active(ledger.state(), key)
 }
 
-pub(in crate::engine) fn active(context: &Context, state: &State, key: &RunKey) -> Result<Fix> {
+pub(in crate::engine) fn active(state: &State, key: &RunKey) -> Result<Fix> {
     let run = run_of(state, key)?;
     match &run.manual_fix {
         Some(session) if session.status == ManualFixStatus::Active => Ok(Fix { session: session.clone(), run }),
         _ => Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {key} is open"))
-            .hint(context.hint_command(Some(key), &["manual-fix", "start"]))),
+            .hint(Hint::recover(["manual-fix", "start"]).run(key))),
     }
 }
 
@@ -93,7 +94,7 @@ pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fi
     let run = run_of(&state, key)?;
     let Some(session) = run.manual_fix.clone() else {
         return Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {}", run.key))
-            .hint(context.hint_command(Some(&run.key), &["manual-fix", "start"])));
+            .hint(Hint::recover(["manual-fix", "start"]).run(&run.key)));
     };
     let mut fix = Fix { session, run };
     if fix.session.status == ManualFixStatus::Active {

@@ -6,6 +6,7 @@ use crate::engine::attempt::standing::{Retry, status_of};
 use crate::engine::base::context::Context;
 use crate::engine::record::run_settings::settings_of;
 use crate::model::decision::Standing;
+use crate::model::hint::Hint;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -86,7 +87,7 @@ fn warn(context: &Context, path: &Path, held: &Held) {
         Standing::Exhausted => "no attempt is left".to_owned(),
         Standing::NeedsPerson => "a person is needed".to_owned(),
     };
-    let way = context.hint_command(None, &["import", &path.to_string_lossy()]);
+    let way = context.line(Hint::recover(["import"]).arg(path));
     context.warn(format!(
         "{} was not written by recover, and counts until something is recorded: {} errors, {what}; `{way}` takes it over",
         path.display(),

@@ -7,6 +7,7 @@
 use crate::engine::base::attempt_mark::numbers;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 use crate::process::{self, ProcessId};
 
 /// What a command would decide about that is not for an attempt to decide.
@@ -54,7 +55,7 @@ pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
     );
     let mut words = vec!["status"];
     words.extend(attempt.run_id.iter().flat_map(|run_id| ["--run", run_id]));
-    Err(Error::new(ErrorKind::InsideAttempt, message).hint(context.hint_command(None, &words)))
+    Err(Error::new(ErrorKind::InsideAttempt, message).hint(Hint::recover(words)))
 }
 
 /// The attempts of this project that this process is part of.

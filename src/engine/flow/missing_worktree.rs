@@ -10,7 +10,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::recovery::crash;
 use crate::git::repo::{find_linked, resolve_ref};
 use crate::model::checkpoint::Checkpoint;
-use crate::model::folder::{FolderId, shell_word};
+use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 
@@ -40,34 +41,33 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
     let Some(latest) = latest_in(project, state, &path).filter(|_| project.has_git()) else { return Ok(None) };
     let held = held_last(state, &path, latest);
     let repo = project.repo()?;
-    let (main, folder) = (project.worktree_id().shell_word(), shell_word(&path));
     let base = held.base_commit.as_ref().map_or("HEAD", |commit| commit.0.as_str());
     let tip = held.head_ref.as_deref().and_then(|branch| resolve_ref(repo, branch));
     let short = held.head_ref.as_deref().map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
     let kept = find_linked(repo, &path)?;
-    let git = |words: &[&str]| format!("git -C {main} worktree {}", words.join(" "));
-    let quoted = short.map(|branch| join(&[branch]));
-    let mut commands = match (&kept, &quoted) {
+    let add = || Hint::git(["worktree", "add"]);
+    let back = match (&kept, short) {
         // `add --force` and `prune` would throw away what git keeps.
-        (Some(_), _) => vec![format!("mkdir -p {folder}"), git(&["repair"])],
-        (None, Some(branch)) if tip.is_some() => vec![git(&["add", &folder, branch])],
-        (None, Some(branch)) => vec![git(&["add", "-b", branch, &folder, base])],
-        (None, None) => vec![git(&["add", "--detach", &folder, base])],
+        (Some(_), _) => Hint::program("mkdir").arg("-p").arg(&path).and(Hint::git(["worktree", "repair"])),
+        (None, Some(branch)) if tip.is_some() => add().arg(&path).arg(branch),
+        (None, Some(branch)) => add().args(["-b", branch]).arg(&path).arg(base),
+        (None, None) => add().arg("--detach").arg(&path).arg(base),
     };
+    let mut commands = back.at(project.place());
     let stands_at = match &kept {
         Some(kept) => kept.head.as_ref(),
         None => tip.as_ref().or(held.base_commit.as_ref()),
     };
-    let recover = |words: &[&str]| project.hint_command_at(&path, Some(&held.run), words);
+    let there = project.place_of(&path);
     if stands_at == held.base_commit.as_ref() {
         let back = ["rollback", "--to", &held.id, "--scope", "files", "--edits", "discard"];
-        commands.push(recover(&back));
+        commands = commands.and(Hint::recover(back).run(&held.run).at(there));
     } else {
         // What is committed there is newer than the checkpoint; what was not committed then is in there still.
         if kept.is_some() {
-            commands.push(format!("git -C {folder} checkout-index --all"));
+            commands = commands.and(Hint::git(["checkout-index", "--all"]).at(&path));
         }
-        commands.push(recover(&["checkpoint", "diff", &held.id]));
+        commands = commands.and(Hint::recover(["checkpoint", "diff", &held.id]).run(&held.run).at(there));
     }
     let moved = if stands_at == held.base_commit.as_ref() { "" } else { ", and its HEAD has moved on since" };
     let message = format!(
@@ -76,12 +76,7 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
         held.run,
         held.id
     );
-    Ok(Some(Error::new(ErrorKind::UnsafePath, message).hint(commands.join(" && "))))
-}
-
-/// The words as a line for a shell.
-fn join(words: &[&str]) -> String {
-    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+    Ok(Some(Error::new(ErrorKind::UnsafePath, message).hint(commands)))
 }
 
 /// The checkpoint of what the work tree held last: the one that its run last wrote it from, unless that was another run's

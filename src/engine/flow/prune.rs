@@ -67,7 +67,7 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
             format!("these limits keep nothing: {} checkpoints would be removed", plan.removed.len())
         };
         let message = format!("{message}; --run ID --yes does it for one run");
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun_command(&["--dry-run"])));
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
     }
     // Milestones are in the archive, and were read back, before anything is removed.
     let mut archived = BTreeMap::new();

@@ -10,6 +10,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
+use crate::model::hint::Hint;
 use crate::model::run::Run;
 use crate::policy::report::{MARK, Report};
 
@@ -18,12 +19,12 @@ pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
     let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
     if let Some(subtask) = subtask {
-        require_subtask(context, run, subtask)?;
+        require_subtask(run, subtask)?;
     }
     make(context, &state, run, subtask)
 }
 
-fn require_subtask(context: &Context, run: &Run, subtask: &str) -> Result<()> {
+fn require_subtask(run: &Run, subtask: &str) -> Result<()> {
     let mut known: Vec<&str> = run.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect();
     known.sort_unstable();
     known.dedup();
@@ -32,7 +33,7 @@ fn require_subtask(context: &Context, run: &Run, subtask: &str) -> Result<()> {
     }
     let which = if known.is_empty() { "it has no attempts".to_owned() } else { format!("known: {}", known.join(", ")) };
     let message = format!("no subtask '{subtask}' in run {}: {which}", run.key);
-    Err(Error::new(ErrorKind::NoSubtask, message).hint(context.hint_command(Some(&run.key), &["attempt", "list"])))
+    Err(Error::new(ErrorKind::NoSubtask, message).hint(Hint::recover(["attempt", "list"]).run(&run.key)))
 }
 
 /// Writes a report at `path`, whole or not at all, and returns the absolute path. A file that is no report is replaced
@@ -41,20 +42,20 @@ pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
     context.check_writes("writing a report")?;
     let path = context.cwd().join(path);
     // Without -o it goes to standard output.
-    let hint = "recover report";
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint);
+    let hint = || Hint::recover(["report"]);
+    let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint));
+        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()));
     };
     let folder = fs::canonicalize(folder).map_err(failed)?;
     let path = folder.join(name);
     if let Ok(there) = fs::metadata(&path) {
         if !there.is_file() {
-            return Err(Error::new(ErrorKind::Usage, format!("{} is no ordinary file", path.display())).hint(hint));
+            return Err(Error::new(ErrorKind::Usage, format!("{} is no ordinary file", path.display())).hint(hint()));
         }
         if there.len() > 0 && !context.says_yes() && !is_report(&path) {
             let message = format!("{} already exists and is not a report: --yes overwrites it", path.display());
-            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint));
+            return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint()));
         }
     }
     if !context.dry_run() {

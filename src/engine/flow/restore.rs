@@ -5,7 +5,6 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs;
 use crate::engine::record::checkpoint;
 use crate::engine::record::damage::mark_suspect;
 use crate::engine::recovery::crash;
@@ -13,6 +12,7 @@ use crate::engine::restore::interruption::listen;
 use crate::engine::restore::request::{Compensated, CrossedStep, Restore, RestoreRequest, RestoreResult};
 use crate::engine::restore::{execute, plan};
 use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::hint::Hint;
 use crate::model::operation::OperationKind;
 use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
@@ -129,7 +129,7 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         if let Some(supervisor) = supervisor.filter(|id| id.pid != own && crate::process::is_alive(id)) {
             let (key, pid) = (&run.key, supervisor.pid);
             let message = format!("an attempt of run {key} is under way (pid {pid}): {WAIT_OR_STOP} {pid}");
-            return Err(Error::new(ErrorKind::Locked, message).hint(runs::about(key, "recover status")));
+            return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)));
         }
     }
     for run in &state.runs {
@@ -139,7 +139,7 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         if let Some(step) = live.find(|step| !is_ancestor_step(context, &run.key, &step.start.name)) {
             let (name, pid) = (&step.start.name, step.start.supervisor.pid);
             let message = format!("step '{name}' of run {} is under way (pid {pid}): {WAIT_OR_STOP} {pid}", run.key);
-            return Err(Error::new(ErrorKind::Locked, message).hint(runs::about(&run.key, "recover status")));
+            return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(&run.key)));
         }
     }
     Ok(())

@@ -6,12 +6,12 @@ use crate::engine::attempt::standing::{Retry, status_of};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{Progress, WakeReason};
-use crate::engine::base::runs;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::{attempt_record, select};
 use crate::engine::recovery::crash;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
+use crate::model::hint::Hint;
 use crate::model::run::{ProcessId, Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -80,7 +80,7 @@ fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>)
         let message = format!(
             "gave up waiting: the next attempt is allowed at {until}; --wait without a limit waits as long as it takes"
         );
-        return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint("recover retry-status"));
+        return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint(Hint::recover(["retry-status"])));
     }
     interruptible(context, until, until)
 }
@@ -129,7 +129,7 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
             let message = format!(
                 "the last attempt of the {scope} is under way in another run; once that has passed, resume goes on"
             );
-            return Err(Error::new(ErrorKind::Exhausted, message).hint(runs::about(&run.key, "recover retry-status")));
+            return Err(Error::new(ErrorKind::Exhausted, message).hint(Hint::recover(["retry-status"]).run(&run.key)));
         }
     }
     Ok(())
@@ -152,7 +152,7 @@ pub(super) fn refuse_at_work(context: &Context, state: &State, run: &Run, concer
         return Ok(());
     };
     let message = format!("run {key} is at work (pid {pid}): wait for it, or stop it first with kill -INT {pid}");
-    Err(Error::new(ErrorKind::Locked, message).hint(runs::about(key, "recover status")))
+    Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
 }
 
 /// Forgets the run's failures and its cooldown.

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Reposition, Scope};
 use crate::model::run::{Iteration, Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
@@ -169,13 +169,13 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     };
     state.lane_safest(&run.key).ok_or_else(|| {
         let message = format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
-        Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint list --all-runs")
+        Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
     })
 }
 
 /// The command that shows where a run can go back to.
-fn list(run: Option<&Run>) -> String {
-    run.map_or("recover checkpoint list".to_owned(), |run| runs::about(&run.key, "recover checkpoint list"))
+fn list(run: Option<&Run>) -> Hint {
+    Hint::recover(["checkpoint", "list"]).run(run.map(|run| &run.key))
 }
 
 /// The checkpoint before iteration `number`.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::recovery::crash;
+use crate::model::hint::{Hint, join};
 use crate::model::run::{Run, RunKey};
 use crate::store::{Origin, StoreError};
 
@@ -84,11 +85,10 @@ pub fn look(context: &Context) -> Result<StateReport> {
 
 /// What a run has recorded that would be run, or be said to what is run.
 fn commands_of(run: &Run) -> Vec<RecordedCommand> {
-    let line = |words: &[String]| shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
     let spec = &run.spec;
     let words = [("command", &spec.command), ("fallback", &spec.fallback)];
     let mut all: Vec<(&'static str, String)> =
-        words.into_iter().filter(|(_, words)| !words.is_empty()).map(|(kind, words)| (kind, line(words))).collect();
+        words.into_iter().filter(|(_, words)| !words.is_empty()).map(|(kind, words)| (kind, join(words))).collect();
     all.extend(spec.until.iter().map(|until| ("until", until.clone())));
     all.extend(spec.feedback.iter().map(|check| ("feedback", check.command.clone())));
     all.extend(run.steps.iter().filter_map(|step| step.start.compensate.clone()).map(|undo| ("compensate", undo)));
@@ -105,7 +105,7 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
     let store = context.store();
     if !store.has_content() {
         let message = format!("there is no state in {}", store.dir().display());
-        return Err(Error::new(ErrorKind::NoRepository, message).hint("recover status"));
+        return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::recover(["status"])));
     }
     let state = look(context)?;
     let changed = state.foreign || state.id.is_none();
@@ -122,7 +122,7 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
                 format!("{} recorded commands", state.commands.len())
             }
         );
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun_command(&["--dry-run"])));
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
     }
     let ours = store.clone().of_origin(Origin::Ours);
     if let Some(kept) = ours.set_other_copy_aside()? {

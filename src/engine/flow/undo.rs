@@ -4,6 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Scope, UndoEntry};
 use crate::policy::restore_plan::Edits;
 
@@ -29,7 +30,7 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
         });
         let entry = entry.ok_or_else(|| {
             let message = format!("nothing to {} in this work tree", kind.as_str());
-            Error::new(ErrorKind::NothingToUndo, message).hint("recover log")
+            Error::new(ErrorKind::NothingToUndo, message).hint(Hint::recover(["log"]))
         })?;
         Ok(RestoreRequest {
             kind,

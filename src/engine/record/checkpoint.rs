@@ -12,6 +12,7 @@ use crate::git::repo::{ref_exists, ref_name, resolve_ref};
 use crate::git::restore::read_journal;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
+use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
@@ -35,7 +36,7 @@ pub fn lock(context: &Context) -> Result<WorktreeLock> {
         None => step_liveness::refuse_interrupted(context).map(|()| lock),
         Some(journal) => {
             let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
-            Err(Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"])))
+            Err(Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"])))
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, LoopKind};
 use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::{Hint, join};
 use crate::model::lane::{AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane};
 use crate::model::run::{AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
@@ -155,7 +156,7 @@ fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &
     fields.retry_attempt = Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
     fields.failure_context = failure_context(context, state, about, failure);
     let command = last_command(context, run, ending);
-    fields.notes = (!command.is_empty()).then(|| format!("last command: {}", line(&command)));
+    fields.notes = (!command.is_empty()).then(|| format!("last command: {}", join(&command)));
     fields.retry_status = Some(status.to_owned());
     if fields.stage.is_none() {
         fields.stage = Some(RETRY.to_owned());
@@ -267,7 +268,7 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
     let (run, store) = (state.run(key)?, context.store());
     let record = state.lane_stands(key)?;
     let begun = state.lane_records(key).iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some());
-    let resume_hint = resume_hint(run, store);
+    let resume_hint = resume_hint(run, store).to_string();
     let mut left: Vec<&Step> = run.steps.iter().filter(|step| is_left(key, step)).collect();
     left.sort_by_key(|step| step.first_seq);
     let mut next_actions: Vec<String> = left.into_iter().map(|step| again(context, key, step)).collect();
@@ -282,7 +283,7 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
         path: store.lane_file().to_string_lossy().into_owned(),
         next_actions,
         resume_hint,
-        rollback_hint: rollback_hint(run, store, begun.then_some(BEFORE_START)),
+        rollback_hint: rollback_hint(run, store, begun.then_some(BEFORE_START)).to_string(),
         back_to: if begun { Some(BEFORE_START.to_owned()) } else { safest() },
         done: done.map(|step| step.start.name.clone()).collect(),
     })
@@ -311,10 +312,6 @@ fn again(context: &Context, key: &RunKey, step: &Step) -> String {
     if let Some(compensate) = &start.compensate {
         words.extend(["--compensate", compensate]);
     }
-    let command = context.hint_command_at(&start.cwd.path(), Some(key), &words);
-    format!("{command} -- {}", line(&start.command))
-}
-
-fn line(command: &[String]) -> String {
-    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "))
+    let step = Hint::recover(words).run(key).arg("--").args(&start.command);
+    step.at(context.place_of(start.cwd.path())).to_string()
 }

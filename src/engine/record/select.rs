@@ -5,6 +5,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{Naming, find_as, is_open, new_run_id};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
+use crate::model::hint::Hint;
 use crate::model::run::{NONE, Run, RunKey, RunSpec};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
@@ -50,9 +51,9 @@ pub fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a R
 pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
         let (known, hint) = if state.runs.is_empty() {
-            ("nothing has been recorded yet; recover run begins one", "recover checkpoint create")
+            ("nothing has been recorded yet; recover run begins one", Hint::recover(["checkpoint", "create"]))
         } else {
-            ("none of this work tree", "recover log")
+            ("none of this work tree", Hint::recover(["log"]))
         };
         Error::new(ErrorKind::RunNotFound, format!("no run: {known}")).hint(hint)
     })
@@ -74,24 +75,25 @@ pub fn checkpoint<'a>(context: &Context, state: &'a State, selector: &Selector) 
 /// A checkpoint of another system is a record: what it holds, if anything, is git's to bring back.
 fn is_foreign(known: &KnownCheckpoint) -> Error {
     let id = &known.checkpoint.id;
+    let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
     let (why, hint) = match (&known.checkpoint.commit, known.in_repository) {
         (Some(commit), Some(true)) => (
             format!("its commit {commit} is in this repository: git restore --source puts it back, after a checkpoint"),
-            format!("git show --stat {commit}"),
+            Hint::git(["show", "--stat", commit]),
         ),
         (Some(commit), _) => {
-            let hint = "recover checkpoint list --all-runs".to_owned();
-            (format!("its commit {commit} is not in this repository: it has to be fetched first"), hint)
+            (format!("its commit {commit} is not in this repository: it has to be fetched first"), list)
         }
-        (None, _) => ("it names no commit".to_owned(), "recover checkpoint list --all-runs".to_owned()),
+        (None, _) => ("it names no commit".to_owned(), list),
     };
     let message = format!("No checkpoint available: {id} was imported as a record, and {why}");
     Error::new(ErrorKind::NoCheckpoint, message).hint(hint)
 }
 
 fn require_for_checkpoint<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
-    find(context, state)?
-        .ok_or_else(|| Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint("recover checkpoint create"))
+    find(context, state)?.ok_or_else(|| {
+        Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint(Hint::recover(["checkpoint", "create"]))
+    })
 }
 
 /// The run for a command that records something, with the events that make it where there is none yet. `prefix` names

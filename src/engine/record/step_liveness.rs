@@ -2,6 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
@@ -45,6 +46,6 @@ pub fn refuse_interrupted(context: &Context) -> Result<()> {
     match unfinished_atomic_step(context)? {
         None => Ok(()),
         Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
-            .hint(context.hint_command(None, &["doctor", "--repair"]))),
+            .hint(Hint::recover(["doctor", "--repair"]))),
     }
 }

@@ -12,6 +12,7 @@ use crate::git::Repo;
 use crate::git::checkpoint::{Committed, commit_on_branch, trailers};
 use crate::git::tree::{Objects, write_patch};
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
+use crate::model::hint::Hint;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::policy::settings::SafeMode;
@@ -90,18 +91,18 @@ fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) 
     let (repo, manifest) = (context.repo()?, &prepared.capture.manifest);
     if !context.has_git() {
         let message = "a folder without git has no branch to commit on";
-        return Err(Error::new(ErrorKind::NoRepository, message).hint("git init"));
+        return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"])));
     }
     if let Some(operation) = &manifest.operation {
         let message = format!(
             "a {operation} is in progress: no commit is made in the middle of it; finish it, or give it up with \
              git {operation} --abort"
         );
-        return Err(Error::new(ErrorKind::OperationInProgress, message).hint("git status"));
+        return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
     }
     if manifest.index_extras.iter().any(|extra| extra.stage > 0) {
         let message = "there are conflicts in the index: no commit is made before they are resolved";
-        return Err(Error::new(ErrorKind::Conflicts, message).hint("git status"));
+        return Err(Error::new(ErrorKind::Conflicts, message).hint(Hint::git(["status"])));
     }
     let headline = headline(subject);
     let message = trailers::format(&headline, &[("Id", subject.id), ("Run", &subject.key.run_id)]);

@@ -16,6 +16,7 @@ use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::repo::{delete_refs, ref_names, resolve_ref};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
+use crate::model::hint::Hint;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::store::salvage;
@@ -38,7 +39,7 @@ fn tell_if_moved(context: &Context, state: &State) {
     static TOLD: Once = Once::new();
     if let Some(place) = rebuild::recorded_at(context, state) {
         TOLD.call_once(|| {
-            let (place, way) = (place.display(), context.hint_command(None, &["doctor", "--rebuild"]));
+            let (place, way) = (place.display(), context.line(Hint::recover(["doctor", "--rebuild"])));
             tracing::warn!("this project was recorded at {place}: `{way}` takes its runs over");
         });
     }
@@ -81,7 +82,7 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
     }
     let file = context.store().lane_file().display();
     let message = format!("[checkpoint] lane_file: {file} is there and holds no lane records; name another file");
-    Err(Error::new(ErrorKind::Config, message).hint(context.hint_command(None, &["config", "--origins"])))
+    Err(Error::new(ErrorKind::Config, message).hint(Hint::recover(["config", "--origins"])))
 }
 
 /// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
@@ -158,9 +159,7 @@ fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
         if knows_attempts && !context.store().exists() {
             let ledger = context.store().ledger_path();
             let message = format!("{} and its second copy are gone, and {name} knows of attempts", ledger.display());
-            return Err(
-                Error::new(ErrorKind::Corrupt, message).hint(context.hint_command(None, &["doctor", "--rebuild"]))
-            );
+            return Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"])));
         }
     }
     Ok(())
@@ -191,7 +190,7 @@ fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, 
         "{} ends after event {last}, and {name} knows of events after that: it was cut off",
         context.store().ledger_path().display()
     );
-    Err(Error::new(ErrorKind::Corrupt, message).hint(context.hint_command(None, &["doctor", "--rebuild"])))
+    Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"])))
 }
 
 /// Several state directories may share one repository: each takes in its own work trees' checkpoints only.

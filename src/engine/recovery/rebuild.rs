@@ -17,6 +17,7 @@ use crate::git::repo::list_refs;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
 use crate::model::state::State;
 use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
 use crate::store::views::rewrite_views;
@@ -51,7 +52,7 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     let store = context.store();
     if !store.exists() && unrecorded(context)? == 0 {
         let message = "nothing to rebuild from: no checkpoint of this project is under refs/recover";
-        return Err(Error::new(ErrorKind::NoCheckpoint, message).hint("recover checkpoint create"));
+        return Err(Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "create"])));
     }
     if !context.dry_run() && store.exists() {
         match store.repair() {

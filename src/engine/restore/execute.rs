@@ -255,7 +255,7 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let Some(journal) = read_journal(repo)? else { return Ok(None) };
     // It was cut off once: now it comes to an end, one way or the other.
     let interruption = Interruption::new(false)?;
-    reap_temp_files(repo, &lock, &journal.plan).map_err(|error| temp_file_left(context, &error.into()))?;
+    reap_temp_files(repo, &lock, &journal.plan).map_err(|error| temp_file_left(&error.into()))?;
     match apply(context, &lock, &journal, (Expect::CutOff, &interruption)) {
         Ok(_) => {
             finish_journal(context, &lock, &journal)?;
@@ -265,7 +265,7 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
         }
         Err(error) => {
             tracing::warn!(%error, "a restore that was cut off cannot be finished; it is taken back");
-            let left = revert(context, &lock, &journal).map_err(|second| not_reverted(context, &error, &second))?;
+            let left = revert(context, &lock, &journal).map_err(|second| not_reverted(&error, &second))?;
             if !left.is_empty() {
                 return Err(
                     Error::new(ErrorKind::Partial, "a cut-off restore could be taken back in part only").paths(left)

@@ -6,6 +6,7 @@ use crate::git::Repo;
 use crate::git::history::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::repo::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
 use crate::model::operation::OperationKind;
@@ -33,7 +34,7 @@ pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
                 "a {operation} is in progress that the checkpoint did not have; finish it, or give it up with \
                  git {operation} --abort"
             );
-            Err(Error::new(ErrorKind::OperationInProgress, message).hint("git status"))
+            Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])))
         }
         _ => Ok(()),
     }
@@ -51,7 +52,7 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
     }
     let message = format!("run {} works in {}, not in {here}", run.key, run.worktree);
     let words = ["rollback", "--to", request.checkpoint_id.as_str()];
-    let again = context.hint_command_at(&run.worktree.path(), Some(&run.key), &words);
+    let again = Hint::recover(words).run(&run.key).at(context.place_of(run.worktree.path()));
     Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
 }
 
@@ -95,7 +96,6 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
 /// A checkpoint of before a lane had its own work tree (`before_lane`) names the branch of the project's. Where the lane's
 /// branch began at its commit, it is the lane's branch that goes back to it.
 pub fn plan(
-    context: &Context,
     repo: &Repo,
     run: Option<&Run>,
     now: &Head,
@@ -131,13 +131,12 @@ pub fn plan(
         let is_there = |branch: &&str| resolve_ref(repo, &format!("refs/heads/{branch}")).is_some();
         let branch = target.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/")).filter(is_there);
         let back = match (branch, &target.branch, &target.commit) {
-            (Some(branch), ..) => Some(vec!["git", "switch", branch]),
-            (None, None, Some(commit)) => Some(vec!["git", "switch", "--detach", commit.0.as_str()]),
+            (Some(branch), ..) => Some(Hint::git(["switch", branch])),
+            (None, None, Some(commit)) => Some(Hint::git(["switch", "--detach", &commit.0])),
             _ => None,
         };
-        let keep = || request.command(context, &["--commits", "keep"]);
-        let hint = back.and_then(|words| shlex::try_join(words).ok()).unwrap_or_else(keep);
-        return Err(Error::new(ErrorKind::HeadMoved, message).hint(hint));
+        let keep = || request.command(&["--commits", "keep"]);
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(back.unwrap_or_else(keep)));
     }
     if commits == Commits::Refuse
         && let Some(current) = &now.commit
@@ -156,13 +155,13 @@ pub fn plan(
                 foreign.len(),
                 foreign[0].short()
             );
-            let again = request.command(context, &["--commits", "keep"]);
+            let again = request.command(&["--commits", "keep"]);
             return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
         if on_remote_tracking(repo, &since)? {
             let message = "commits since the checkpoint are on a remote-tracking branch; --commits revert adds one commit \
                            on top, keep puts only the files back";
-            let again = request.command(context, &["--commits", "keep"]);
+            let again = request.command(&["--commits", "keep"]);
             return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
     }

@@ -20,6 +20,7 @@ use crate::git::Repo;
 use crate::git::checkpoint::{NestedCopy, StoredCheckpoint, show_trees};
 use crate::git::restore::git_file;
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
+use crate::model::hint::Hint;
 use crate::model::manifest::{Head, Manifest, Nested};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
@@ -269,11 +270,9 @@ impl Finder<'_> {
     }
 
     /// The command that restores the part that it has itself.
-    fn own_command(&self, path: &RepoPath, commit: &ObjectId) -> String {
-        let folder = path.below(self.outer.workdir());
-        let words =
-            ["recover", "-C", &folder.to_string_lossy(), "checkpoint", "restore", &commit.0, "--edits", "discard"];
-        shlex::try_join(words).unwrap_or_else(|_| words.join(" "))
+    fn own_command(&self, path: &RepoPath, commit: &ObjectId) -> Hint {
+        let words = ["checkpoint", "restore", &commit.0, "--edits", "discard"];
+        Hint::recover(words).at(path.below(self.outer.workdir()))
     }
 
     fn takes_part(&self, path: &RepoPath) -> bool {

@@ -15,6 +15,7 @@ use crate::git::restore::{check, keep_nonempty_dirs};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
 use crate::model::manifest::Manifest;
 use crate::model::operation::{HeadMove, Scope};
 use crate::model::path::{PathReason, RepoPath};
@@ -105,7 +106,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let repo = context.repo()?;
     let target = state.checkpoint(&request.checkpoint_id).cloned().ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {}", request.checkpoint_id))
-            .hint("recover checkpoint list --all-runs")
+            .hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
     })?;
     let run = request.run.as_ref().and_then(|key| state.run(key));
     head::refuse_elsewhere(context, request, run)?;
@@ -140,7 +141,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
         let before_lane = of_base || head::is_before_lane(context, run, &target)?;
-        head::plan(context, repo, run, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
+        head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
     } else {
         HeadPlan::Stay
     };
@@ -276,7 +277,7 @@ fn file_plan(
              --edits discard (undo brings {them} back)",
             listed(&paths)
         );
-        let again = request.command(context, &["--edits", "keep"]);
+        let again = request.command(&["--edits", "keep"]);
         return Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again));
     }
     drop(inner_rules);

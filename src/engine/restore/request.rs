@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::base::context::Context;
 use crate::model::checkpoint::StorageType;
+use crate::model::hint::Hint;
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
@@ -68,7 +68,7 @@ pub struct RestoreRequest {
 
 impl RestoreRequest {
     /// The command that asks for this, with these flags in the place of its own.
-    pub(super) fn command(&self, context: &Context, flags: &[&str]) -> String {
+    pub(super) fn command(&self, flags: &[&str]) -> Hint {
         let mut words: Vec<String> = match self.kind {
             OperationKind::Undo | OperationKind::Redo => vec![self.kind.as_str().to_owned()],
             OperationKind::Rollback if self.reposition.as_ref().is_some_and(|to| to.clear_failure) => {
@@ -105,10 +105,8 @@ impl RestoreRequest {
                 words.push("--nested".to_owned());
             }
         }
-        words.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         // What is taken back is the work tree's last, whichever run that was.
-        context.hint_command(self.run.as_ref().filter(|_| !takes_back), &words)
+        Hint::recover(words).args(flags).run(self.run.as_ref().filter(|_| !takes_back))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::git::restore::{
     Expect, RestoreJournal, execute, git_file, has_journal, index_is, reap_temp_files, remove_journal, restore_index,
 };
 use crate::git::{Repo, WorktreeLock};
+use crate::model::hint::Hint;
 use crate::model::path::PathReason;
 
 use super::journal::{decode, is_recorded};
@@ -25,12 +26,12 @@ pub(super) fn revert_after(context: &Context, lock: &WorktreeLock, journal: &Res
                 ErrorKind::Partial,
                 format!("{error}; not everything could be taken back: undo does, once what is in the way is gone"),
             );
-            partial.hint = Some("recover undo".to_owned());
+            partial.hint = Some(Hint::recover(["undo"]));
             partial.paths(left)
         }
         // The journal goes last: all the rest was taken back.
         Err(_) if !context.repo().is_ok_and(has_journal) => error,
-        Err(second) => not_reverted(context, &error, &second),
+        Err(second) => not_reverted(&error, &second),
     }
 }
 
@@ -44,16 +45,13 @@ fn reverted(mut error: Error) -> Error {
 }
 
 /// A temporary file that cannot be removed would be captured: the journal waits until it can be.
-pub(super) fn temp_file_left(context: &Context, error: &Error) -> Error {
-    journal_pending(
-        context,
-        format!("a temporary file of a restore that was cut off cannot be removed: {}", in_full(error)),
-    )
+pub(super) fn temp_file_left(error: &Error) -> Error {
+    journal_pending(format!("a temporary file of a restore that was cut off cannot be removed: {}", in_full(error)))
 }
 
 /// Neither done nor taken back: the journal waits until the reason is gone.
-pub(super) fn not_reverted(context: &Context, error: &Error, second: &Error) -> Error {
-    journal_pending(context, format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
+pub(super) fn not_reverted(error: &Error, second: &Error) -> Error {
+    journal_pending(format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
 }
 
 /// Everything is as it should be, but the event, the views or the journal's removal failed.
@@ -63,16 +61,16 @@ pub(super) fn unrecorded(context: &Context, lock: &WorktreeLock, journal: &Resto
         return error;
     }
     match context.load() {
-        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(context, in_full(&error)),
+        Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(in_full(&error)),
         // Without its event the restore has not happened: nothing could take it back.
         Ok(_) => revert_after(context, lock, journal, error),
         // Which of the two it is only the repair can tell.
-        Err(second) => not_reverted(context, &error, &second),
+        Err(second) => not_reverted(&error, &second),
     }
 }
 
-fn journal_pending(context: &Context, message: String) -> Error {
-    Error::new(ErrorKind::CutOff, message).hint(context.hint_command(None, &["doctor", "--repair"]))
+fn journal_pending(message: String) -> Error {
+    Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"]))
 }
 
 /// An error with its causes, for a message that tells of two.

@@ -2,6 +2,7 @@
 
 use crate::model::decision::{Decision, Strategy};
 use crate::model::failure::{Cause, Failure};
+use crate::model::hint::{join, quote};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Attempt, IterationStatus, RunStatus};
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
@@ -98,8 +99,8 @@ impl Steps<'_, '_> {
 
     fn look(&mut self) {
         let Some(log) = self.failed_attempt().and_then(|attempt| attempt.log_path.clone()) else { return };
-        let command = shlex::try_join(["tail", "-n", "100", "--", log.as_str()]).ok();
-        self.push("Review the error log", command);
+        let command = join(["tail", "-n", "100", "--", log.as_str()]);
+        self.push("Review the error log", Some(command));
     }
 
     /// The attempt whose error matters most.
@@ -115,7 +116,7 @@ impl Steps<'_, '_> {
         };
         // A command with a secret in it is not repeated.
         let whole = redact(&failing.command) == failing.command && !failing.command.contains('\n');
-        let folder = self.source.run.worktree.shell_word();
+        let folder = quote(self.source.run.worktree.path());
         let command = whole.then(|| format!("(cd {folder} && {})", failing.command));
         let name = words::line(&failing.name);
         self.push(&format!("Run the failing check '{name}' yourself"), command);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
+use crate::model::hint::join;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunStatus};
 
@@ -88,8 +89,7 @@ pub fn decision_line(decision: &Decision) -> DecisionLine {
 }
 
 fn run_line(run: &Run) -> RunLine {
-    let command = shlex::try_join(run.spec.command.iter().map(String::as_str));
-    let command = command.unwrap_or_else(|_| run.spec.command.join(" "));
+    let command = join(&run.spec.command);
     RunLine {
         run_id: run.key.run_id.clone(),
         phase: run.key.phase.clone(),

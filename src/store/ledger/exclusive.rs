@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::durable::Sync;
 use crate::model::event::{EVENT_SCHEMA, Event};
+use crate::model::hint::Hint;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
@@ -200,17 +201,15 @@ impl Exclusive {
         let copy = self.store.root.keep_copy(&place, content).map_err(failed)?;
         let source = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut imported = self.state().runs.iter().flat_map(|run| &run.imported);
-        let copy = copy.to_string_lossy();
         if imported.any(|one| Path::new(&one.imported.source) == source) {
-            tracing::info!("{} was not written by recover: what it said is kept in {copy}", path.display());
+            tracing::info!("{} was not written by recover: what it said is kept in {}", path.display(), copy.display());
             return Ok(());
         }
         // For a state directory in its usual place the project is known, too.
         let dir = &self.store.dir;
         let project = dir.ancestors().nth(2).filter(|_| dir.ends_with(".ultraplan/state"));
         let (flag, folder) = project.map_or(("--state-dir", dir.as_path()), |project| ("-C", project));
-        let words = ["recover", flag, &folder.to_string_lossy(), "import", &copy];
-        let command = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
+        let command = Hint::recover([flag]).arg(folder).arg("import").arg(copy);
         tracing::warn!("{} was not written by recover; what it says is not taken over: {command}", path.display());
         Ok(())
     }

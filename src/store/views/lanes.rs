@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Strategy;
-use crate::model::folder::shell_word;
+use crate::model::hint::{Hint, Place};
 use crate::model::import::ImportKind;
 use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
-use crate::model::run::{NONE, Run};
+use crate::model::run::Run;
 use crate::model::state::State;
 
 use super::super::Store;
@@ -24,7 +24,7 @@ pub fn lane_records(state: &State, store: &Store) -> Vec<Value> {
     for run in &state.runs {
         let records = state.lane_records(&run.key);
         let begun = records.iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some());
-        let back = rollback_hint(run, store, begun.then_some(BEFORE_START));
+        let back = rollback_hint(run, store, begun.then_some(BEFORE_START)).to_string();
         all.extend(records.iter().map(|one| (one.order(), record(run, one, store, &back))));
     }
     all.sort_by_key(|(order, _)| *order);
@@ -53,7 +53,7 @@ fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store,
         "timestamp": checkpoint.created_at,
         "notes": fields.notes,
         "checkpoint_id": checkpoint.id,
-        "resume_hint": resume_hint(run, store),
+        "resume_hint": resume_hint(run, store).to_string(),
         "rollback_hint": back,
     });
     let is_retry = fields.retry_status.is_some() && (lane.stage == crate::model::lane::RETRY);
@@ -78,7 +78,7 @@ fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store,
 }
 
 /// How a lane is taken up, from any folder (C7); also where its work tree is gone.
-pub fn resume_hint(run: &Run, store: &Store) -> String {
+pub fn resume_hint(run: &Run, store: &Store) -> Hint {
     // A person who pastes it grants another attempt.
     let grants: &[&str] = &["--resume", "--strategy", Strategy::RetryWithContext.as_str()];
     hint(run, store, if run.stands_still() { grants } else { &grants[..1] })
@@ -86,7 +86,7 @@ pub fn resume_hint(run: &Run, store: &Store) -> String {
 
 /// How a lane goes back: to a stage, else to the safest prior one. What was edited since its last checkpoint goes too,
 /// into the safety checkpoint: a lane's work tree is the lane's.
-pub fn rollback_hint(run: &Run, store: &Store, stage: Option<&str>) -> String {
+pub fn rollback_hint(run: &Run, store: &Store, stage: Option<&str>) -> Hint {
     let to = stage.map(|stage| format!("stage:{stage}"));
     let mut words = vec!["--rollback"];
     if let Some(to) = &to {
@@ -96,14 +96,7 @@ pub fn rollback_hint(run: &Run, store: &Store, stage: Option<&str>) -> String {
     hint(run, store, &words)
 }
 
-fn hint(run: &Run, store: &Store, words: &[&str]) -> String {
-    let mut all = words.to_vec();
-    all.extend(["--run", run.key.run_id.as_str()]);
-    for (flag, value) in [("--phase", run.key.phase.as_str()), ("--lane", run.key.lane.as_str())] {
-        if value != NONE {
-            all.extend([flag, value]);
-        }
-    }
-    let words = shlex::try_join(all.iter().copied()).unwrap_or_else(|_| all.join(" "));
-    format!("recover -C {} --state-dir {} {words}", run.worktree.shell_word(), shell_word(store.dir()))
+fn hint(run: &Run, store: &Store, words: &[&str]) -> Hint {
+    let place = Place { folder: run.worktree.path(), state_dir: Some(store.dir().to_owned()) };
+    Hint::recover(words).run(&run.key).at(place)
 }

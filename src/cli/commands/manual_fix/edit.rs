@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::engine::flow::fix_session::log_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
 use crate::policy::places::{Place, places};
 use crate::policy::plain_text;
@@ -48,7 +49,7 @@ impl Editor {
         let words = named.as_deref().and_then(shlex::split).filter(|words| !words.is_empty());
         words.map(Self).ok_or_else(|| {
             Error::new(ErrorKind::Usage, "--edit needs an editor, and neither VISUAL nor EDITOR names one")
-                .hint("recover manual-fix start")
+                .hint(Hint::recover(["manual-fix", "start"]))
         })
     }
 

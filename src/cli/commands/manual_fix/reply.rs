@@ -7,6 +7,7 @@ use crate::engine::flow::fix_session::Fix;
 use crate::engine::flow::manual_fix::resume_with_fix;
 use crate::engine::flow::run::DriveOptions;
 use crate::engine::{Context, Result};
+use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::process::Show;
 
@@ -72,12 +73,12 @@ fn text(context: &Context, fix: &Fix) -> String {
     let key = Some(&fix.run.key);
     let next = match session.status {
         ManualFixStatus::Active if session.verified => {
-            format!("Verified. Go on: {}", context.hint_command(key, &["manual-fix", "continue"]))
+            format!("Verified. Go on: {}", context.line(Hint::recover(["manual-fix", "continue"]).run(key)))
         }
         ManualFixStatus::Active => {
             let tried = !session.verification_results.is_empty();
             let said = if tried { "Verification failed. Try again" } else { "Fix it in your editor, then" };
-            format!("{said}: {}", context.hint_command(key, &["manual-fix", "verify"]))
+            format!("{said}: {}", context.line(Hint::recover(["manual-fix", "verify"]).run(key)))
         }
         ManualFixStatus::Completed => "The run goes on with the fix.".to_owned(),
         ManualFixStatus::Aborted => "Given up; files stay as they are.".to_owned(),

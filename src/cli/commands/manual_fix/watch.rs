@@ -8,6 +8,7 @@ use crate::engine::flow::fix_session::{Fix, status};
 use crate::engine::flow::manual_fix::watch::{Step, Watch};
 use crate::engine::record::run_settings::loops_of;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
 
 use super::super::super::args::Wait;
@@ -48,7 +49,7 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
         ManualFixStatus::Active => "watch",
         ManualFixStatus::Completed | ManualFixStatus::Aborted => "status",
     };
-    ui.note(&format!("Go on: {}", context.hint_command(key, &["manual-fix", next])));
+    ui.note(&format!("Go on: {}", context.line(Hint::recover(["manual-fix", next]).run(key))));
     Ok(Reply::new(FixReply::from(&fix), "").exit(exit))
 }
 
@@ -74,7 +75,7 @@ fn follow(watch: &mut Watch<'_>, deadline: Option<Instant>, goal: bool, lines: L
 /// What a watch would do.
 fn planned(context: &Context) -> Result<Reply> {
     let fix = status(context)?;
-    is_open(context, &fix)?;
+    is_open(&fix)?;
     let settings = &context.settings().manual_fix;
     let names: Vec<String> = loops_of(context, &fix.run).into_iter().map(|feedback| feedback.name).collect();
     let then = match (settings.verify_on_change, names.is_empty()) {
@@ -86,11 +87,11 @@ fn planned(context: &Context) -> Result<Reply> {
     Ok(Reply::new(FixReply::from(&fix), text))
 }
 
-fn is_open(context: &Context, fix: &Fix) -> Result<()> {
+fn is_open(fix: &Fix) -> Result<()> {
     if fix.session.status == ManualFixStatus::Active {
         return Ok(());
     }
     let key = &fix.run.key;
     Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {key} is open"))
-        .hint(context.hint_command(Some(key), &["manual-fix", "start"])))
+        .hint(Hint::recover(["manual-fix", "start"]).run(key)))
 }

@@ -1,43 +1,42 @@
-//! Commands that an error or a view tells to copy.
+//! Where the commands work that an error or a view gives to copy.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use crate::model::folder::shell_word;
-use crate::model::run::RunKey;
+use crate::engine::base::error::{Error, ErrorKind};
+use crate::model::hint::{Hint, Place};
 
 use super::Context;
 
 impl Context {
-    /// A command that can be copied and works from any folder.
-    pub fn hint_command(&self, key: Option<&RunKey>, words: &[&str]) -> String {
-        self.hint_command_at(&self.worktree, key, words)
+    /// This work tree, with the state directory where that was named.
+    pub fn place(&self) -> Place {
+        self.place_of(&self.worktree)
     }
 
-    /// The same for a folder of its own.
-    pub fn hint_command_at(&self, folder: &Path, key: Option<&RunKey>, words: &[&str]) -> String {
-        let mut all: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        if let Some(key) = key {
-            all.extend(key.flags());
-        }
-        self.line(folder, &all)
+    /// Another folder with the same state directory.
+    pub fn place_of(&self, folder: impl Into<PathBuf>) -> Place {
+        let state_dir = self.setup.state_dir.is_some().then(|| self.store.dir().to_owned());
+        Place { folder: folder.into(), state_dir }
     }
 
-    /// `recover`, where it is to work, and these words, as a line for a shell.
-    fn line(&self, folder: &Path, words: &[String]) -> String {
-        let mut line = format!("recover -C {}", shell_word(folder));
-        if self.setup.state_dir.is_some() {
-            line.push_str(&format!(" --state-dir {}", shell_word(self.store.dir())));
+    /// The hint as a line that works from any folder.
+    pub fn line(&self, hint: Hint) -> String {
+        hint.at(self.place()).to_string()
+    }
+
+    /// The error with a hint that works from any folder.
+    pub fn locate(&self, mut error: Error) -> Error {
+        if error.hint.is_none() && error.kind == ErrorKind::Locked {
+            // Another process holds the lock: the same once more, with more patience.
+            error.hint = Some(self.rerun(&["--lock-timeout", "60s"]));
         }
-        if !words.is_empty() {
-            line.push(' ');
-            line.push_str(&shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" ")));
-        }
-        line
+        error.hint = error.hint.map(|hint| hint.at(self.place()));
+        error
     }
 
     /// The command that was given once more, from any folder: with these flags, each in the place of the same one where it
     /// was given. A word after a flag that is none itself is its value.
-    pub fn rerun_command(&self, flags: &[&str]) -> String {
+    pub fn rerun(&self, flags: &[&str]) -> Hint {
         let asked = self.setup.asked.as_deref().unwrap_or(&[]);
         let end = asked.iter().position(|word| word == "--").unwrap_or(asked.len());
         let (own, command) = asked.split_at(end);
@@ -65,6 +64,6 @@ impl Context {
             all.push(format!("--run={run}"));
         }
         all.extend(command.iter().cloned());
-        self.line(&self.setup.cwd, &all)
+        Hint::recover(all).at(self.place_of(&self.setup.cwd))
     }
 }

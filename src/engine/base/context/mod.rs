@@ -15,6 +15,7 @@ use crate::durable::Root;
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
 use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -422,11 +423,11 @@ impl Context {
                     "safe_mode = \"read_only\" forbids {what}: RECOVER_SAFE_MODE=off allows it once, [rollback] safe_mode \
                      in .ultraplan/recover.toml for good"
                 );
-                Err(Error::new(ErrorKind::SafeMode, message).hint(self.rerun_command(&["--dry-run"])))
+                Err(Error::new(ErrorKind::SafeMode, message).hint(self.rerun(&["--dry-run"])))
             }
             SafeMode::Conservative if !self.says_yes() && !self.dry_run() => {
                 let message = format!("safe_mode = \"conservative\" asks before {what}: --yes allows it");
-                Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(self.rerun_command(&["--dry-run"])))
+                Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(self.rerun(&["--dry-run"])))
             }
             _ => Ok(()),
         }
@@ -438,6 +439,6 @@ impl Context {
             return Ok(());
         }
         let message = format!("no git repository and no state in {}", self.worktree.display());
-        Err(Error::new(ErrorKind::NoRepository, message).hint("recover checkpoint create"))
+        Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::recover(["checkpoint", "create"])))
     }
 }

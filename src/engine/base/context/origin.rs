@@ -11,6 +11,7 @@ use crate::engine::base::attempt_mark::is_part_of_attempt;
 use crate::git::Repo;
 use crate::git::index::tracks_any;
 use crate::git::worktree::saw_files_of;
+use crate::model::hint::Hint;
 use crate::store::{Foreign, Origin, Registry, Store};
 
 use super::{Context, Setup};
@@ -62,7 +63,7 @@ pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup:
 /// Says that the state is only read, where it is somebody else's.
 pub(super) fn warn_if_foreign(context: &Context) {
     if let Origin::Foreign(why) = context.store().origin() {
-        let (dir, way) = (context.store().dir().display(), context.hint_command(None, &["trust", "--state"]));
+        let (dir, way) = (context.store().dir().display(), context.line(Hint::recover(["trust", "--state"])));
         context.warn(format!(
             "the state in {dir} came from elsewhere ({why}): it holds back what it says, and nothing else of it counts; \
              `{way}` takes it over"

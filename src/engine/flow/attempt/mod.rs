@@ -16,6 +16,7 @@ use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::store::Exclusive;
@@ -113,8 +114,7 @@ fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<(
     match state.run(key).and_then(|run| run.live.as_ref()).and_then(|live| live.supervisor.as_ref()) {
         Some(supervisor) if crate::process::is_alive(supervisor) => {
             let message = format!("an attempt of run {key} is under way (pid {})", supervisor.pid);
-            let hint = context.hint_command(Some(key), &["status"]);
-            Err(Error::new(ErrorKind::Locked, message).hint(hint))
+            Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
         }
         _ => match state.run(key) {
             // A success of another run of the task would clear its count.

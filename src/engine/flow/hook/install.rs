@@ -13,6 +13,7 @@ use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
+use crate::model::hint::Hint;
 use crate::model::hook::HookAgent;
 use crate::policy::hook_settings::script::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, opencode_plugin, with_block, without_block,
@@ -125,9 +126,7 @@ fn to_nothing(link: &Path) -> Error {
         "{} is left as it is: it is a link to nothing; make what it leads to, or take it away first",
         link.display()
     );
-    let words = ["readlink", &*link.to_string_lossy()];
-    let hint = shlex::try_join(words).unwrap_or_else(|_| words.join(" "));
-    Error::new(ErrorKind::Config, message).hint(hint)
+    Error::new(ErrorKind::Config, message).hint(Hint::program("readlink").arg(link))
 }
 
 /// The link to nothing on the way to a file, or the file itself.
@@ -144,7 +143,7 @@ fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<Pa
     let Some(file) = settings_file(agent, place) else {
         let message =
             format!("{} has no settings of a user in a project: leave --local out, or say --user", agent.as_str());
-        return Err(Error::new(ErrorKind::Usage, message).hint(format!("recover hook print {}", agent.as_str())));
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["hook", "print", agent.as_str()])));
     };
     let root = match place {
         Place::User => context.home().ok_or_else(|| Error::new(ErrorKind::Usage, "$HOME is not set"))?,
@@ -157,7 +156,7 @@ fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<Pa
 fn hooks_folder(context: &Context) -> Result<PathBuf> {
     if !context.has_git() {
         let message = format!("{} is in no git repository", context.worktree().display());
-        return Err(Error::new(ErrorKind::NoRepository, message).hint("git init"));
+        return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"])));
     }
     let repo = context.repo()?;
     let folder = repo.hooks_dir()?;
@@ -175,7 +174,7 @@ fn is_own(repo: Result<&Repo>, folder: &Path) -> bool {
 
 fn outside(message: &str) -> Error {
     let message = format!("{message}; add the lines that hook print git prints to the scripts there yourself");
-    Error::new(ErrorKind::UnsafePath, message).hint("recover hook print git")
+    Error::new(ErrorKind::UnsafePath, message).hint(Hint::recover(["hook", "print", "git"]))
 }
 
 /// What a file is to hold.
@@ -256,7 +255,7 @@ fn read(root: &Root, path: &Path) -> Result<Option<String>> {
 fn refused(path: &Path, why: &str) -> Error {
     let message =
         format!("{} is left as it is: {why}; mend it, or add what hook print prints yourself", path.display());
-    Error::new(ErrorKind::Config, message).hint("recover hook print --help")
+    Error::new(ErrorKind::Config, message).hint(Hint::recover(["hook", "print", "--help"]))
 }
 
 /// The way to an agent's settings and their path. Those of the project are never followed; of the user's own a link may
@@ -275,8 +274,7 @@ fn place_of_settings(context: &Context, agent: HookAgent, place: Place) -> Resul
     let ours = rustix::process::geteuid().as_raw();
     if path != file && std::fs::metadata(&there).is_ok_and(|found| found.uid() != ours) {
         let message = format!("{} leads to {}, which belongs to another user", file.display(), path.display());
-        let hint = context.hint_command(None, &["hook", "print", agent.as_str()]);
-        return Err(Error::new(ErrorKind::UnsafePath, message).hint(hint));
+        return Err(Error::new(ErrorKind::UnsafePath, message).hint(Hint::recover(["hook", "print", agent.as_str()])));
     }
     Ok((named(&path), path))
 }
@@ -314,8 +312,7 @@ fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, pr
     } else {
         if !text.trim().is_empty() && !keeps(text, &existing) {
             let why = "it holds a number, or a key twice, that would not be written as it is";
-            let print = context.hint_command(None, &["hook", "print", agent.as_str()]);
-            return Err(refused(&path, why).hint(print));
+            return Err(refused(&path, why).hint(Hint::recover(["hook", "print", agent.as_str()])));
         }
         let end = if text.ends_with('\n') || text.is_empty() { "\n" } else { "" };
         Some(pretty(&changed, indent_of(text)) + end)
@@ -346,7 +343,7 @@ fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Resu
                     "{} is somebody else's: move it, or keep what hook print opencode prints under another name",
                     path.display()
                 );
-                Err(Error::new(ErrorKind::AlreadyExists, message).hint("recover hook print opencode"))
+                Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["hook", "print", "opencode"])))
             }
             Task::Uninstall => {
                 Ok(Plan { root, path, after: before.clone(), before, executable: false, link: link.clone() })
@@ -381,5 +378,5 @@ fn foreign(path: &Path, hook: &str) -> Error {
         "{} is no shell script: nothing can be added to it; let it call recover hook run git {hook}",
         path.display()
     );
-    Error::new(ErrorKind::AlreadyExists, message).hint("recover hook print git")
+    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["hook", "print", "git"]))
 }

@@ -11,6 +11,7 @@ use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::event::Payload;
+use crate::model::hint::Hint;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{IterationStatus, RunStatus};
 use crate::policy::prompt::manual_fix_context;
@@ -28,7 +29,7 @@ pub fn start(context: &Context) -> Result<Fix> {
     let run = select::require(context, &state)?;
     if run.failure.is_none() && !matches!(run.status, RunStatus::Failed | RunStatus::Escalated | RunStatus::Paused) {
         let message = format!("run {} is {}: there is nothing to fix", run.key, run.status.as_str());
-        return Err(Error::new(ErrorKind::NotFailed, message).hint(context.hint_command(Some(&run.key), &["status"])));
+        return Err(Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(["status"]).run(&run.key)));
     }
     if context.dry_run() {
         let session = run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active);
@@ -56,7 +57,7 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     recover_unless_dry(context)?;
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
-    let fix = active(context, &state, &key)?;
+    let fix = active(&state, &key)?;
     let prepared = prepare(context)?;
     let same = fix.session.verified_tree.as_ref() == Some(&prepared.capture.tree);
     if !fix.session.verified || !same {
@@ -65,15 +66,14 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
         } else {
             "Cannot continue - fix not verified"
         };
-        return Err(Error::new(ErrorKind::NotVerified, message)
-            .hint(context.hint_command(Some(&key), &["manual-fix", "verify"])));
+        return Err(Error::new(ErrorKind::NotVerified, message).hint(Hint::recover(["manual-fix", "verify"]).run(&key)));
     }
     let changes = changes_since(context, &state, &fix.session, &prepared)?;
     if context.dry_run() {
         return Ok(Continued { fix, driven: None });
     }
     let mut ledger = context.store().lock()?;
-    let session = active(context, ledger.state(), &key)?.session;
+    let session = active(ledger.state(), &key)?.session;
     let iteration = session.issue.as_ref().and_then(|failure| failure.iteration).unwrap_or(fix.run.current_iteration);
     let request = Request {
         description: "Manual fix".to_owned(),
@@ -123,10 +123,10 @@ pub fn abort(context: &Context) -> Result<Fix> {
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     if context.dry_run() {
-        return active(context, &state, &key);
+        return active(&state, &key);
     }
     let mut ledger = context.store().lock()?;
-    let fix = active(context, ledger.state(), &key)?;
+    let fix = active(ledger.state(), &key)?;
     let status = if fix.run.decision.as_ref().is_some_and(|d| d.has(crate::model::decision::Action::Escalate)) {
         RunStatus::Escalated
     } else {
@@ -142,6 +142,6 @@ pub fn abort(context: &Context) -> Result<Fix> {
     let session = run
         .manual_fix
         .clone()
-        .unwrap_or(ManualFixSession { status: ManualFixStatus::Aborted, ..active(context, &state, &key)?.session });
+        .unwrap_or(ManualFixSession { status: ManualFixStatus::Aborted, ..active(&state, &key)?.session });
     Ok(Fix { session, run })
 }

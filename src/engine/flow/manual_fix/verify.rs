@@ -35,7 +35,7 @@ pub fn verify(context: &Context, show: Show) -> Result<Fix> {
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     if context.dry_run() {
-        if loops_of(context, &active(context, &state, &key)?.run).is_empty() {
+        if loops_of(context, &active(&state, &key)?.run).is_empty() {
             return Err(no_loops());
         }
         return status(context);
@@ -50,7 +50,7 @@ pub fn verify(context: &Context, show: Show) -> Result<Fix> {
 /// Runs the feedback loops for the open session of a run.
 pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judged> {
     let state = crash::load_recovered(context)?;
-    let fix = active(context, &state, key)?;
+    let fix = active(&state, key)?;
     let loops = loops_of(context, &fix.run);
     if loops.is_empty() {
         return Err(no_loops());
@@ -72,9 +72,9 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let (now, rules) = (context.clock.now(), &context.settings().rules);
     let failure = report.first_failure.as_ref().map(|(_, evidence)| classify(evidence, None, rules, now));
     let mut ledger = context.store().lock()?;
-    active(context, ledger.state(), key)?;
+    active(ledger.state(), key)?;
     let payload = Payload::ManualFixVerified { changes, results: report.results, verified, tree: tree.clone() };
     context.record_in(&mut ledger, key, vec![payload])?;
-    let fix = active(context, ledger.state(), key)?;
+    let fix = active(ledger.state(), key)?;
     Ok(Judged { fix, outdated: tree != before, tree, failure })
 }

@@ -3,6 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::flow::run::Outcome;
 use crate::model::decision::Standing;
+use crate::model::hint::Hint;
 use crate::model::run::RunStatus;
 
 use super::Resumed;
@@ -15,17 +16,17 @@ pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
         return Vec::new();
     }
     match resumed.standing {
-        Standing::Wait(_) => vec![context.hint_command(key, &["resume", "--wait"])],
+        Standing::Wait(_) => vec![context.line(Hint::recover(["resume", "--wait"]).run(key))],
         Standing::Exhausted | Standing::NeedsPerson if resumed.run.manual_fix.is_some() => {
             vec![
-                context.hint_command(key, &["manual-fix", "verify"]),
-                context.hint_command(key, &["manual-fix", "continue"]),
+                context.line(Hint::recover(["manual-fix", "verify"]).run(key)),
+                context.line(Hint::recover(["manual-fix", "continue"]).run(key)),
             ]
         }
         Standing::Exhausted | Standing::NeedsPerson => vec![
-            context.hint_command(key, &["manual-fix", "start"]),
-            context.hint_command(key, &["resume", "--strategy", "retry_with_context"]),
+            context.line(Hint::recover(["manual-fix", "start"]).run(key)),
+            context.line(Hint::recover(["resume", "--strategy", "retry_with_context"]).run(key)),
         ],
-        Standing::Allowed => vec![context.hint_command(key, &["resume"])],
+        Standing::Allowed => vec![context.line(Hint::recover(["resume"]).run(key))],
     }
 }

@@ -5,6 +5,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
+use crate::model::hint::Hint;
 use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
 use crate::model::state::{Named, State};
 use crate::policy::restore_plan::Edits;
@@ -89,7 +90,7 @@ fn restore_files(
     // Who asks for it takes an initial checkpoint whose checks failed already as well.
     let target = rollback_target(state, key, cause).or_else(initial).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
-            .hint(context.hint_command(Some(key), &["resume", "--strategy", "retry_with_context"]))
+            .hint(Hint::recover(["resume", "--strategy", "retry_with_context"]).run(key))
     })?;
     restore_checkpoint(context, key, target, Edits::Refuse)
 }

@@ -1,12 +1,10 @@
 //! What a resume refuses before it touches anything, each with the way that is open instead.
 
-use std::path::Path;
-
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::missing_worktree::refuse_for_gone;
 use crate::model::decision::Strategy;
-use crate::model::folder::shell_word;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
 use crate::store::views::resume_hint;
@@ -20,7 +18,7 @@ const MOST_LEFT_BEHIND: u32 = 10_000;
 /// neither failed nor was interrupted.
 pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Result<()> {
     if let Some(from) = request.from_iteration {
-        reachable(context, state, run, request.strategy, from)?;
+        reachable(state, run, request.strategy, from)?;
     }
     if run.worktree != context.worktree_id()
         && state.checkpoints_of(&run.key).next().is_none()
@@ -40,7 +38,7 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
     }
     if run.is_being_fixed() && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
         return Err(Error::new(ErrorKind::NeedsPerson, format!("a manual fix of run {} is open", run.key))
-            .hint(context.hint_command(Some(&run.key), &["manual-fix", "verify"])));
+            .hint(Hint::recover(["manual-fix", "verify"]).run(&run.key)));
     }
     let interrupted = matches!(run.status, RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked)
         || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
@@ -52,15 +50,16 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
             run.key,
             run.status.as_str()
         );
-        return Err(Error::new(ErrorKind::NotFailed, message)
-            .hint(context.hint_command(Some(&run.key), &["resume", "--restart"])));
+        return Err(
+            Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(["resume", "--restart"]).run(&run.key))
+        );
     }
     Ok(())
 }
 
 /// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
 /// is known or the next. What is left behind is recorded iteration by iteration, which has its limit too.
-fn reachable(context: &Context, state: &State, run: &Run, strategy: Option<Strategy>, from: u32) -> Result<()> {
+fn reachable(state: &State, run: &Run, strategy: Option<Strategy>, from: u32) -> Result<()> {
     let (last, why) = if let Some(total) = run.spec.iterations_total {
         (total, format!("run {} has {total}", run.key))
     } else {
@@ -84,8 +83,7 @@ fn reachable(context: &Context, state: &State, run: &Run, strategy: Option<Strat
     let last = last.to_string();
     let mut words = vec!["resume", "--from-iteration", &last];
     words.extend(strategy.iter().flat_map(|strategy| ["--strategy", strategy.as_str()]));
-    let hint = context.hint_command(Some(&run.key), &words);
-    Err(Error::new(ErrorKind::Usage, message).hint(hint))
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(words).run(&run.key)))
 }
 
 /// A lane of which there are records and no checkpoint: its work tree is another system's to have made, or is made now.
@@ -96,8 +94,5 @@ fn only_imported(context: &Context, state: &State, run: &Run) -> Error {
         return error.hint(resume_hint(run, context.store()));
     }
     let base = state.lane_base(&run.key).unwrap_or_else(|| "HEAD".to_owned());
-    let main = context.worktree_id().shell_word();
-    let word = |text: &str| shell_word(Path::new(text));
-    let (lane, folder, base) = (word(&run.key.lane), run.worktree.shell_word(), word(&base));
-    error.hint(format!("git -C {main} worktree add -b {lane} {folder} {base}"))
+    error.hint(Hint::git(["worktree", "add", "-b", &run.key.lane]).arg(run.worktree.path()).arg(base))
 }

@@ -12,6 +12,7 @@ use crate::engine::base::progress::Progress;
 use crate::engine::record::run_settings::log_name;
 use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
+use crate::model::hint::Hint;
 use crate::policy::summary::summarize;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
@@ -169,5 +170,5 @@ pub fn evidence_of(
 pub fn no_loops() -> Error {
     let message = "no feedback loops are configured: add [[feedback]] to .ultraplan/recover.toml, or go on unchecked with \
                    manual-fix abort and resume --strategy continue_next";
-    Error::new(ErrorKind::Usage, message).hint("recover config")
+    Error::new(ErrorKind::Usage, message).hint(Hint::recover(["config"]))
 }

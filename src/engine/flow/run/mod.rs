@@ -22,6 +22,7 @@ use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
 use crate::model::decision::{Decision, Standing};
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey, RunSpec};
 use crate::model::state::State;
 use crate::process::Show;
@@ -100,7 +101,7 @@ impl Driving {
             Ok(lock) => Ok(Self { key: key.clone(), _lock: lock }),
             Err(LockError::Held { holder, .. }) => {
                 let message = format!("run {key} is under way: {holder}");
-                Err(Error::new(ErrorKind::Locked, message).hint(context.hint_command(Some(key), &["status"])))
+                Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
             }
             Err(error) => Err(error.into()),
         }
@@ -148,7 +149,7 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
             let status = run.status.as_str();
             let message =
                 format!("run {} already exists ({status}): resume it, or choose another name with --run", run.key);
-            Err(Error::new(ErrorKind::AlreadyExists, message).hint(context.hint_command(Some(&run.key), &["resume"])))
+            Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["resume"]).run(&run.key)))
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::engine::restore::step::restore_covered_files;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
+use crate::model::hint::{Hint, join};
 use crate::model::lane::AFTER_TESTS;
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
@@ -100,15 +101,16 @@ pub fn check(request: &StepRequest) -> Result<()> {
     if let Some(problem) = name_problem(&request.name) {
         let shown = crate::policy::visible::escape(&request.name);
         let message = format!("the step's name '{shown}' {problem}: a short printable name is wanted");
-        return Err(Error::new(ErrorKind::Usage, message).hint("recover step --help"));
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["step", "--help"])));
     }
     selection(request).map(drop)
 }
 
 /// What an atomic step covers.
 fn selection(request: &StepRequest) -> Result<Selection> {
-    Selection::globs(&request.paths)
-        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")).hint("recover step --help"))
+    Selection::globs(&request.paths).map_err(|error| {
+        Error::new(ErrorKind::Usage, format!("--path: {error}")).hint(Hint::recover(["step", "--help"]))
+    })
 }
 
 /// Runs it, unless it is done. `notice` says what has to be said before.
@@ -306,7 +308,7 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
 /// The checkpoint of the lane's stage that the step completes.
 fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> Result<Checkpoint> {
     let tests = start.stage.as_deref() == Some(AFTER_TESTS);
-    let line = shlex::try_join(start.command.iter().map(String::as_str)).unwrap_or_else(|_| start.command.join(" "));
+    let line = join(&start.command);
     let (status, headline) = if code == 0 { ("complete", "After step") } else { ("failed", "Failed: step") };
     let fields = LaneFields {
         stage: start.stage.clone(),

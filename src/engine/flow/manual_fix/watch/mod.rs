@@ -89,7 +89,7 @@ impl<'a> Watch<'a> {
     pub fn new(context: &'a Context, show: Show) -> Result<Self> {
         let state = crash::load_recovered(context)?;
         let key = select::require(context, &state)?.key.clone();
-        let Fix { session, run } = active(context, &state, &key)?;
+        let Fix { session, run } = active(&state, &key)?;
         let (sender, wakes) = channel();
         let looks = sender.clone();
         let watcher = Watcher::new(context.worktree(), move || {
@@ -320,7 +320,7 @@ impl<'a> Watch<'a> {
             return Ok(false);
         }
         let state = self.context.load()?.state;
-        match active(self.context, &state, &self.key) {
+        match active(&state, &self.key) {
             Ok(fix) => Ok(fix.session.id != self.session.id),
             Err(error) if error.kind == ErrorKind::NoSession => Ok(true),
             Err(error) => Err(error),
