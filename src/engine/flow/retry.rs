@@ -23,9 +23,13 @@ use super::foreign_views;
 
 /// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
 pub fn look(context: &Context) -> Result<Retry> {
-    let state = crash::load_recovered(context)?;
-    let own = of_state(context, &state)?;
-    Ok(foreign_views::hold_back(context, &state, own))
+    look_at(context, &*crash::load_recovered(context)?)
+}
+
+/// [`look`] at a state that was read already.
+pub fn look_at(context: &Context, state: &State) -> Result<Retry> {
+    let own = of_state(context, state)?;
+    Ok(foreign_views::hold_back(context, state, own))
 }
 
 fn of_state(context: &Context, state: &State) -> Result<Retry> {

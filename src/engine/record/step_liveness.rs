@@ -35,15 +35,15 @@ pub fn is_any_orphaned(context: &Context, state: &State) -> bool {
 }
 
 /// An atomic step of this work tree that was cut off and whose files still wait to be put back.
-pub fn unfinished_atomic_step(context: &Context) -> Result<Option<String>> {
-    let lost = orphaned_here(context, &context.load()?.state);
-    let atomic = lost.into_iter().find(|(_, step)| is_orphaned(step) && step.start.atomic.is_some());
-    Ok(atomic.map(|(_, step)| format!("step '{}' (atomic)", step.start.name)))
+pub fn unfinished_atomic_step(context: &Context, state: &State) -> Option<String> {
+    let orphaned = orphaned_here(context, state);
+    let atomic = orphaned.into_iter().find(|(_, step)| is_orphaned(step) && step.start.atomic.is_some());
+    atomic.map(|(_, step)| format!("step '{}' (atomic)", step.start.name))
 }
 
 /// Refuses to look at a work tree that an atomic step left in between (exit 16).
 pub fn refuse_interrupted(context: &Context) -> Result<()> {
-    match unfinished_atomic_step(context)? {
+    match unfinished_atomic_step(context, &context.load()?.state) {
         None => Ok(()),
         Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
             .hint(Hint::recover(["doctor", "--repair"]))),

@@ -60,9 +60,11 @@ pub fn recover(context: &Context) -> Result<()> {
 pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
     refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
-        context.store().load_for_writing()?;
-        done.extend(execute::finish_cut_off(context)?);
-        let state = context.load()?.state;
+        let mut state = context.store().load_for_writing()?.state;
+        if let Some(finished) = execute::finish_cut_off(context)? {
+            done.push(finished);
+            state = context.load()?.state;
+        }
         refuse_lost_ledger(context, &state)?;
         tell_if_moved(context, &state);
         done.extend(adopt(context, &state)?);
@@ -70,7 +72,7 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
         if is_any_orphaned(context, &state) {
             recover_orphaned(context, done)?;
         }
-        done.extend(session::recover(context)?);
+        done.extend(session::recover(context, &state)?);
     }
     Ok(())
 }

@@ -92,10 +92,11 @@ pub fn apply(context: &Context, state: &mut Arc<State>) {
     }
 }
 
-/// Records that they are over. One that is taken up again is under way again. Returns what was done.
-pub fn recover(context: &Context) -> Result<Vec<String>> {
+/// Records that the sessions are over which are orphaned in `state`. One that is taken up again is under way again.
+/// Returns what was done.
+pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
     let mut done = Vec::new();
-    for key in orphaned(context, &context.load()?.state) {
+    for key in orphaned(context, state) {
         let mut ledger = context.store().lock()?;
         // Another process may have come first.
         if !ledger.state().run(&key).is_some_and(|run| is_orphaned(context, ledger.state(), run)) {
