@@ -1,4 +1,4 @@
-//! How the program is linked.
+//! Build script: options for the linker.
 #![allow(clippy::print_stdout)]
 
 fn main() {

@@ -1,3 +1,5 @@
+//! Readers of agents' records against output of each program.
+
 use super::{detect, read};
 use crate::model::agent_record::AgentKind;
 

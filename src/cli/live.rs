@@ -4,7 +4,7 @@
 //! Everything goes to stderr, and above the line the command's own output comes as it is. The line is ASCII, takes one
 //! row whatever the terminal's width, and needs neither colour nor escape codes.
 
-mod line;
+mod status_line;
 
 use std::io::{self, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -23,9 +23,9 @@ use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 use super::keys::{Key, Keys};
 use super::render::{said, seconds};
 use super::ui::{Ui, escape};
-use line::{Doing, View};
+use status_line::{Doing, View};
 
-pub use line::cut;
+pub use status_line::cut;
 
 /// How often the line is drawn again.
 const TICK: Duration = Duration::from_millis(200);
@@ -221,7 +221,7 @@ impl Doing {
     }
 }
 
-use line::What;
+use status_line::What;
 
 impl View {
     /// Takes note; the answer is what stays to be read.

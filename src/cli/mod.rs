@@ -10,7 +10,6 @@ mod keys;
 mod live;
 mod render;
 mod replies;
-mod resume_screen;
 pub mod schema;
 mod screens;
 mod setup;

@@ -13,7 +13,7 @@ use super::exit::{ExitCode, code};
 use super::replies::Document;
 use super::replies::error::{ErrorBody, ErrorDocument};
 
-pub use crate::policy::visible::{escape, escape_lines};
+pub use crate::policy::escape::{escape, escape_lines};
 
 /// What a command answers.
 #[derive(Debug)]

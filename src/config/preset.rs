@@ -1,4 +1,4 @@
-//! The defaults of each specification, written as a file would have them (S17).
+//! Presets: the defaults of each of the systems whose formats are read, written as a file would have them (S17).
 
 /// Their names, each that of the specification whose defaults they are.
 pub(super) const PRESETS: &[&str] = &["battle", "loop", "actions", "state", "lane"];

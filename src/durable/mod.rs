@@ -7,18 +7,18 @@
 //! blocks anybody and no age is ever judged.
 
 mod atomic;
+mod free_space;
 mod lock;
 mod refused;
-mod room;
 mod root;
 mod temporary;
 #[cfg(test)]
 mod tests;
 
 pub use atomic::{Sync, sync_dir, write_atomic};
+pub use free_space::{Lack, lack};
 pub use lock::{FileLock, LockError};
 pub use refused::Refused;
-pub use room::{Lack, lack};
 pub use root::Root;
 pub use rustix::fs::FileType as Kind;
 pub use temporary::{is_left_over, is_temporary, reap, temporary_prefix};

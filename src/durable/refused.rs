@@ -1,4 +1,4 @@
-//! What stands in a place of ours and is no file or folder.
+//! Rejects special files (symbolic links, FIFOs, sockets, devices) where our files belong.
 
 use std::io;
 use std::path::{Path, PathBuf};

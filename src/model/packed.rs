@@ -1,5 +1,4 @@
-//! A value that is kept packed until somebody looks at it, so that what a command pays for the past does not grow with
-//! it.
+//! A value that is decoded only when it is used, so that what a command pays for the past does not grow with it.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Runs.
+//! The record of a run: key, status, iterations, attempts, steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -11,9 +11,9 @@ use super::decision::{Decision, Strategy};
 use super::failure::Failure;
 use super::feedback::FeedbackResults;
 use super::folder::FolderId;
+use super::history::Line;
 use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
-use super::line::Line;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::packed::Packed;
 use super::snapshot::ObjectId;

@@ -1,4 +1,4 @@
-//! Whether attempts go in a circle (A1): what was tried and failed is tried again.
+//! Cycle detection (A1): a fix that was tried and failed is tried again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

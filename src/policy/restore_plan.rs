@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 
-use super::selection::Selection;
+use super::path_filter::Selection;
 
 /// What the run last wrote to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a program that was ended in the middle leaves behind on a terminal, and how to take it back.
+//! Restores terminal modes that a killed program left changed.
 //!
 //! A program that draws the whole screen switches to another one, hides the cursor, has the mouse reported. It undoes
 //! that at its end, if it gets there. Whoever shows its output knows what is still switched, and what switches it back.

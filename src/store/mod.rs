@@ -7,7 +7,7 @@
 mod error;
 mod fold_cache;
 mod ledger;
-mod line;
+mod ledger_line;
 mod origin;
 mod packed_lines;
 mod rebuild;

@@ -1,4 +1,4 @@
-//! Whose state it is.
+//! Whether state is ours or came with a clone: what may be done with it.
 
 /// Whose the state is that a state directory holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

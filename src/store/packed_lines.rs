@@ -14,7 +14,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::line;
+use super::ledger_line;
 
 /// How lines are packed; another way gets another number.
 const SCHEMA: u32 = 1;
@@ -58,8 +58,8 @@ pub fn packed(text: &[u8]) -> Option<Result<PackedLine, Flaw>> {
     let digits = text.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     digits[end..].starts_with(b",\"packed\":").then(|| {
-        let json = line::checked(text).map_err(|error| damaged(&error))?;
-        match line::schema_of(&json) {
+        let json = ledger_line::checked(text).map_err(|error| damaged(&error))?;
+        match ledger_line::schema_of(&json) {
             Some(schema) if schema > SCHEMA => Err(Flaw::Newer(schema)),
             _ => serde_json::from_str(&json).map_err(|error| damaged(&error)),
         }
@@ -91,8 +91,8 @@ impl PackedLine {
     fn pack(seq: u64, lines: &[u8]) -> Result<Self, Flaw> {
         let mut runs = BTreeSet::new();
         for text in lines_of(lines) {
-            let event = line::decode(text).map_err(|error| damaged(&error))?;
-            if let line::Line::Event(event) = event {
+            let event = ledger_line::decode(text).map_err(|error| damaged(&error))?;
+            if let ledger_line::Line::Event(event) = event {
                 runs.extend(event.run.map(|run| run.run_id));
             }
         }
@@ -119,7 +119,7 @@ pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, Flaw> {
         let end = memchr::memrchr(b'\n', longest).or_else(|| memchr::memchr(b'\n', rest));
         let (chunk, after) = rest.split_at(end.ok_or_else(|| damaged("the last line has no end"))? + 1);
         let made = PackedLine::pack(seq, chunk)?;
-        let text = line::with_checksum(&made).map_err(|error| damaged(&error))?;
+        let text = ledger_line::with_checksum(&made).map_err(|error| damaged(&error))?;
         let read = packed(text.trim_end().as_bytes()).transpose()?;
         if read.is_none_or(|read| read.unpack_at(seq).as_deref() != Ok(chunk)) {
             return Err(damaged("what was packed is not what was there"));
@@ -178,7 +178,7 @@ mod tests {
                 source: EventSource::Recovery,
                 payload: Payload::RetryReset {},
             };
-            line::encode(&event).expect("an event")
+            ledger_line::encode(&event).expect("an event")
         };
         (first..first + count).map(line).collect::<String>().into_bytes()
     }
@@ -241,7 +241,7 @@ mod tests {
         let mut newer: serde_json::Value = serde_json::from_str(&made).unwrap();
         newer["schema"] = serde_json::json!(2);
         newer.as_object_mut().unwrap().remove("checksum");
-        let text = line::with_checksum(&newer).unwrap();
+        let text = ledger_line::with_checksum(&newer).unwrap();
         assert_eq!(packed(text.trim_end().as_bytes()), Some(Err(Flaw::Newer(2))));
     }
 }

@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 
 use super::error::StoreError;
 use super::ledger::{Owned, Store};
-use super::line::{self, Line};
+use super::ledger_line::{self, Line};
 use super::packed_lines::{self, Flaw, lines_of};
 
 /// What can be read of lines that may be damaged.
@@ -65,7 +65,7 @@ impl Salvaged {
 
     /// Whether it could be read.
     fn take(&mut self, text: &[u8]) -> bool {
-        match line::decode(text) {
+        match ledger_line::decode(text) {
             Ok(Line::Event(event)) => {
                 if event.schema > EVENT_SCHEMA {
                     self.newer = Some(event.schema);
@@ -101,7 +101,7 @@ impl Store {
             found.unreadable = found.unreadable.max(read.unreadable);
             found.newer = found.newer.or(read.newer);
             for event in read.events {
-                if seen.insert(line::encode(&event).unwrap_or_default()) {
+                if seen.insert(ledger_line::encode(&event).unwrap_or_default()) {
                     found.events.push(event);
                 }
             }
@@ -143,7 +143,7 @@ impl Rebuilding {
         let mut text = String::new();
         for (seq, event) in (1..).zip(events.iter_mut()) {
             event.seq = seq;
-            text.push_str(&line::encode(event).map_err(io::Error::from).map_err(failed("encode an event for"))?);
+            text.push_str(&ledger_line::encode(event).map_err(io::Error::from).map_err(failed("encode an event for"))?);
         }
         let aside = self.keep_aside(now)?;
         // It describes another ledger from here on.

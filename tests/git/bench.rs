@@ -19,8 +19,8 @@ use recover::model::manifest::CaptureRules;
 use recover::model::path::RepoPath;
 use recover::model::snapshot::{ObjectId, Snapshot};
 use recover::model::time::Timestamp;
+use recover::policy::path_filter::Selection;
 use recover::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan};
-use recover::policy::selection::Selection;
 
 pub struct Bench {
     pub folder: tempfile::TempDir,

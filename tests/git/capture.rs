@@ -1,3 +1,5 @@
+//! Captures: what is in them, and what is left out with a reason.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;

@@ -1,7 +1,9 @@
+//! Differences between trees, compared with `git diff`.
+
 use recover::git::tree::{Objects, Seen, changes, changes_with, patch_text};
 use recover::model::path::RepoPath;
 use recover::model::snapshot::{Change, ChangeType};
-use recover::policy::selection::Selection;
+use recover::policy::path_filter::Selection;
 
 use crate::bench::Bench;
 

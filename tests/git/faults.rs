@@ -11,7 +11,7 @@ use recover::git::restore::{
     Expect, JOURNAL_VERSION, RestoreJournal, execute, read_journal, reap_temp_files, remove_journal, write_journal,
 };
 use recover::model::snapshot::ObjectId;
-use recover::policy::selection::Selection;
+use recover::policy::path_filter::Selection;
 
 use crate::bench::Bench;
 

@@ -1,3 +1,5 @@
+//! HEAD, branches and commits, as `git log` and `git reflog` see them.
+
 use recover::git::Error;
 use recover::git::history::{commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking};
 use recover::git::repo::resolve;

@@ -1,3 +1,5 @@
+//! The user's index after captures and restores, as `git status` sees it.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};

@@ -1,3 +1,5 @@
+//! Random work trees: capture and restore, compared with git.
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Repositories: the user's, private ones, locks.
+
 use std::fs;
 use std::time::Duration;
 
@@ -7,8 +9,8 @@ use recover::git::repo::{delete_refs, list_refs, ref_name, ref_names, set_ref};
 use recover::git::restore::{Expect, Verified, execute};
 use recover::git::{Error, Repo, WorktreeLock};
 use recover::model::manifest::CaptureRules;
+use recover::policy::path_filter::Selection;
 use recover::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
-use recover::policy::selection::Selection;
 
 use crate::bench::Bench;
 

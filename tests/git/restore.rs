@@ -1,3 +1,5 @@
+//! Restores: files, modes, links, and what must not be touched.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -10,8 +12,8 @@ use recover::git::restore::{
 use recover::model::manifest::Head;
 use recover::model::path::RepoPath;
 use recover::model::snapshot::{Entry, EntryKind, ObjectId};
+use recover::policy::path_filter::Selection;
 use recover::policy::restore_plan::{PlannedWrite, RestorePlan};
-use recover::policy::selection::Selection;
 
 use crate::bench::Bench;
 

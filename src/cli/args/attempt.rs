@@ -1,4 +1,4 @@
-//! `attempt …`, and the evidence flags it shares with `classify`.
+//! Arguments of `attempt`, and the evidence flags it shares with `classify`.
 
 use std::path::PathBuf;
 use std::time::Duration;

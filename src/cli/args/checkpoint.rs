@@ -1,4 +1,4 @@
-//! `checkpoint …`.
+//! Arguments of `checkpoint`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `import`, `sync`.
+//! Arguments of `import` and `sync`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hook …`.
+//! Arguments of `hook`.
 
 use std::time::Duration;
 

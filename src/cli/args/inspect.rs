@@ -1,4 +1,4 @@
-//! Commands that look, and those around them.
+//! Arguments of read-only and setup commands: `status`, `log`, `report`, `retry-status`, `init`, `config`, `doctor` …
 
 use std::path::PathBuf;
 use std::time::Duration;

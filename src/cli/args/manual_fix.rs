@@ -1,4 +1,4 @@
-//! `manual-fix …`.
+//! Arguments of `manual-fix`.
 
 use clap::{Args, Subcommand};
 

@@ -1,4 +1,4 @@
-//! `rollback`, `undo`, `redo`.
+//! Arguments of `rollback`, `undo` and `redo`.
 
 use clap::{ArgGroup, Args, ValueEnum};
 

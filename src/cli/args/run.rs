@@ -1,4 +1,4 @@
-//! `run` and `resume`.
+//! Arguments of `run` and `resume`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `step`.
+//! Arguments of `step`.
 
 use clap::Args;
 

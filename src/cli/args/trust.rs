@@ -1,4 +1,4 @@
-//! `trust`.
+//! Arguments of `trust`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `attempt …` and `classify`.
+//! Runs `attempt` and `classify`.
 
 use crate::model::event::AttemptEnd;
 use std::io::Read;

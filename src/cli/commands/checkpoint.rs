@@ -1,4 +1,4 @@
-//! `checkpoint …`.
+//! Runs `checkpoint`.
 
 use std::collections::BTreeSet;
 

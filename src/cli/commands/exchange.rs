@@ -1,4 +1,4 @@
-//! `import`, `sync`.
+//! Runs `import` and `sync`.
 
 use crate::engine::flow::import::{ImportRequest, ImportedFile, import as take_over};
 use crate::engine::flow::sync::{KeptAside, sync as write_views};

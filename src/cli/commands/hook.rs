@@ -1,4 +1,4 @@
-//! `hook …`.
+//! Runs `hook`.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Commands that look: `retry-status`, `init`, `config`, `doctor`, `completions`, `schema`.
+//! Runs `retry-status`, `init`, `config`, `doctor`, `completions` and `schema`.
 
 use crate::config;
 use crate::durable::{Root, Sync};

@@ -1,4 +1,4 @@
-//! `manual-fix …`.
+//! Runs `manual-fix`.
 
 mod edit;
 mod lines;

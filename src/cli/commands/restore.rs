@@ -1,4 +1,4 @@
-//! `rollback`, `undo`, `redo`.
+//! Runs `rollback`, `undo` and `redo`.
 
 use crate::engine::flow::rollback::{Options, Target, rollback as roll_back};
 use crate::engine::flow::undo::{redo as do_again, undo as take_back};

@@ -1,4 +1,4 @@
-//! `run` and `resume`.
+//! Runs `run` and `resume`.
 
 use std::io::Read;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::super::exit::ExitCode;
 use super::super::live::Display;
 use super::super::render;
 use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
-use super::super::resume_screen::{self, Choice};
+use super::super::screens::resume::{self as resume_screen, Choice};
 use super::super::ui::{Reply, Ui, escape};
 use super::manual_fix;
 

@@ -1,4 +1,4 @@
-//! `step`.
+//! Runs `step`.
 
 use crate::engine::flow::step::{Notice, StepReport, StepRequest, step as run_once};
 use crate::engine::{Context, Result};
@@ -100,7 +100,7 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
 }
 
 fn planned(request: &StepRequest, report: &StepReport) -> Reply {
-    let name = crate::policy::visible::escape(&request.name);
+    let name = crate::policy::escape::escape(&request.name);
     let status = report.step.as_ref().map(|step| step.status);
     let (would, mut text) = match status {
         Some(StepStatus::Done) => (Would::Skip, format!("Step '{name}' is done: it would be skipped.\n")),

@@ -1,4 +1,4 @@
-//! `trust`.
+//! Runs `trust`.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a resume, a rollback, a run and a step tell of a lane (C6).
+//! The lane part of what `resume`, `rollback`, `run` and `step` print (C6).
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Hooks.
+//! JSON documents of `hook`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

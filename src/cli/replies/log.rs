@@ -1,4 +1,4 @@
-//! Events.
+//! JSON documents of `log`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

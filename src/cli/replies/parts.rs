@@ -1,4 +1,4 @@
-//! What several documents hold: runs with their iterations, waits, commands to copy, where a lane stands.
+//! Parts of several JSON documents: runs with their iterations, waits, commands to copy, the status of a lane.
 
 use std::borrow::Cow;
 use std::path::Path;

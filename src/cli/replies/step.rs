@@ -1,4 +1,4 @@
-//! Steps.
+//! JSON documents of `step`.
 
 use schemars::JsonSchema;
 use serde::Serialize;

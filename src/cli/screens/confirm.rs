@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::engine::restore::request::Restore;
 use crate::engine::{Error, ErrorKind, Result};
-use crate::policy::visible::escape;
+use crate::policy::escape::escape;
 
 use super::super::args::{CommitsArg, EditsArg, word_of};
 use super::super::render::{crossed_text, unchanged_text};

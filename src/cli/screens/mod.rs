@@ -7,6 +7,7 @@
 mod checkpoint;
 mod confirm;
 mod list;
+pub mod resume;
 mod rollback;
 
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The report of a run, made where an attempt's end calls for it: gathering what it is made from, and keeping it.
+//! Makes and stores the report that an attempt's end calls for.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,8 @@ use crate::model::decision::Action;
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::policy::path_filter::Selection;
 use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdown, report, spans};
-use crate::policy::selection::Selection;
 use crate::store::views::attempt_history_of;
 
 use super::standing::status_of;

@@ -1,4 +1,4 @@
-//! Where a run stands with its budgets.
+//! The budgets of a run, and what they allow now.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! What everything else stands on: errors, the clock, progress and requests of who watches, which run is meant, and the
-//! context that a command works in.
+//! Shared basics of the engine: errors, clock, progress, the context of a command, which run it is about.
 
 pub mod attempt_mark;
 pub mod clock;

@@ -19,7 +19,7 @@ use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::Change;
 use crate::model::state::State;
-use crate::policy::selection::Selection;
+use crate::policy::path_filter::Selection;
 use crate::store::NewEvent;
 
 /// A session and its run.

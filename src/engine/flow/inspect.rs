@@ -16,7 +16,7 @@ use crate::model::manifest::Nested;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::model::state::State;
-use crate::policy::selection::Selection;
+use crate::policy::path_filter::Selection;
 
 /// A file of a checkpoint.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! The report of a run: gathering what it is made from, and writing it down (A6, S13).
+//! `recover report`: makes the report of a run and writes it to a file (A6, S13).
 
 use std::fs;
 use std::io::Read;

@@ -1,5 +1,6 @@
-//! Restoring a checkpoint on request: what is refused for who is at work, the restore itself, and what becomes of the steps
-//! that it goes back past.
+//! Restoring on request: who may, what is refused while somebody is at work, steps that it crosses.
+//!
+//! The restore itself is `engine::restore`, what it writes and deletes `policy::restore_plan`, the files `git::restore`.
 //!
 //! Rollback, `checkpoint restore`, undo and redo are this one operation with different targets.
 

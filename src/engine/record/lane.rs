@@ -16,8 +16,8 @@ use crate::model::run::{AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
+use crate::policy::escape::escape;
 use crate::policy::redact::redact;
-use crate::policy::visible::escape;
 use crate::store::views::{resume_hint, rollback_hint};
 
 use super::attempt_record::{Ending, Started};

@@ -1,4 +1,4 @@
-//! Which run a command works on.
+//! Selects the run, and the checkpoint, that a command is about; `base::runs` has the rules.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};

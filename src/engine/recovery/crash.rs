@@ -1,4 +1,4 @@
-//! Crash recovery, run before every command that writes: an interrupted restore is finished, what was not recorded is.
+//! Finishes an interrupted restore, and runs the rest of crash recovery before a command that writes.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Once};

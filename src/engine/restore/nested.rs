@@ -25,8 +25,8 @@ use crate::model::manifest::{Head, Manifest, Nested};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
+use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::Baseline;
-use crate::policy::selection::Selection;
 
 /// What is asked of nested repositories.
 #[derive(Clone, Debug, Default)]

@@ -21,9 +21,9 @@ use crate::model::operation::{HeadMove, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 use crate::model::state::State;
+use crate::policy::escape::escape;
+use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
-use crate::policy::selection::Selection;
-use crate::policy::visible::escape;
 
 use super::head::{self, HeadPlan};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};

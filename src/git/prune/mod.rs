@@ -1,5 +1,5 @@
-//! Gives space back: which objects only some checkpoints need, how large they are, and their removal. No other room
-//! needs it, and it needs only the object database and the references.
+//! Frees space: which objects only some checkpoints need, how large they are, and their removal. Which checkpoints go is
+//! `policy::retention`.
 
 pub(super) mod discard;
 mod exclusive_size;

@@ -14,7 +14,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
-use crate::policy::selection::Selection;
+use crate::policy::path_filter::Selection;
 
 /// Content over this size is not compared line by line.
 const MAX_LINES_BYTES: u64 = 8 << 20;

@@ -1,3 +1,5 @@
+//! Cycle detection on sequences of attempts.
+
 use super::*;
 use crate::policy::changed::Content;
 use proptest::prelude::*;

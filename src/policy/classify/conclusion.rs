@@ -1,4 +1,4 @@
-//! What the answer to a question is, and why.
+//! The result of a classification step: type, cause and evidence.
 
 use super::api::{self, Reported};
 use super::process::Fact;

@@ -1,4 +1,4 @@
-//! What is recorded of a conclusion.
+//! Turns the result of a classification into the failure that is recorded.
 
 use super::conclusion::Conclusion;
 use super::inputs::Inputs;

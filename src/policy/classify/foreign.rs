@@ -1,4 +1,4 @@
-//! Records of agents whose format nobody has described: one JSON object a line, and errors under names that say so.
+//! Records of unknown agents: one JSON object a line, and errors under names that say so.
 
 use serde_json::{Map, Value};
 

@@ -1,9 +1,9 @@
-//! What the questions are asked about.
+//! The classifier's input: output, exit status, agent record, stage.
 
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::time::Timestamp;
-use crate::policy::summary::Counts;
+use crate::policy::check_summary::Counts;
 use crate::policy::text::Text;
 
 /// Everything that is known of the attempt.

@@ -5,9 +5,9 @@
 //! strength: what the process shows, what records say, stderr, stdout. The words are data: see `rules`.
 
 mod api;
+mod author_message;
 mod command_line;
 mod conclusion;
-mod decide;
 mod failure;
 mod feedback;
 mod foreign;
@@ -22,7 +22,7 @@ mod rules;
 mod scan;
 mod shape;
 mod stage;
-mod summary;
+mod steps;
 mod user_rule;
 mod verdict;
 
@@ -34,8 +34,8 @@ pub use stage::{guess_loop, guess_stage};
 
 use inputs::Inputs;
 
+use super::check_summary::count;
 use super::settings::UserRule;
-use super::summary::count;
 use super::text::Text;
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Failure, FailureEvidence, LoopKind};
@@ -59,7 +59,7 @@ pub fn classify(
     let stage = evidence.stage.or_else(|| stage_of(evidence, record));
     let counts = count([&stdout, &stderr]);
     let inputs = Inputs { evidence, record, stage, stderr: &stderr, stdout: &stdout, counts, now };
-    let conclusion = user_rule::apply(user_rules, &inputs).unwrap_or_else(|| decide::decide(&inputs));
+    let conclusion = user_rule::apply(user_rules, &inputs).unwrap_or_else(|| steps::decide(&inputs));
     failure::of_conclusion(&inputs, conclusion)
 }
 

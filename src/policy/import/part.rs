@@ -1,4 +1,4 @@
-//! What is known beside a document, and what the document adds.
+//! What an import knows beside a document, and the events that one document yields.
 
 use serde_json::Value;
 

@@ -1,3 +1,5 @@
+//! Imports of each system's documents.
+
 use serde_json::json;
 
 use super::*;

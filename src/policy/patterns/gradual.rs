@@ -1,4 +1,4 @@
-//! A pattern that costs little until it is asked much.
+//! A regular expression that is compiled in stages, each only when a text needs it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What a text must contain for a pattern to match it.
+//! Required literals of a regular expression, used as a prefilter.
 //!
 //! A small reader of the patterns' syntax, wrong only to the safe side: what it does not understand needs nothing, so
 //! the pattern itself is asked. What it reads holds for patterns that are compiled without Unicode, and for all in ASCII

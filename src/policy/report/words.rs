@@ -6,9 +6,9 @@ use crate::model::decision::Action;
 use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome};
 use crate::model::time::Timestamp;
+use crate::policy::escape::{escape, escape_lines};
 use crate::policy::redact::redact;
 use crate::policy::text::Text;
-use crate::policy::visible::{escape, escape_lines};
 
 /// What every written report holds, so that a file can be told to be one.
 pub const MARK: &str = "recover report";

@@ -1,3 +1,5 @@
+//! Tampering with tests: what is reported, and what is not.
+
 use super::*;
 use crate::model::snapshot::ObjectId;
 use crate::policy::changed::Content;

@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::fold_cache::FoldCache;
-use super::super::line;
+use super::super::ledger_line;
 use super::super::written::Written;
 use super::{CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
 
@@ -77,8 +77,8 @@ impl Exclusive {
     /// An event's line. What could not be read again is no line: it would cost everything that is recorded already.
     fn encoded(&self, event: &Event) -> Result<String, StoreError> {
         let failed = self.store.io("encode an event for");
-        let text = line::encode(event).map_err(io::Error::from).map_err(&failed)?;
-        match line::decode(text.trim_end_matches('\n').as_bytes()) {
+        let text = ledger_line::encode(event).map_err(io::Error::from).map_err(&failed)?;
+        match ledger_line::decode(text.trim_end_matches('\n').as_bytes()) {
             Ok(_) => Ok(text),
             Err(reason) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, reason))),
         }

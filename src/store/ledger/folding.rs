@@ -4,7 +4,7 @@ use crate::model::event::EVENT_SCHEMA;
 use crate::model::state::State;
 
 use super::super::error::StoreError;
-use super::super::line::{self, Line};
+use super::super::ledger_line::{self, Line};
 use super::super::packed_lines;
 use super::{Arc, Loaded, Store};
 
@@ -49,7 +49,7 @@ impl Store {
 
     fn fold_line(&self, state: &mut State, progress: &mut Progress, text: &[u8]) -> Result<(), StoreError> {
         let number = progress.lines + 1;
-        match line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
+        match ledger_line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
             Line::Event(event) if event.seq != number => {
                 return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
             }

@@ -1,4 +1,4 @@
-//! Whose a state directory is.
+//! The state directory's random id, and whether it is registered on this machine.
 //!
 //! A state directory has a random id, in it and in a folder of the user's or the repository's that no clone and no archive
 //! brings along. One whose id is not known there came from elsewhere: it may be read, and hold back what it says, but

@@ -5,7 +5,7 @@ use std::io::{self, SeekFrom};
 use crate::model::event::Event;
 
 use super::super::error::StoreError;
-use super::super::line::{self, Line};
+use super::super::ledger_line::{self, Line};
 use super::super::packed_lines;
 use super::Store;
 use super::mended::Lines;
@@ -60,7 +60,7 @@ impl Store {
         let expected = *number;
         *number += 1;
         if expected > after
-            && let Line::Event(event) = line::decode(text).map_err(|reason| self.corrupt(expected, reason))?
+            && let Line::Event(event) = ledger_line::decode(text).map_err(|reason| self.corrupt(expected, reason))?
         {
             if event.seq != expected {
                 return Err(self.corrupt(expected, format!("sequence {} where {expected} belongs", event.seq)));

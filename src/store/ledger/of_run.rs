@@ -6,7 +6,7 @@ use crate::model::event::Event;
 use crate::model::run::RunKey;
 
 use super::super::error::StoreError;
-use super::super::line::{self, Line};
+use super::super::ledger_line::{self, Line};
 use super::super::packed_lines::{self, lines_of};
 use super::Store;
 
@@ -34,7 +34,7 @@ impl Store {
             if memchr::memmem::find(head, named.as_bytes()).is_none() {
                 return Ok(None);
             }
-            match line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
+            match ledger_line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
                 Line::Event(event) if event.run.as_ref() == Some(key) => Ok(Some(*event)),
                 _ => Ok(None),
             }

@@ -5,7 +5,7 @@ use super::*;
 use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::run::RunSpec;
 use crate::model::time::Timestamp;
-use crate::store::{line, packed_lines, salvage};
+use crate::store::{ledger_line, packed_lines, salvage};
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -235,7 +235,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 fn line_of(seq: usize, kind: u8) -> Vec<u8> {
     let NewEvent { run, source, payload } = created(&format!("{kind}-{seq}"));
     let event = Event { seq: seq as u64, at: now(), schema: EVENT_SCHEMA, run, source, payload };
-    line::encode(&event).unwrap().into_bytes()
+    ledger_line::encode(&event).unwrap().into_bytes()
 }
 
 fn befall(store: &Store, fate: &Fate) {

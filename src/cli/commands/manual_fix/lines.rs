@@ -1,4 +1,4 @@
-//! What a watch tells, a line each.
+//! Formats the events of a watch, a line each.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Whose the state of a project is.
+//! Decides whether a project's state is ours or came with a clone.
 //!
 //! State that a clone, an archive or a cache brought may hold back what it says (its cooldowns, its counts), but nothing
 //! that is recorded in it is run, and nothing is added to it, until somebody takes it over: `recover trust --state`, or

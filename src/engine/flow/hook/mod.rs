@@ -24,7 +24,7 @@ use crate::model::failure::{EvidenceSource, Failure, FailureEvidence, LoopKind};
 use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
 use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
-use crate::policy::occasion::{Occasion, occasion};
+use crate::policy::pre_tool::{Occasion, occasion};
 use crate::policy::redact::redact;
 
 use super::checkpoint::{Unless, create, due, record_operation};

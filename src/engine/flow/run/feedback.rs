@@ -13,7 +13,7 @@ use crate::engine::record::run_settings::log_name;
 use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
 use crate::model::hint::Hint;
-use crate::policy::summary::summarize;
+use crate::policy::check_summary::summarize;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
 /// What the loops said.

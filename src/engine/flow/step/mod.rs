@@ -30,7 +30,7 @@ use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
-use crate::policy::selection::Selection;
+use crate::policy::path_filter::Selection;
 use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
 
@@ -99,7 +99,7 @@ pub enum Notice {
 /// Refuses what cannot be a step.
 pub fn check(request: &StepRequest) -> Result<()> {
     if let Some(problem) = name_problem(&request.name) {
-        let shown = crate::policy::visible::escape(&request.name);
+        let shown = crate::policy::escape::escape(&request.name);
         let message = format!("the step's name '{shown}' {problem}: a short printable name is wanted");
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["step", "--help"])));
     }

@@ -14,7 +14,7 @@ use crate::model::operation::OperationKind;
 use crate::model::path::RepoPath;
 use crate::model::selector::Selector;
 use crate::model::snapshot::{Change, ChangeType, ObjectId};
-use crate::policy::selection::Selection;
+use crate::policy::path_filter::Selection;
 
 use super::NestedCapture;
 

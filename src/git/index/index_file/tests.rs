@@ -1,3 +1,5 @@
+//! The index reader and writer, compared with git's own.
+
 #![allow(clippy::unwrap_used)]
 
 mod expanded;

@@ -1,3 +1,5 @@
+//! The object writer: what it wrote is read back, by git too.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;

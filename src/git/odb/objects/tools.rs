@@ -1,4 +1,4 @@
-//! What a thread needs to write an object.
+//! A thread's buffers and compressor for writing objects.
 
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};

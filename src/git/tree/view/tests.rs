@@ -1,3 +1,5 @@
+//! Views of trees against a plain map.
+
 #![allow(clippy::unwrap_used)]
 
 use git2::ObjectType;
@@ -8,8 +10,8 @@ use crate::git::odb::trees::Flat;
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::{CaptureRules, DefaultModes, FileTimes, Head, MANIFEST_VERSION};
 use crate::model::snapshot::ChangeType;
+use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
-use crate::policy::selection::Selection;
 
 /// What stands at a path, with permission bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

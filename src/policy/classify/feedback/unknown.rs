@@ -3,13 +3,13 @@
 
 use super::Feedback;
 use crate::model::failure::{EvidenceSource, LoopKind};
+use crate::policy::check_summary::Counts;
 use crate::policy::classify::conclusion::Conclusion;
 use crate::policy::classify::lack::{self, Kind, Said};
 use crate::policy::classify::message::last_words;
 use crate::policy::classify::rules::{BUILD, FAMILIES, Family, LINT, TEST, TYPECHECK};
 use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
-use crate::policy::classify::{api, command_line, process, shape, summary};
-use crate::policy::summary::Counts;
+use crate::policy::classify::{api, author_message, command_line, process, shape};
 use crate::policy::text::{Line, Text};
 
 impl<'a> Feedback<'a> {
@@ -124,7 +124,7 @@ impl<'a> Feedback<'a> {
         let silent = evidence.stdout.trim_ascii().is_empty() && evidence.stderr.trim_ascii().is_empty();
         let told = evidence.message.as_ref().is_some_and(|message| !message.trim().is_empty());
         if self.inputs.stage.is_none() {
-            if let Some(conclusion) = summary::headed(self.inputs) {
+            if let Some(conclusion) = author_message::headed(self.inputs) {
                 return conclusion;
             }
             // A bare message may well be an agent's.

@@ -3,6 +3,7 @@
 //! Within a family the first rule that matches wins. Which family is asked when is decided elsewhere (`super::decide`).
 
 mod agent;
+mod author_message;
 mod broken;
 mod cancelled;
 mod crashed;
@@ -14,12 +15,11 @@ mod missing;
 mod network;
 mod rule;
 mod runners;
-mod summary;
 mod time_limits;
 
+pub(super) use author_message::COMPARED;
 pub(super) use family::Family;
 pub(super) use rule::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK};
-pub(super) use summary::COMPARED;
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -62,9 +62,9 @@ pub(super) static FAMILIES: LazyLock<[FamilyTable; 24]> = LazyLock::new(|| {
         first(runners::FLAKY, ALL),
         last(agent::RULES, TOOLS),
         last(agent::LINES, TOOLS),
-        first(summary::ASSERTED, ALL),
-        first(summary::WHOLE, ALL),
-        first(summary::HEAD, ALL),
+        first(author_message::ASSERTED, ALL),
+        first(author_message::WHOLE, ALL),
+        first(author_message::HEAD, ALL),
     ]
 });
 

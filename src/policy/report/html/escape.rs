@@ -3,7 +3,7 @@
 use maud::{Escaper, Render};
 use std::fmt::Write as _;
 
-use crate::policy::visible::{escape, escape_lines};
+use crate::policy::escape::{escape, escape_lines};
 
 /// One line of text, as content or as the value of an attribute.
 pub struct Line<'a>(pub &'a str);

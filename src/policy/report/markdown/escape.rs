@@ -1,6 +1,6 @@
 //! Other people's text in Markdown: it can end no table, list, fence or span, and is shown as it is.
 
-use crate::policy::visible::{escape, escape_lines};
+use crate::policy::escape::{escape, escape_lines};
 
 /// Text within a paragraph, a list or a table.
 pub fn text(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Text of others made harmless to look at.
+//! Escapes control characters in untrusted text.
 
 /// Control characters as escapes, so that a path or a message can neither steer the terminal nor feign a line.
 pub fn escape(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! The line at the bottom: what it says, in as many columns as there are.
+//! The status line at the bottom of the terminal, fitted to its width.
 
 use std::time::{Duration, Instant};
 

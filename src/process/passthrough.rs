@@ -1,4 +1,4 @@
-//! Shows a child's output on this process's own streams.
+//! Copies a child's output to this process's own stdout and stderr.
 //!
 //! A thread writes, because a terminal that was stopped or a pager that nobody scrolls blocks a write for as long as it
 //! likes, and the supervisor must go on watching the clock. The buffers that go back and forth are few: when

@@ -1,4 +1,4 @@
-//! Whether a folder's file system takes anything more.
+//! Whether a folder's file system has free space and can be written to.
 
 use std::io;
 use std::path::Path;

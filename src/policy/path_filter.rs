@@ -1,4 +1,4 @@
-//! Which paths an operation is about.
+//! Path filter of an operation: all paths, or those that globs select.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

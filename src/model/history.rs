@@ -1,4 +1,4 @@
-//! The way that a run's checkpoints took to where its files are: which of them count.
+//! Which checkpoints are on the run's current history after rollbacks, and which are superseded.
 //!
 //! A rollback goes back over what came after its target, or forward to what another one went back over. Checkpoints are a
 //! tree by that: each one comes after the one that the files were at when it was taken. What lies between the root and where

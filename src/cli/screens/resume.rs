@@ -13,8 +13,8 @@ use crate::model::decision::Strategy;
 use crate::model::hint::Hint;
 use crate::process::Interrupts;
 
-use super::live::cut;
-use super::ui::escape;
+use super::super::live::cut;
+use super::super::ui::escape;
 
 /// So many lines of an error are shown: all of it fits on a small terminal.
 const DETAILS: usize = 3;

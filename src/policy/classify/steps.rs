@@ -1,6 +1,7 @@
-//! The questions, in their order.
+//! The classification steps, in order of precedence.
 
 use super::api;
+use super::author_message;
 use super::conclusion::Conclusion;
 use super::feedback;
 use super::foreign;
@@ -9,7 +10,6 @@ use super::message::{exit_text, last_words};
 use super::process;
 use super::rules::{AGENT, Family};
 use super::scan::Scan;
-use super::summary;
 use super::verdict::AGENT_UNKNOWN;
 use crate::model::agent_record::AgentKind;
 use crate::model::failure::{Cause, LoopKind};
@@ -19,7 +19,7 @@ use crate::policy::text::Text;
 pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
     let decided =
         || if inputs.stage == Some(LoopKind::Agent) { decide_agent(inputs) } else { feedback::decide(inputs) };
-    summary::named(inputs).unwrap_or_else(decided)
+    author_message::named(inputs).unwrap_or_else(decided)
 }
 
 fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
@@ -67,7 +67,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         stderr.or_else(stdout).map(Conclusion::of_hit)
     };
     let said = said_scan.best(Family::Cancelled, AGENT).map(Conclusion::of_hit);
-    if let Some(headed) = summary::headed(inputs) {
+    if let Some(headed) = author_message::headed(inputs) {
         let why = [Family::Memory, Family::Machine].into_iter().find_map(|family| said_scan.best(family, AGENT));
         return said.or_else(|| why.map(Conclusion::of_hit)).or_else(memory_or_machine).unwrap_or(headed);
     }

@@ -1,4 +1,4 @@
-//! What a feedback loop's output adds up to, in one line.
+//! Summarises a check's output in one line: what passed, what failed.
 
 use std::sync::{LazyLock, OnceLock};
 

@@ -1,5 +1,6 @@
-//! Which of an agent's tool calls deserve a checkpoint first (S10). Rules as data: one too many costs a look at the work
-//! tree, one too few a chance to go back.
+//! Which tool calls of an agent trigger a checkpoint first (S10).
+//!
+//! Rules as data: one too many costs a scan of the work tree, one too few a chance to go back.
 
 use std::sync::LazyLock;
 
