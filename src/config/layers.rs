@@ -103,9 +103,11 @@ pub(super) fn settle(said: &Values) -> Values {
         }
     }
     if let Some(off) = said.get("rollback.enabled").filter(|entry| entry.value == json!(false)) {
-        for (path, value) in
-            [("rollback.on_error", json!(false)), ("retry.causes.BROKEN_BUILD.max_rollbacks", json!(0))]
-        {
+        for (path, value) in [
+            ("rollback.on_error", json!(false)),
+            ("retry.causes.BROKEN_BUILD.max_rollbacks", json!(0)),
+            ("retry.on_give_up", json!("keep")),
+        ] {
             values.insert(path.to_owned(), Entry { value, origin: off.origin.clone() });
         }
     }

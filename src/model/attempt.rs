@@ -20,6 +20,9 @@ pub struct Iteration {
     pub attempts: Vec<Attempt>,
     /// Why it was skipped.
     pub reason: Option<String>,
+    /// The checkpoint that the work tree was known by when it began, or began again after it was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<String>,
 }
 
 /// Where an iteration stands.

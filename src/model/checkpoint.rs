@@ -92,11 +92,13 @@ pub mod trigger {
     pub const PHASE: &str = "phase";
     /// An agent's turn or session is over (S10).
     pub const SESSION: &str = "session";
+    /// What somebody else changed since the run's last checkpoint, found before an attempt.
+    pub const EDITED: &str = "edited";
 
     /// What kind of moment a trigger marks where nobody says.
     pub fn kind_of(trigger: &str) -> CheckpointType {
         match trigger {
-            INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY => CheckpointType::Operation,
+            INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY | EDITED => CheckpointType::Operation,
             PHASE => CheckpointType::Phase,
             _ => CheckpointType::Task,
         }

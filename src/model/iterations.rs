@@ -113,7 +113,8 @@ impl Iterations {
 
     /// The one with this number; a pending one where there is none.
     pub fn get_or_pending(&mut self, number: u32) -> &mut Iteration {
-        let pending = || Iteration { number, status: IterationStatus::Pending, attempts: Vec::new(), reason: None };
+        let pending =
+            || Iteration { number, status: IterationStatus::Pending, attempts: Vec::new(), reason: None, began: None };
         self.pages.entry(number / PAGE).or_default().content.entry(number).or_insert_with(pending)
     }
 

@@ -189,6 +189,10 @@ pub struct RunDetails {
     pub operations: u32,
     /// Checkpoints of a lane's stages that a rollback went back past, by sequence (C5).
     pub rolled_back: BTreeSet<u64>,
+    /// Iterations that were given up with a person's consent.
+    pub accepted: BTreeSet<u32>,
+    /// The iteration that was given up last, until its files went back or the next attempt began.
+    pub to_roll_back: Option<u32>,
 }
 
 /// What is zero as a rule is not written for every run.
@@ -321,6 +325,12 @@ impl Run {
             matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped))
         };
         (number.saturating_add(1)..=u32::MAX).find(|number| !is_over(number)).unwrap_or(u32::MAX)
+    }
+
+    /// Iterations that were given up, that nobody has accepted or done again since, lowest number first.
+    pub fn given_up(&self) -> impl DoubleEndedIterator<Item = u32> {
+        let skipped = self.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);
+        skipped.map(|(number, _)| number).filter(|number| !self.accepted.contains(number))
     }
 
     /// Whether the current iteration is over and no number is left for another.

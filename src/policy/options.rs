@@ -30,10 +30,13 @@ pub struct ResumeOption {
 /// without a good checkpoint may go back to where it began.
 pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
     let Some(failure) = run.failure.as_ref().filter(|failure| failure.recoverable) else { return Vec::new() };
-    let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
-    let recommended = decided.unwrap_or(Strategy::RetryWithContext);
     let iteration = failure.iteration.unwrap_or(run.current_iteration);
-    let last = run.spec.iterations_total.is_some_and(|total| iteration >= total);
+    let next = Some(run.iteration_after(iteration));
+    let next = next.filter(|next| run.spec.iterations_total.is_none_or(|total| *next <= total));
+    let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
+    // Where nothing comes after it, to go on is to accept what failed: that is a person's own thought.
+    let decided = decided.filter(|strategy| *strategy != Strategy::ContinueNext || next.is_some());
+    let recommended = decided.unwrap_or(Strategy::RetryWithContext);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
     Strategy::ALL
@@ -43,13 +46,12 @@ pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
                 Strategy::ManualThenContinue => None,
                 _ if run.is_being_fixed() => Some("a manual fix is open".to_owned()),
                 Strategy::RollbackAndRetry if !has_checkpoint => Some("No checkpoint available".to_owned()),
-                Strategy::ContinueNext if last => Some(format!("iteration {iteration} is the last one")),
                 _ => None,
             };
             ResumeOption {
                 strategy,
                 label: label(strategy),
-                description: description(strategy, iteration, has_good_checkpoint),
+                description: description(strategy, iteration, next, has_good_checkpoint),
                 recommended: strategy == recommended && missing.is_none(),
                 available: missing.is_none(),
                 reason: missing,
@@ -69,7 +71,7 @@ pub fn label(strategy: Strategy) -> &'static str {
     }
 }
 
-fn description(strategy: Strategy, iteration: u32, has_good_checkpoint: bool) -> String {
+fn description(strategy: Strategy, iteration: u32, next: Option<u32>, has_good_checkpoint: bool) -> String {
     match strategy {
         Strategy::RetrySame => format!("Re-run iteration {iteration} with the same prompt"),
         Strategy::RetryWithContext => format!("Re-run iteration {iteration} and tell the agent about the error"),
@@ -77,9 +79,10 @@ fn description(strategy: Strategy, iteration: u32, has_good_checkpoint: bool) ->
             let from = if has_good_checkpoint { "the last good checkpoint" } else { "where the run began" };
             format!("Take back the changes of iteration {iteration}, then retry from {from}")
         }
-        Strategy::ContinueNext => {
-            format!("Accept the current state and continue with iteration {}", iteration.saturating_add(1))
-        }
+        Strategy::ContinueNext => match next {
+            Some(next) => format!("Accept the current state and continue with iteration {next}"),
+            None => "Accept the current state: no iteration is left, the run is complete then".to_owned(),
+        },
         Strategy::ManualThenContinue => "Make changes yourself, verify them, then go on".to_owned(),
     }
 }

@@ -22,6 +22,7 @@ mod errors;
 mod export;
 mod follow;
 mod foreign;
+mod give_up;
 mod golden;
 mod good;
 mod head;

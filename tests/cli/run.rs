@@ -109,13 +109,13 @@ fn the_child_gets_prompt_and_context() {
 #[test]
 fn an_iteration_that_cannot_be_verified_is_given_up_and_the_run_goes_on() {
     let env = quick();
-    let agent = "[ $RECOVER_ITERATION = 2 ] && echo bad > state || echo good > state; echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> seen";
+    let agent = "[ $RECOVER_ITERATION = 2 ] && echo bad > state || echo good > state; echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> ../seen";
     let document = env.json(8, &["run", "--iterations", "3", "--feedback", CHECK, "--", "sh", "-c", agent]);
     assert_eq!(document["outcome"], "escalated");
     assert_eq!(document["run"]["status"], "escalated");
     let statuses: Vec<_> = (0..3).map(|at| document["iterations"][at]["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["completed", "skipped", "completed"]);
-    assert_eq!(env.read("seen"), "1.1\n2.1\n2.2\n2.3\n3.1\n");
+    assert_eq!(env.read("../seen"), "1.1\n2.1\n2.2\n2.3\n3.1\n");
     let list = env.json(0, &["attempt", "list"]);
     let stuck = list["stuck_subtasks"].as_array().unwrap();
     assert_eq!(stuck.len(), 1, "{list}");

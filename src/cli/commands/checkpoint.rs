@@ -240,6 +240,7 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             restore_index: args.restore_index,
             reposition: None,
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },
+            unasked: false,
             undoes: None,
         })
     };

@@ -49,6 +49,11 @@ pub(super) const RETRY: Section = Section {
         Key::new("max_cost_usd", Money, "Cost, as the agent's records give it, after which no further attempt starts.")
             .optional(),
         Key::new("max_park", Duration, "Longest wait for the reset of a usage limit; a longer one is escalated."),
+        Key::new(
+            "on_give_up",
+            Choice(&["rollback", "keep"]),
+            "Files of an iteration that is given up, before the next begins: rollback (its work stays in its checkpoint) or keep.",
+        ),
     ],
 };
 
@@ -112,7 +117,7 @@ pub(super) const ROLLBACK: Section = Section {
         Key::new(
             "enabled",
             Bool,
-            "Roll back without being asked; false also sets on_error = false and max_rollbacks = 0.",
+            "Roll back without being asked; false also sets on_error = false, max_rollbacks = 0 and retry.on_give_up = \"keep\".",
         ),
         Key::new(
             "on_error",

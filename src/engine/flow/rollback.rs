@@ -134,6 +134,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         restore_index: options.restore_index,
         reposition,
         nested: NestedRequest { restore: options.nested, placed: Vec::new() },
+        unasked: false,
         undoes: None,
     })
 }

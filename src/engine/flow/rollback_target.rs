@@ -24,8 +24,8 @@ pub fn rollback_target<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>)
 }
 
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
-/// edits stay, and HEAD where moving it would be refused.
-pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<()> {
+/// edits stay, and HEAD where moving it would be refused. Returns whether anything changed.
+pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<bool> {
     let mut request = RestoreRequest {
         kind: OperationKind::Rollback,
         run: Some(key.clone()),
@@ -37,14 +37,16 @@ pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, 
         restore_index: false,
         reposition: None,
         nested: NestedRequest::default(),
+        unasked: true,
         undoes: None,
     };
-    match restore(context, &request) {
+    let restored = match restore(context, &request) {
         Err(error) if error.kind == ErrorKind::HeadMoved && edits == Edits::Keep => {
             tracing::warn!(%error, "HEAD stays; only the files go back");
             request.commits = Commits::Keep;
-            restore(context, &request).map(drop)
+            restore(context, &request)
         }
-        other => other.map(drop),
-    }
+        other => other,
+    };
+    Ok(restored?.changed)
 }

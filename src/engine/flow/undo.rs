@@ -43,6 +43,7 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
             restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
             reposition: None,
             nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
+            unasked: false,
             undoes: Some(entry.head.clone()),
         })
     })

@@ -100,13 +100,6 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// Deletes these files too, whatever was planned for them.
-    pub fn clear(&mut self, paths: &[RepoPath]) {
-        self.write.retain(|file| !paths.contains(&file.path));
-        let new: Vec<RepoPath> = paths.iter().filter(|path| !self.delete.contains(path)).cloned().collect();
-        self.delete.extend(new);
-    }
-
     /// Leaves out, and returns, what is there now and is in none of `known`: it was written meanwhile.
     pub fn leave_changed(&mut self, now: &[MemoryFile], known: &[&[MemoryFile]]) -> Vec<PathReason> {
         let is_known = |file: &&MemoryFile| {
@@ -142,11 +135,16 @@ pub fn plan(now: &[MemoryFile], target: &[MemoryFile], settings: &MemorySettings
     Ok(MemoryPlan { write, delete })
 }
 
-/// The files that belong to the loop's own state and are cleared after an error (L3).
-pub fn loop_state(now: &[MemoryFile], settings: &MemorySettings) -> Result<Vec<RepoPath>> {
+/// The same after an error: the loop's own state is cleared, whatever `target` has of it (L3).
+pub fn plan_after_error(now: &[MemoryFile], target: &[MemoryFile], settings: &MemorySettings) -> Result<MemoryPlan> {
     let loop_state = globs(&settings.loop_state)?;
-    let matching = now.iter().filter(|file| loop_state.is_match(Path::new(&*file.path.to_lossy())));
-    Ok(matching.map(|file| file.path.clone()).collect())
+    let is_cleared = |path: &RepoPath| loop_state.is_match(Path::new(&*path.to_lossy()));
+    let mut plan = plan(now, target, settings)?;
+    plan.write.retain(|file| !is_cleared(&file.path));
+    let there = now.iter().map(|file| &file.path).filter(|path| is_cleared(path));
+    let new: Vec<RepoPath> = there.filter(|path| !plan.delete.contains(path)).cloned().collect();
+    plan.delete.extend(new);
+    Ok(plan)
 }
 
 /// Refuses a plan where something that was not captured (a link, a folder with something in it) stands in the place of

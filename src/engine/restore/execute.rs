@@ -89,7 +89,8 @@ pub fn run(
     let journaled = JournalContext {
         run: Some(key.clone()),
         operation,
-        clear_loop_state: false,
+        clear_loop_state: request.unasked,
+        leave_memory: request.leaves_memory(&context.settings().rollback),
         on_top,
         of_base,
         unlink: planned.nested.remove.clone(),
@@ -176,7 +177,7 @@ fn apply(
         return Err(Error::new(ErrorKind::Failed, message).paths(verified.differing));
     }
     let mut memory_kept = Vec::new();
-    if scope.covers_state() && journal.selection.is_empty() {
+    if scope.covers_state() && journal.selection.is_empty() && !journaled.leave_memory {
         memory_kept = restore_memory(context, journal, journaled.clear_loop_state)?;
     }
     if let Some(after) = &journal.head_after {
@@ -216,10 +217,8 @@ fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state:
     let now = memory::read(context)?;
     let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
     let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
-    let mut plan = memory::plan(&now, &then, &context.settings().memory)?;
-    if clear_loop_state {
-        plan.clear(&memory::loop_state(&now, &context.settings().memory)?);
-    }
+    let plan = if clear_loop_state { memory::plan_after_error } else { memory::plan };
+    let mut plan = plan(&now, &then, &context.settings().memory)?;
     let kept = plan.leave_changed(&now, &[&before, &then]);
     memory::apply(context.store(), &plan)?;
     Ok(kept)
@@ -300,6 +299,7 @@ pub fn restore_state_only(
             run: Some(run.clone()),
             operation,
             clear_loop_state: true,
+            leave_memory: false,
             on_top: false,
             of_base: false,
             unlink: Vec::new(),

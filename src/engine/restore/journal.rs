@@ -17,6 +17,9 @@ pub struct JournalContext {
     pub operation: Operation,
     /// Whether the loop's own state files are cleared (L3).
     pub clear_loop_state: bool,
+    /// Whether the working memory stays as it is.
+    #[serde(default)]
+    pub leave_memory: bool,
     /// Whether a commit with the checkpoint's tree came on top, which the index then follows.
     #[serde(default)]
     pub on_top: bool,

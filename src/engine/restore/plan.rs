@@ -131,13 +131,14 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         (prepare_under(context, lock, &BTreeSet::new())?, stored, RestorePlan::default(), Grafts::default())
     };
     let manifest = &prepared.capture.manifest;
-    let memory = if request.scope.covers_state() && selection.is_all() {
-        let plan = memory_plan(context, &prepared.memory, &stored)?;
-        memory::check(context.store(), &plan)?;
-        plan
-    } else {
-        MemoryPlan::default()
-    };
+    let memory =
+        if request.scope.covers_state() && selection.is_all() && !request.leaves_memory(&context.settings().rollback) {
+            let plan = memory_plan(context, request, &prepared.memory, &stored)?;
+            memory::check(context.store(), &plan)?;
+            plan
+        } else {
+            MemoryPlan::default()
+        };
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
         let before_lane = of_base || head::is_before_lane(context, run, &target)?;
@@ -391,7 +392,13 @@ fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<
     Ok(layers)
 }
 
-fn memory_plan(context: &Context, now: &[MemoryFile], stored: &StoredCheckpoint) -> Result<MemoryPlan> {
+fn memory_plan(
+    context: &Context,
+    request: &RestoreRequest,
+    now: &[MemoryFile],
+    stored: &StoredCheckpoint,
+) -> Result<MemoryPlan> {
     let then = stored.memory(context.repo()?)?;
-    memory::plan(now, &then, &context.settings().memory)
+    let plan = if request.unasked { memory::plan_after_error } else { memory::plan };
+    plan(now, &then, &context.settings().memory)
 }

@@ -10,6 +10,7 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::step::ToldStep;
 use crate::policy::restore_plan::Edits;
+use crate::policy::settings::RollbackSettings;
 
 use super::nested::{NestedOutcome, NestedRequest};
 
@@ -62,11 +63,18 @@ pub struct RestoreRequest {
     pub reposition: Option<Reposition>,
     /// What is asked of nested repositories.
     pub nested: NestedRequest,
+    /// Nobody asked for it: the working memory goes as it does after an error (`[rollback] on_error`, `[memory] loop_state`).
+    pub unasked: bool,
     /// Where the operation that is taken back found HEAD and left it: while it is still there, it may go back unasked.
     pub undoes: Option<HeadMove>,
 }
 
 impl RestoreRequest {
+    /// Whether the working memory stays, where it is not put back after an error either.
+    pub(super) fn leaves_memory(&self, settings: &RollbackSettings) -> bool {
+        self.unasked && !settings.on_error
+    }
+
     /// The command that asks for this, with these flags in the place of its own.
     pub(super) fn command(&self, flags: &[&str]) -> Hint {
         let mut words: Vec<String> = match self.kind {

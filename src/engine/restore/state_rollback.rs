@@ -37,8 +37,7 @@ pub fn react(
     let source = target.unwrap_or(safety);
     let repo = context.repo()?;
     let then = load_checkpoint(repo, &source.commit)?.memory(repo)?;
-    let mut plan = memory::plan(&prepared.memory, &then, settings)?;
-    plan.clear(&memory::loop_state(&prepared.memory, settings)?);
+    let plan = memory::plan_after_error(&prepared.memory, &then, settings)?;
     if !plan.is_empty() {
         let operation = Operation {
             id: format!("op_state_{:04}", safety.seq),

@@ -28,6 +28,7 @@ pub fn restore_covered_files(context: &Context, key: &RunKey, start: &StepStart)
         restore_index: false,
         reposition: None,
         nested: NestedRequest::default(),
+        unasked: false,
         undoes: None,
     };
     let lock = WorktreeLock::acquire(context.repo()?, context.lock_timeout())?;

@@ -6,6 +6,7 @@ mod steps;
 use std::collections::BTreeSet;
 
 use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::decision::Strategy;
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
 use crate::model::import::{ImportKind, ImportedDocument};
@@ -64,10 +65,14 @@ impl State {
             apply_to_run(run, event);
             steps::apply(run, event, after_checkpoint);
             count_operations(run, event);
-            if let (Payload::AttemptStarted { .. }, Some(live)) = (&event.payload, &mut run.live) {
+            if let (Payload::AttemptStarted { iteration, .. }, Some(live)) = (&event.payload, &mut run.live) {
                 live.after_checkpoint = after_checkpoint;
                 let known = self.worktrees.get(&run.worktree).and_then(|worktree| worktree.baseline.first());
                 live.baseline = known.map(|layer| layer.checkpoint_id.clone());
+                let began = live.baseline.clone();
+                if let Some(entry) = run.iterations.get_mut(*iteration) {
+                    entry.began = entry.began.take().or(began);
+                }
             }
             if let Payload::Imported(imported) = &event.payload {
                 let imported = (**imported).clone();
@@ -153,6 +158,7 @@ impl State {
             } else if let Some(target) = target {
                 run.line.turn(last, target);
             }
+            run.to_roll_back = None;
             if let Some(to) = &operation.reposition {
                 reposition(run, to);
                 run.rolled_back.extend(passed);
@@ -243,6 +249,15 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             run.next_instructions.clone_from(instructions);
             run.next_error_context = *error_context;
             run.granted = u32::from(*granted);
+            // Only who asks for it is granted to go on past what was given up.
+            let accepts = *granted && *strategy == Some(Strategy::ContinueNext);
+            if accepts {
+                let given_up: Vec<u32> = run.given_up().collect();
+                run.accepted.extend(given_up);
+            }
+            if accepts || *restart || run.to_roll_back.is_some_and(|given_up| *iteration <= given_up) {
+                run.to_roll_back = None;
+            }
             if *restart {
                 forgive(run, event.seq);
                 run.reset_seq = event.seq;
@@ -278,6 +293,10 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             }
             if *status == IterationStatus::Skipped {
                 leave_failure_of(run, *iteration);
+                run.accepted.remove(iteration);
+                run.to_roll_back = Some(*iteration);
+            } else if run.to_roll_back == Some(*iteration) {
+                run.to_roll_back = None;
             }
         }
         Payload::CheckpointCreated { checkpoint, own_commits, .. } => {
@@ -364,8 +383,7 @@ fn leave_failure_of(run: &mut Run, iteration: u32) {
 
 /// Nothing is left to do but what was given up: the run stands at the last of it.
 fn stand_at_given_up(run: &mut Run) {
-    let given_up = run.iterations.statuses().rfind(|(_, status)| *status == IterationStatus::Skipped);
-    let given_up = given_up.and_then(|(number, _)| run.iterations.get(number));
+    let given_up = run.given_up().next_back().and_then(|number| run.iterations.get(number));
     let Some(last) = given_up.and_then(|iteration| iteration.attempts.last()) else { return };
     (run.failure, run.decision) = (last.failure.clone(), last.decision.clone());
 }

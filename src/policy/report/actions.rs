@@ -145,14 +145,10 @@ impl Steps<'_, '_> {
 
     fn ways_on(&mut self) {
         let run = self.source.run;
-        let iteration = run.failure.as_ref().and_then(|failure| run.iterations.get(failure.iteration?));
-        let given_up = iteration.is_some_and(|iteration| iteration.status == IterationStatus::Skipped);
         let mut options = resume_options(self.source.state, run);
         // The very same again is worth a line only where the policy would do it.
         let told = |option: &ResumeOption| match option.strategy {
             Strategy::ManualThenContinue => false,
-            // The run went on without it already.
-            Strategy::ContinueNext => !given_up,
             Strategy::RetrySame => option.recommended,
             _ => true,
         };

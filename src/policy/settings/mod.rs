@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::feedback::FeedbackLoop;
 
 pub use feedback::UserRule;
-pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, RetrySettings};
+pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, RetrySettings};
 pub use run::{
     AgentKind, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings,
     RunSettings, RunnerSettings, SafeMode,

@@ -36,6 +36,17 @@ pub enum Jitter {
     None,
 }
 
+/// What becomes of the files of an iteration that is given up, before the next one begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnGiveUp {
+    /// They go back to what they were when it began; its work stays in its checkpoint.
+    #[default]
+    Rollback,
+    /// They stay as it left them.
+    Keep,
+}
+
 /// The limit and the delay of one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseSettings {
@@ -136,6 +147,8 @@ pub struct RetrySettings {
     /// Longest wait for a usage limit's reset; a longer one escalates.
     #[serde(with = "text::duration")]
     pub max_park: Duration,
+    /// What becomes of the files of an iteration that is given up.
+    pub on_give_up: OnGiveUp,
     /// By cause; every cause is there.
     pub causes: BTreeMap<Cause, CauseSettings>,
 }
@@ -154,6 +167,7 @@ impl Default for RetrySettings {
             max_wall_time: None,
             max_cost_usd: None,
             max_park: Duration::from_secs(12 * 3600),
+            on_give_up: OnGiveUp::Rollback,
             causes: Cause::ALL.into_iter().map(|cause| (cause, CauseSettings::default_of(cause))).collect(),
         }
     }

@@ -20,11 +20,10 @@ fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) 
     if let Some(from) = request.from_iteration {
         return from;
     }
-    let skipped = run.iterations.statuses().find(|(_, status)| *status == IterationStatus::Skipped);
     let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
     let at = match run.status {
         // All iterations are through: what was given up is what is left to do.
-        RunStatus::Escalated => failed.or(skipped.map(|(number, _)| number)),
+        RunStatus::Escalated => failed.or_else(|| run.given_up().next()),
         _ => None,
     };
     let at = at.unwrap_or(run.current_iteration);
@@ -81,7 +80,7 @@ fn restore_files(
     let initial = || state.initial(key).and_then(Named::kept);
     if request.restart {
         // Starting fresh is asked for, losing somebody's edits is not.
-        return initial().map_or(Ok(()), |initial| restore_checkpoint(context, key, initial, Edits::Keep));
+        return initial().map_or(Ok(()), |initial| restore_checkpoint(context, key, initial, Edits::Keep).map(drop));
     }
     if strategy != Some(Strategy::RollbackAndRetry) {
         return Ok(());
@@ -92,7 +91,7 @@ fn restore_files(
         Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
             .hint(Hint::recover(["resume", "--strategy", "retry_with_context"]).run(key))
     })?;
-    restore_checkpoint(context, key, target, Edits::Refuse)
+    restore_checkpoint(context, key, target, Edits::Refuse).map(drop)
 }
 
 /// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.

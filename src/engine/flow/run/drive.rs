@@ -25,7 +25,7 @@ use crate::process::{Program, Show, Supervised};
 use crate::store::views::write_views;
 
 use super::execute::{begin_of, execute};
-use super::{DriveOptions, Driven, Driving, Outcome, baseline};
+use super::{DriveOptions, Driven, Driving, Outcome, baseline, edited, given_up};
 
 /// What follows an attempt.
 enum Next {
@@ -38,7 +38,7 @@ enum Next {
 /// Drives a run from where it stands.
 pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Result<Driven> {
     let key = &driving.key;
-    let mut driver = Driver { context, key, options, escalated: false, interrupted: None, child_exit_code: None };
+    let mut driver = Driver { context, key, options, interrupted: None, child_exit_code: None };
     let outcome = driver.run()?;
     driver.finish(outcome)
 }
@@ -47,8 +47,6 @@ struct Driver<'a> {
     context: &'a Context,
     key: &'a RunKey,
     options: &'a DriveOptions,
-    /// An iteration was given up for a person to look at.
-    escalated: bool,
     interrupted: Option<i32>,
     child_exit_code: Option<i32>,
 }
@@ -64,9 +62,14 @@ impl Driver<'_> {
             if let Some(outcome) = self.is_done(&run)? {
                 return Ok(outcome);
             }
+            if let Some(refused) = given_up::roll_back(self.context, &run)? {
+                self.stand_for(RunStatus::Escalated, refused)?;
+                return Ok(Outcome::Escalated);
+            }
             if let Some(outcome) = self.wait(&run)? {
                 return Ok(outcome);
             }
+            edited::capture(self.context, self.key);
             let Some((before, started)) = self.claim()? else { continue };
             let executed = execute(self.context, self.key, &before, &started, self.options);
             let executed = match executed {
@@ -102,7 +105,7 @@ impl Driver<'_> {
 
     /// Whether no iteration is left, or the goal is reached.
     fn is_done(&mut self, run: &Run) -> Result<Option<Outcome>> {
-        let ended = if self.escalated { Outcome::Escalated } else { Outcome::Complete };
+        let ended = if run.given_up().next().is_some() { Outcome::Escalated } else { Outcome::Complete };
         let between = run.failure.is_none() && run.current_iteration > 1;
         if between && let Some(until) = &run.spec.until {
             let reached = self.passes(until)?;
@@ -117,7 +120,7 @@ impl Driver<'_> {
         if left && !run.is_out_of_iterations() {
             return Ok(None);
         }
-        Ok(Some(if run.spec.until.is_some() && !self.escalated { Outcome::Failed } else { ended }))
+        Ok(Some(if run.spec.until.is_some() && ended == Outcome::Complete { Outcome::Failed } else { ended }))
     }
 
     fn passes(&mut self, command: &str) -> Result<bool> {
@@ -240,7 +243,6 @@ impl Driver<'_> {
         }
         if decision.has(Action::Skip) {
             self.skip(started.iteration, &decision.reason)?;
-            self.escalated |= decision.has(Action::Escalate);
             return Ok(Next::GoOn);
         }
         if decision.has(Action::ManualFix) && !decision.has(Action::Escalate) {
@@ -279,18 +281,24 @@ impl Driver<'_> {
         }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
         self.context.live.tell(Progress::RollingBack { checkpoint: &target.id });
-        restore_checkpoint(self.context, self.key, target, Edits::Keep)
+        restore_checkpoint(self.context, self.key, target, Edits::Keep).map(drop)
     }
 
     fn stand(&self, status: RunStatus) -> Result<()> {
         if self.load()?.status == status {
             return Ok(());
         }
-        let reason = format!("the run stopped: {}", status.as_str());
+        self.stand_for(status, format!("the run stopped: {}", status.as_str()))
+    }
+
+    fn stand_for(&self, status: RunStatus, reason: String) -> Result<()> {
         self.context.record(self.key, vec![Payload::RunStatusChanged { status, reason }])
     }
 
     fn finish(&self, outcome: Outcome) -> Result<Driven> {
+        // Whatever ended it: what was given up is for a person to look at.
+        let gave_up = self.load()?.given_up().next().is_some();
+        let outcome = if gave_up && outcome == Outcome::Failed { Outcome::Escalated } else { outcome };
         let status = match outcome {
             Outcome::Complete => RunStatus::Complete,
             Outcome::Failed => RunStatus::Failed,

@@ -4,8 +4,10 @@
 mod baseline;
 mod between;
 mod drive;
+mod edited;
 mod execute;
 mod feedback;
+mod given_up;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -57,7 +57,13 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     if run_of_subtask(subtask) != Some(&run.key.run_id) {
         run.subtasks.insert(checksum(subtask));
     }
+    run.accepted.remove(iteration);
+    run.to_roll_back = None;
     let entry = iteration_entry(run, *iteration);
+    if !matches!(entry.status, IterationStatus::InProgress | IterationStatus::Failed | IterationStatus::Cancelled) {
+        // What it left before is over: it begins where the work tree is now.
+        entry.began = None;
+    }
     entry.status = IterationStatus::InProgress;
     entry.reason = None;
     entry.attempts.push(started);

@@ -1,0 +1,76 @@
+//! What somebody else changed in the work tree between two attempts: it is captured before the next one, so that it is never
+//! taken for the run's own work.
+
+use std::collections::BTreeSet;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::base::runs::run_of;
+use crate::engine::record::request::{Prepared, Request};
+use crate::engine::record::{checkpoint, events};
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::tree::{TreeLookup, diff_trees};
+use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+
+/// Takes a checkpoint where the work tree is not as the run is known to have left it. A capture that fails is no reason
+/// against the attempt.
+pub fn capture(context: &Context, key: &RunKey) {
+    if let Err(error) = try_capture(context, key) {
+        tracing::warn!(%error, "what changed in the work tree since the last attempt was not captured");
+    }
+}
+
+fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
+    let state = context.load()?.state;
+    let run = run_of(&state, key)?;
+    // A run begins with a checkpoint.
+    let Some(known) = known(context, &state, &run).filter(|_| run.iterations.count_attempts() > 0) else {
+        return Ok(());
+    };
+    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    if is_as(context, &prepared, known)? {
+        return Ok(());
+    }
+    let iteration = run.current_iteration;
+    let begins = run.iterations.get(iteration).is_none_or(|begun| begun.attempts.is_empty());
+    let mut ledger = context.store().lock()?;
+    let request = Request {
+        description: format!("Found changed before an attempt of iteration {iteration}"),
+        trigger: trigger::EDITED.to_owned(),
+        kind: trigger::kind_of(trigger::EDITED),
+        after_iteration: Some(if begins { iteration.saturating_sub(1) } else { iteration }),
+        ..Request::default()
+    };
+    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    events::append(&mut ledger, key, taken.created_at, vec![checkpoint::event(&taken)])
+}
+
+/// What the run last left: what was put back since, else its latest checkpoint.
+fn known<'a>(context: &Context, state: &'a State, run: &Run) -> Option<&'a Checkpoint> {
+    let baseline = state.worktrees.get(&context.worktree_id()).map(|worktree| worktree.baseline.as_slice());
+    let whole = match baseline {
+        Some([layer]) if layer.paths.is_empty() => state.checkpoint(&layer.checkpoint_id),
+        _ => None,
+    };
+    whole.filter(|one| one.run == run.key).or_else(|| state.latest(&run.key))
+}
+
+/// Whether the work tree is as a checkpoint has it, but for the files that this program's own output goes to.
+fn is_as(context: &Context, prepared: &Prepared, known: &Checkpoint) -> Result<bool> {
+    let stored = load_checkpoint(context.repo()?, &known.commit)?;
+    if prepared.capture.is_same_tree(&stored) {
+        return Ok(true);
+    }
+    let opened = prepared.capture.objects().open()?;
+    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, stored.view(), prepared.capture.view())?;
+    let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
+    Ok(then.unlike(&now).all(|(path, ..)| before.contains(path) || after.contains(path)))
+}
+
+/// The checkpoint of what somebody else changed since the checkpoint `began`, where there is one.
+pub fn since<'a>(state: &'a State, began: &Checkpoint) -> Option<&'a Checkpoint> {
+    let mut after = state.standing(&began.run).filter(|one| one.seq > began.seq);
+    after.find(|one| one.trigger == trigger::EDITED)
+}

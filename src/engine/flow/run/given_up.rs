@@ -1,0 +1,86 @@
+//! An iteration that was given up: before the next one begins, its files go back to what they were when it began. Its work
+//! stays in its checkpoint.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::rollback_target::restore_checkpoint;
+use crate::engine::record::run_settings::settings_of;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::run::{Iteration, OnFailure, Run};
+use crate::model::state::State;
+use crate::policy::restore_plan::Edits;
+use crate::policy::settings::OnGiveUp;
+
+use super::edited;
+
+/// Rolls the files of the iteration back that was given up last, where that is still to be done. Returns why nothing was
+/// touched, where it is refused: edits by hand, commits of others, commits that were pushed.
+pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
+    let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep || run.spec.on_failure == OnFailure::Retry;
+    let given_up = run.to_roll_back.filter(|_| !keeps).and_then(|number| run.iterations.get(number));
+    let Some((given_up, began)) = given_up.and_then(|given_up| Some((given_up, given_up.began.as_deref()?))) else {
+        return Ok(None);
+    };
+    let number = given_up.number;
+    match try_roll_back(context, &context.load()?.state, run, began) {
+        Ok(changed) => {
+            if changed {
+                let work = work_of(context, run, given_up);
+                context.note(format!(
+                    "iteration {number} was given up: the files are as they were when it began; to get its work back: {work}"
+                ));
+            }
+            Ok(None)
+        }
+        Err(refused) if is_refusal(refused.kind) => {
+            let hint = refused.hint.map(|hint| format!("; {}", context.line(hint))).unwrap_or_default();
+            let why = format!(
+                "iteration {number} was given up, and its files stay as they are, so that the run stops here: {}{hint}",
+                refused.message
+            );
+            context.note(why.clone());
+            Ok(Some(why))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether anything changed.
+fn try_roll_back(context: &Context, state: &State, run: &Run, began: &str) -> Result<bool> {
+    context.check_safe_mode("a rollback by decision")?;
+    let target = state.checkpoint(began).ok_or_else(|| {
+        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {began}, with which it began, is gone"))
+    })?;
+    if let Some(found) = edited::since(state, target) {
+        let Checkpoint { id, seq, .. } = found;
+        let message = format!("somebody else changed files while it was tried (checkpoint @{seq}, {id})");
+        let hint = Hint::recover(["rollback", "--to", began]).run(&run.key);
+        return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
+    }
+    restore_checkpoint(context, &run.key, target, Edits::Refuse)
+}
+
+/// The command that brings its work back.
+fn work_of(context: &Context, run: &Run, given_up: &Iteration) -> String {
+    let last = given_up.attempts.iter().rev().find_map(|attempt| attempt.checkpoint_id.as_deref());
+    context.line(match last {
+        Some(id) => Hint::recover(["checkpoint", "restore", id]).run(&run.key),
+        None => Hint::recover(["undo"]),
+    })
+}
+
+/// Whether nothing was touched because somebody would lose something.
+fn is_refusal(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::HeadMoved
+            | ErrorKind::HandEdits
+            | ErrorKind::Conflicts
+            | ErrorKind::UnsafePath
+            | ErrorKind::OperationInProgress
+            | ErrorKind::SafeMode
+            | ErrorKind::ConfirmationNeeded
+            | ErrorKind::NoCheckpoint
+    )
+}

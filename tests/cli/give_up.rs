@@ -1,0 +1,195 @@
+//! An iteration that is given up: its files go back before the next one begins, and a person hears of it.
+
+use serde_json::{Value, json};
+
+use crate::env::{Ran, TestEnv};
+use crate::live::{self, ended};
+use crate::run::quick;
+
+/// The first of its iterations breaks what all others build on.
+const AGENT: &str = "if [ $RECOVER_ITERATION = 1 ]; then echo broken $RECOVER_ATTEMPT > base; echo mine > hopeless; \
+                     else echo done > work-$RECOVER_ITERATION; fi";
+/// Fails as long as that is there.
+const CHECK: &str = "test=! grep -q broken base || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+
+fn project() -> TestEnv {
+    let env = quick();
+    env.write("base", "sound\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "base"]);
+    env
+}
+
+fn three(env: &TestEnv, agent: &str) -> Ran {
+    env.recover(&["--json", "run", "--run", "r", "--iterations", "3", "--feedback", CHECK, "--", "sh", "-c", agent])
+}
+
+fn statuses(document: &Value) -> Vec<&str> {
+    let all = document["iterations"].as_array().unwrap_or_else(|| panic!("{document}"));
+    all.iter().filter_map(|one| one["status"].as_str()).collect()
+}
+
+/// The command that a note about an iteration that was given up prints.
+fn printed(document: &Value) -> String {
+    let notes = document["warnings"].as_array().unwrap_or_else(|| panic!("{document}"));
+    let note = notes.iter().filter_map(Value::as_str).find(|note| note.contains("was given up")).expect("a note");
+    let (_, command) = note.split_once("get its work back: ").unwrap_or_else(|| panic!("{note}"));
+    command.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)
+}
+
+#[test]
+fn the_next_iteration_begins_where_the_one_given_up_began() {
+    let env = project();
+    let ran = three(&env, AGENT).expect(8);
+    let document = ran.json();
+    assert_eq!(document["outcome"], "escalated");
+    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert_eq!(env.read("base"), "sound\n");
+    assert!(!env.exists("hopeless") && env.exists("work-2") && env.exists("work-3"));
+    // Its work is had back with the printed command.
+    assert!(ran.stderr.contains("iteration 1 was given up"), "{}", ran.stderr);
+    let back = env.sh(&format!("cd / && {}", printed(&document)));
+    assert_eq!((back.code, env.read("base").as_str()), (0, "broken 3\n"), "{back:?}");
+    assert_eq!(env.read("hopeless"), "mine\n");
+    env.json(0, &["undo"]);
+    assert!(env.exists("work-3"));
+}
+
+#[test]
+fn after_the_last_iteration_nothing_goes_back() {
+    let env = project();
+    let agent = "[ $RECOVER_ITERATION = 3 ] && echo broken > base; true";
+    let document = three(&env, agent).expect(8).json();
+    assert_eq!(statuses(&document), ["completed", "completed", "skipped"]);
+    assert_eq!(env.read("base"), "broken\n");
+    let none: &[Value] = &[];
+    assert_eq!(env.events("restored"), none);
+}
+
+#[test]
+fn files_are_kept_where_that_is_configured() {
+    for config in ["[retry]\non_give_up = \"keep\"\n", "[rollback]\nenabled = false\n"] {
+        let env = project();
+        env.write(".ultraplan/recover.toml", format!("cooldown.duration = \"10ms\"\n{config}"));
+        let document = three(&env, AGENT).expect(8).json();
+        // It fails for what the first one left until the task's attempts are used up.
+        assert_eq!(document["outcome"], "escalated", "{config}");
+        assert_eq!(statuses(&document), ["skipped", "failed"], "{config}: {document:#}");
+        assert_eq!(env.read("base"), "broken 3\n");
+    }
+}
+
+/// Commits of the run go, other people's and hand edits stop it.
+#[test]
+fn commits_of_the_run_are_rolled_back_with_it() {
+    let env = project();
+    let agent = "if [ $RECOVER_ITERATION = 1 ]; then echo broken $RECOVER_ATTEMPT > base; git commit -qam wip; else echo done > work-$RECOVER_ITERATION; git add work-*; git commit -qam fine; fi";
+    let document = three(&env, agent).expect(8).json();
+    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert_eq!(env.read("base"), "sound\n");
+    assert!(!env.git(&["log", "--format=%s"]).contains("wip"));
+}
+
+#[test]
+fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
+    // Between the last attempt and the next iteration, and between two attempts.
+    for (cooldown, until) in [("10ms", "echo hand >> a.txt; false"), ("2s", "false")] {
+        let env = project();
+        env.write(".ultraplan/recover.toml", format!("cooldown.duration = \"{cooldown}\"\n"));
+        let args = ["--json", "run", "--run", "r", "--iterations", "3", "--until", until, "--feedback", CHECK];
+        let child = env.start(&[&args[..], &["--", "sh", "-c", AGENT]].concat());
+        if until == "false" {
+            let ledger = env.work().join(".ultraplan/state/events.jsonl");
+            let ends = || std::fs::read_to_string(&ledger).unwrap_or_default().matches("\"attempt_ended\"").count();
+            live::until("a failed attempt", || ends() == 1);
+            env.write("a.txt", "one\nhand\n");
+        }
+        let ran = ended(child).expect(8);
+        let document = ran.json();
+        assert_eq!(document["outcome"], "escalated", "{document:#}");
+        assert_eq!(statuses(&document), ["skipped"], "{document:#}");
+        assert_eq!((env.read("base").as_str(), env.read("hopeless").as_str()), ("broken 3\n", "mine\n"));
+        assert!(env.read("a.txt").contains("hand"));
+        assert!(ran.stderr.contains("its files stay"), "{}", ran.stderr);
+        let status = env.json(0, &["status"]);
+        assert_eq!(status["run"]["status"], "escalated");
+        let options = status["options"].as_array().unwrap_or_else(|| panic!("{status}"));
+        assert!(options.iter().any(|one| one["strategy"] == "continue_next" && one["available"] == true), "{status}");
+        assert_eq!(env.json(8, &["resume"])["executed"], false);
+    }
+}
+
+#[test]
+fn commits_of_others_stop_the_run() {
+    let env = project();
+    let until = "git -c user.name=Other commit -q --allow-empty -m theirs; false";
+    let args = ["--json", "run", "--iterations", "3", "--until", until, "--feedback", CHECK, "--", "sh", "-c", AGENT];
+    let ran = env.recover(&args).expect(8);
+    assert_eq!(statuses(&ran.json()), ["skipped"]);
+    assert!(env.git(&["log", "--format=%s"]).contains("theirs"));
+    assert_eq!(env.read("base"), "broken 3\n");
+}
+
+#[test]
+fn what_was_there_when_an_iteration_began_stays_there() {
+    let env = project();
+    // A person's edit between the first and the second iteration is no part of the second one's work.
+    let agent = "[ $RECOVER_ITERATION = 2 ] && echo broken > base; echo $RECOVER_ITERATION > work";
+    let until = "[ -e ../once ] || { touch ../once; echo hand > by-hand; }; false";
+    let args = ["--json", "run", "--iterations", "3", "--until", until, "--feedback", CHECK, "--", "sh", "-c", agent];
+    let document = env.recover(&args).expect(8).json();
+    assert_eq!(statuses(&document), ["completed", "skipped", "completed"], "{document:#}");
+    assert_eq!((env.read("by-hand").as_str(), env.read("base").as_str()), ("hand\n", "sound\n"));
+}
+
+/// The outcome is escalated until what was given up is fixed, or a person accepts it.
+#[test]
+fn what_was_given_up_is_a_persons_until_it_is_accepted() {
+    let env = project();
+    let agent = "[ $RECOVER_ITERATION = 2 ] || echo broken > base; true";
+    let document = three(&env, agent).expect(8).json();
+    assert_eq!(statuses(&document), ["skipped", "completed", "skipped"], "{document:#}");
+    // The last one is fixed by hand: the first is still given up.
+    env.json(0, &["manual-fix", "start"]);
+    env.write("base", "sound again\n");
+    env.json(0, &["manual-fix", "verify"]);
+    let continued = env.json(8, &["manual-fix", "continue"]);
+    assert_eq!(continued["outcome"], "escalated", "{continued:#}");
+    assert_eq!(env.json(8, &["resume"])["run"]["status"], "escalated");
+    let status = env.json(0, &["status"]);
+    let accept = status["options"].as_array().unwrap().iter().find(|one| one["strategy"] == "continue_next").unwrap();
+    assert_eq!((&accept["available"], &accept["reason"]), (&true.into(), &Value::Null));
+    let resumed = env.json(0, &["resume", "--strategy", "continue_next"]);
+    assert_eq!((&resumed["outcome"], &resumed["run"]["status"]), (&json!("complete"), &json!("complete")));
+    assert_eq!(env.read("base"), "sound again\n");
+}
+
+#[test]
+fn a_kill_before_the_files_go_back_is_made_up_for() {
+    let env = project();
+    // The goal's check runs between the two: there the supervisor is killed, once.
+    let until = "[ -e ../once ] || { touch ../once; kill -9 $PPID; sleep 5; }; false";
+    let args =
+        ["run", "--run", "r", "--iterations", "3", "--until", until, "--feedback", CHECK, "--", "sh", "-c", AGENT];
+    assert_eq!(env.recover(&args).code, 128 + 9);
+    assert_eq!(env.read("base"), "broken 3\n");
+    let document = env.json(8, &["resume", "r"]);
+    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert!(!env.exists("hopeless"));
+}
+
+/// L3: after an error the loop's own state is cleared, after each of them; the rest of the memory goes back.
+#[test]
+fn the_loops_state_stays_cleared_error_after_error() {
+    let env = quick();
+    env.write(".ultraplan/recover.toml", "[memory]\nloop_state = [\"loop.json\"]\n[cooldown]\nduration = \"10ms\"\n");
+    env.write_state("loop.json", "{}");
+    env.write_state("notes.md", "one\n");
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    for _ in 0..3 {
+        env.write_state("notes.md", "two\n");
+        env.json(0, &["attempt", "fail", "--run", "r", "--message", "an error", "--exit-code", "1"]);
+        assert_eq!(env.read_state("notes.md"), "one\n");
+        assert!(!env.exists(".ultraplan/state/loop.json"));
+    }
+}
