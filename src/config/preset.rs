@@ -87,6 +87,7 @@ every_operations = 10
 keep_last = 10
 max_per_session = 20
 max_age = "48h"
+after_end = "0s"
 on_success_keep_last = 3
 on_failure = "keep_all"
 scheduled_max_age = "30d"

@@ -67,6 +67,11 @@ impl RunStatus {
         }
     }
 
+    /// Whether nothing goes on by itself: it ended well, or badly.
+    pub fn is_over(self) -> bool {
+        self.has_ended() || matches!(self, Self::Failed | Self::Escalated)
+    }
+
     /// Whether the run needs nothing any more.
     pub fn has_ended(self) -> bool {
         self == Self::Complete
@@ -97,6 +102,9 @@ pub struct Run {
     pub last_seq: u64,
     /// Where it stands.
     pub status: RunStatus,
+    /// When it came to an end, well or badly; `None` while it goes on or can be taken up as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
     /// Consecutive charged failures since the last success or reset (L1).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error_count: u32,

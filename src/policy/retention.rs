@@ -7,12 +7,12 @@ use chrono::{Datelike, Timelike};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict};
+use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict, trigger};
 use crate::model::lane::LaneRecord;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::step::Step;
-use crate::model::time::Timestamp;
+use crate::model::time::{Timestamp, format_duration};
 
 use super::settings::{OnRunFailure, RetentionSettings};
 
@@ -86,24 +86,53 @@ pub struct RetentionPlan {
     pub archived: Vec<Reasoned>,
 }
 
-/// Decides over the checkpoints of `run` (of every run without one).
+/// Whose checkpoints are decided over.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// Those of every run.
+    All,
+    /// Those of one run.
+    Run(&'a RunKey),
+    /// Those of the runs whose time has come after their end; of the others only `max_total_size` removes any.
+    Due,
+}
+
+impl<'a> Which<'a> {
+    /// One run, if there is one.
+    pub fn run(self) -> Option<&'a RunKey> {
+        match self {
+            Self::Run(key) => Some(key),
+            Self::All | Self::Due => None,
+        }
+    }
+}
+
+/// What the checkpoints are measured with: the bytes that each holds beyond the newer ones and what branches hold.
+pub type Sizes<'a> = &'a dyn Fn(&Checkpoint) -> u64;
+
+/// Decides over checkpoints.
 pub fn retain(
     state: &State,
-    run: Option<&RunKey>,
+    which: Which<'_>,
     limits: &Limits,
     settings: &RetentionSettings,
     now: Timestamp,
+    sizes: Sizes<'_>,
 ) -> RetentionPlan {
     let mut by_run: BTreeMap<&RunKey, Vec<&Checkpoint>> = BTreeMap::new();
+    let run = which.run();
     for checkpoint in state.checkpoints.values().filter(|checkpoint| run.is_none_or(|run| checkpoint.run == *run)) {
         by_run.entry(&checkpoint.run).or_default().push(checkpoint);
     }
     let in_session = positions_in_session(state);
+    let shared = Shared::of(state);
     let mut verdicts: BTreeMap<u64, Sentence> = BTreeMap::new();
     let mut archived = BTreeMap::new();
     for (key, checkpoints) in by_run {
-        let protections = Protections::of(state, key, settings, now);
-        let complete = state.run(key).filter(|run| run.status == RunStatus::Complete);
+        let end = End::of(state.run(key), settings, now);
+        let protections = Protections::of(state, key, &shared, end, now);
+        let complete = state.run(key).filter(|_| end == End::Tidied);
+        let due = !matches!(which, Which::Due) || matches!(end, End::Tidied | End::Limited);
         let mut results = 0;
         for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
             let on_the_way = checkpoint.is_safety() || checkpoint.is_in_between() || state.is_superseded(checkpoint);
@@ -119,7 +148,11 @@ pub fn retain(
             let keep = if protected {
                 true
             } else {
-                let (keep, why) = if limits.is_empty() {
+                let (keep, why) = if !due {
+                    (true, "its run is not tidied up yet".to_owned())
+                } else if limits.is_empty() && end == End::Whole {
+                    (true, format!("its run ended less than {} ago", format_duration(settings.after_end)))
+                } else if limits.is_empty() {
                     let of_session = in_session.get(&checkpoint.seq).copied().unwrap_or(position);
                     configured(checkpoint, Position { of_run: position, of_session, result, complete }, settings, now)
                 } else {
@@ -137,7 +170,8 @@ pub fn retain(
         asked => (asked, "over --max-total-size"),
     };
     if let Some(total) = total {
-        keep_below(state, &mut verdicts, total, why);
+        let sizes: Sizes<'_> = if limits.is_empty() { sizes } else { &|checkpoint| checkpoint.captured.bytes };
+        keep_below(state, &mut verdicts, (total, why), sizes);
     }
     let mut plan = RetentionPlan { archived: archived.into_values().collect(), ..RetentionPlan::default() };
     for Sentence { keep, reasoned, .. } in verdicts.into_values() {
@@ -153,11 +187,11 @@ struct Sentence {
     reasoned: Reasoned,
 }
 
-/// Gives up the oldest ones until the captured bytes of the others are within `total`. Protected ones count and stay.
-fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, total: u64, why: &str) {
+/// Gives up the oldest ones until the others are within `total`. Protected ones count and stay.
+fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, (total, why): (u64, &str), sizes: Sizes<'_>) {
     let mut used = 0_u64;
     for (seq, sentence) in verdicts.iter_mut().rev().filter(|(_, sentence)| sentence.keep) {
-        used = used.saturating_add(state.checkpoints.get(*seq).map_or(0, |checkpoint| checkpoint.captured.bytes));
+        used = used.saturating_add(state.checkpoints.get(*seq).map_or(0, sizes));
         if used > total && !sentence.protected {
             sentence.keep = false;
             sentence.reasoned.reasons = vec![why.to_owned()];
@@ -168,37 +202,83 @@ fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, total: u64,
 /// The reasons that make a milestone: nothing needs it, somebody wants to have it.
 const MILESTONE: [&str; 2] = ["pinned", "milestone"];
 
-/// What no limit reaches.
-struct Protections<'a> {
+/// What a run's end means for its checkpoints (S13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It goes on, or can be taken up as it is.
+    Open,
+    /// It ended well, not long ago: all are there to go back to.
+    Whole,
+    /// It ended badly: all are evidence.
+    Failed,
+    /// It ended badly, and the other limits are to apply.
+    Limited,
+    /// Its time is over, or a person is done with it: no more stays than of a run that ended well.
+    Tidied,
+}
+
+impl End {
+    fn of(run: Option<&Run>, settings: &RetentionSettings, now: Timestamp) -> Self {
+        let Some((run, ended_at)) = run.and_then(|run| Some((run, run.ended_at?))) else { return Self::Open };
+        let age = now.since(ended_at);
+        match run.status {
+            RunStatus::Failed | RunStatus::Escalated => match (settings.on_failure, settings.scheduled_max_age) {
+                (OnRunFailure::Limits, _) => Self::Limited,
+                (OnRunFailure::KeepAll, Some(longest)) if age > longest => Self::Tidied,
+                (OnRunFailure::KeepAll, _) => Self::Failed,
+            },
+            RunStatus::Complete if age < settings.after_end => Self::Whole,
+            _ => Self::Tidied,
+        }
+    }
+}
+
+/// What is needed whatever run it is of.
+struct Shared<'a> {
     undo_targets: BTreeSet<&'a str>,
-    initial: Option<&'a str>,
-    good: Option<&'a str>,
-    run_failed: bool,
-    /// Age at which those of failed runs are protected no longer.
-    failed_max_age: Option<Duration>,
     /// Steps that are under way are put back to these if they fail.
     steps: BTreeSet<&'a str>,
+}
+
+impl<'a> Shared<'a> {
+    fn of(state: &'a State) -> Self {
+        let entries = state.worktrees.values().flat_map(|worktree| worktree.undo.iter().chain(&worktree.redo));
+        let layers = state.worktrees.values().flat_map(|worktree| &worktree.baseline);
+        let undo_targets =
+            entries.map(|entry| entry.checkpoint_id.as_str()).chain(layers.map(|layer| layer.checkpoint_id.as_str()));
+        Self {
+            undo_targets: undo_targets.collect(),
+            steps: state.runs.iter().flat_map(|run| &run.steps).filter_map(Step::way_back).collect(),
+        }
+    }
+}
+
+/// What no limit reaches.
+struct Protections<'a> {
+    shared: &'a Shared<'a>,
+    initial: Option<&'a str>,
+    good: Option<&'a str>,
+    /// What the iteration under way began with, and the one that is still to be rolled back.
+    began: Vec<&'a str>,
+    run_failed: bool,
     /// The latest checkpoint of each stage of an open lane.
     stages: BTreeSet<&'a str>,
     now: Timestamp,
 }
 
 impl<'a> Protections<'a> {
-    fn of(state: &'a State, key: &RunKey, settings: &RetentionSettings, now: Timestamp) -> Self {
-        let entries = state.worktrees.values().flat_map(|worktree| worktree.undo.iter().chain(&worktree.redo));
-        let layers = state.worktrees.values().flat_map(|worktree| &worktree.baseline);
-        let undo_targets =
-            entries.map(|entry| entry.checkpoint_id.as_str()).chain(layers.map(|layer| layer.checkpoint_id.as_str()));
-        let run = state.run(key);
-        let open = run.filter(|run| !run.status.has_ended());
-        let failed = |status| matches!(status, RunStatus::Failed | RunStatus::Escalated);
+    fn of(state: &'a State, key: &RunKey, shared: &'a Shared<'a>, end: End, now: Timestamp) -> Self {
+        let open = state.run(key).filter(|run| !run.status.has_ended());
+        let began = |run: &'a Run| {
+            let numbers = [Some(run.current_iteration), run.to_roll_back].into_iter().flatten();
+            numbers.filter_map(|number| run.iterations.get(number)?.began.as_deref()).collect()
+        };
         Self {
-            undo_targets: undo_targets.collect(),
+            shared,
             initial: open.and_then(|run| run.initial_checkpoint.as_deref()),
             good: open.and_then(|_| state.last_good(key)).map(|checkpoint| checkpoint.id.as_str()),
-            run_failed: settings.on_failure == OnRunFailure::KeepAll && run.is_some_and(|run| failed(run.status)),
-            failed_max_age: settings.scheduled_max_age,
-            steps: state.runs.iter().flat_map(|run| &run.steps).filter_map(Step::way_back).collect(),
+            began: open.map(began).unwrap_or_default(),
+            run_failed: end == End::Failed,
             stages: open.map(|run| stages_of(state, &run.key)).unwrap_or_default(),
             now,
         }
@@ -215,11 +295,11 @@ impl<'a> Protections<'a> {
         protect(checkpoint.kind == CheckpointType::Phase, MILESTONE[1]);
         protect(self.initial == Some(checkpoint.id.as_str()), "initial checkpoint of an open run");
         protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
-        protect(self.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
-        protect(self.steps.contains(checkpoint.id.as_str()), "needed by a step under way");
+        protect(self.began.contains(&checkpoint.id.as_str()), "an iteration of an open run began with it");
+        protect(self.shared.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
+        protect(self.shared.steps.contains(checkpoint.id.as_str()), "needed by a step under way");
         protect(self.stages.contains(checkpoint.id.as_str()), "stage of an open lane");
-        let age = self.now.since(checkpoint.created_at);
-        protect(self.run_failed && self.failed_max_age.is_none_or(|max| age <= max), "the run failed");
+        protect(self.run_failed, "the run failed");
         protect(checkpoint.created_at > self.now, "dated in the future");
         reasons
     }
@@ -252,11 +332,11 @@ struct Position<'a> {
     /// Among those of its run that hold results: neither failures nor what a restore found or went back over, nor what was
     /// taken on the way.
     result: Option<usize>,
-    /// Its run, if that ended well.
+    /// Its run, if that is tidied up.
     complete: Option<&'a Run>,
 }
 
-/// The configured retention (B14), and for a run that ended well what is said of those (S13): there the newest few results
+/// The configured retention (B14), and for a run that is tidied up what is said of those (S13): there the newest few results
 /// stay and the one it began with, so that it can still be taken back as a whole; failures on the way as everywhere.
 fn configured(
     checkpoint: &Checkpoint,
@@ -275,6 +355,9 @@ fn configured(
         return match () {
             () if position.result.is_some_and(|result| number(result) < last) => {
                 (true, format!("among the newest {last} of a complete run"))
+            }
+            () if checkpoint.trigger == trigger::RISKY && settings.max_age.is_none_or(|max| age <= max) => {
+                (true, "taken before what may destroy work".to_owned())
             }
             () if !initial && checkpoint.verdict != Verdict::Failed => {
                 (false, "over on_success_keep_last of a complete run".to_owned())

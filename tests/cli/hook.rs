@@ -306,8 +306,8 @@ fn a_good_turn_forgives_nothing_but_turns() {
 #[test]
 fn below_a_supervised_run_the_run_is_that_one() {
     let env = TestEnv::repo();
-    // A run that ended well keeps its results only.
-    env.write(".ultraplan/recover.toml", "[retention]\non_success_keep_last = \"none\"\n");
+    // Even where a run is tidied up as soon as it ends well, what may be the only copy of removed work stays.
+    env.write(".ultraplan/recover.toml", "preset = \"state\"\n");
     let risky = bash("inner", "rm -rf x").to_string();
     let failed = json!({"hook_event_name": "StopFailure", "session_id": "inner", "error": "server_error"}).to_string();
     env.script(

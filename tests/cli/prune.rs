@@ -191,11 +191,13 @@ fn a_leftover_reference_is_never_taken_in_again() {
     env.json(4, &["checkpoint", "show", &ids[1]]);
 }
 
-// S13: a run that ended well keeps its newest three, its milestones and what it began with; S14: at its end, unasked.
+// S13: a run that ended well keeps its newest three, its milestones and what it began with, once it is tidied up.
 #[test]
-fn a_complete_run_is_tidied_up_at_its_end() {
+fn a_complete_run_is_tidied_up_after_its_end() {
     let env = TestEnv::repo();
-    let run = |name: &str| {
+    // The state specification wants it at once.
+    env.write(".ultraplan/recover.toml", "preset = \"state\"\n");
+    let run = |env: &TestEnv, name: &str| {
         env.json(
             0,
             &[
@@ -217,7 +219,7 @@ fn a_complete_run_is_tidied_up_at_its_end() {
         }
         after
     };
-    assert_eq!(run("a"), [0, 4, 5, 6]);
+    assert_eq!(run(&env, "a"), [0, 4, 5, 6]);
     assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), 4);
     let pruned = env.json(0, &["checkpoint", "prune", "--run", "a"]);
     let why = reasons(&pruned["kept"]).into_values().collect::<Vec<_>>().join("; ");
@@ -225,7 +227,53 @@ fn a_complete_run_is_tidied_up_at_its_end() {
     env.json(0, &["rollback", "--run", "a", "--full"]);
     assert_eq!(env.read("a.txt"), "one\n");
     env.write(".ultraplan/recover.toml", "[retention]\non_success_keep_last = \"none\"\n");
-    assert_eq!(run("b"), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(run(&env, "b"), [0, 1, 2, 3, 4, 5, 6]);
+}
+
+// S13: a week long the checkpoint of every iteration stays, then the next end of a run tidies up.
+#[test]
+fn every_iteration_can_be_gone_back_to_for_a_week() {
+    let mut env = TestEnv::repo();
+    at(&mut env, 0);
+    let nine = ["run", "--run", "a", "--iterations", "9", "--", "sh", "-c", "echo $RECOVER_ITERATION > a.txt"];
+    env.json(0, &nine);
+    at(&mut env, 6 * DAY);
+    env.json(0, &["run", "--run", "b", "--", "sh", "-c", "echo b > b.txt"]);
+    let kept = env.json(0, &["checkpoint", "prune", "--run", "a"]);
+    assert!(reasons(&kept["kept"]).values().any(|why| why.contains("ended less than 7d ago")), "{kept}");
+    for number in (1..=9).rev() {
+        env.json(0, &["rollback", "--run", "a", "--iteration", &number.to_string()]);
+        let before = if number == 1 { "one".to_owned() } else { (number - 1).to_string() };
+        assert_eq!(env.read("a.txt").trim(), before);
+        env.json(0, &["undo"]);
+    }
+    let count = |env: &TestEnv| env.git(&["for-each-ref", "refs/recover/a"]).lines().count();
+    assert!(count(&env) >= 10, "{}", count(&env));
+
+    let mut env = TestEnv::repo();
+    at(&mut env, 0);
+    env.json(0, &nine);
+    assert_eq!(count(&env), 10);
+    at(&mut env, 8 * DAY);
+    env.json(0, &["run", "--run", "b", "--", "sh", "-c", "echo b > b.txt"]);
+    assert_eq!(count(&env), 3, "what is older than max_age goes with the rest");
+}
+
+// S14: what all checkpoints hold beyond what branches hold is looked at when a run ends; what branches hold counts nothing.
+#[test]
+fn too_much_goes_when_a_run_ends_oldest_first() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[retention]\nmax_total_size = \"300KiB\"\n");
+    env.write("large", vec![b'x'; 200_000]);
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "large"]);
+    let random = "head -c 60000 /dev/urandom > data; echo $RECOVER_ITERATION > a.txt";
+    env.json(0, &["run", "--run", "a", "--iterations", "3", "--", "sh", "-c", random]);
+    let count = || env.git(&["for-each-ref", "refs/recover"]).lines().count();
+    assert_eq!(count(), 4, "each captures 200 KB that a branch holds");
+    env.json(0, &["run", "--run", "b", "--iterations", "3", "--", "sh", "-c", random]);
+    assert!((4..7).contains(&count()), "{}", count());
+    env.json(0, &["rollback", "--run", "b", "--iteration", "3"]);
 }
 
 // S13: a failed run keeps all of them.

@@ -51,22 +51,37 @@ pub(super) const CHECKPOINT: Section = Section {
 pub(super) const RETENTION: Section = Section {
     path: "retention",
     shape: Shape::Table,
-    doc: "Which checkpoints prune and the end of a run remove. Pinned ones, milestones and what undo needs stay.",
+    doc: "Which checkpoints prune and the end of runs remove. Pinned ones, milestones and what undo needs stay.",
     keys: &[
         Key::new("keep_last", Count(0), "The newest checkpoints, which stay whatever their age."),
         Key::new("max_age", Duration, "The others go at this age.").optional(),
         Key::new("max_per_session", Count(1), "Checkpoints of one session.").optional(),
         Key::new("keep_failed", Bool, "Younger ones with a failed verdict stay."),
         Key::new("keep_successful", Bool, "Younger ones with a passed verdict stay."),
-        Key::new("on_success_keep_last", Count(0), "How many stay of a run that ended well, milestones aside.")
+        Key::new(
+            "after_end",
+            Duration,
+            "How long after its end a run keeps all of them, unless it is accepted or closed.",
+        ),
+        Key::new("on_success_keep_last", Count(0), "How many stay then of a run that ended well, milestones aside.")
             .optional(),
         Key::new(
             "on_failure",
             Choice(&["keep_all", "limits"]),
             "Those of a run that failed: keep_all, or what the other limits say.",
         ),
-        Key::new("scheduled_max_age", Duration, "Age at which those of failed runs go as well.").optional(),
-        Key::new("max_total_size", Size, "Bytes that all checkpoints together may take.").optional(),
+        Key::new(
+            "scheduled_max_age",
+            Duration,
+            "How long after its end a run that failed keeps all, unless it is closed.",
+        )
+        .optional(),
+        Key::new(
+            "max_total_size",
+            Size,
+            "Bytes that all checkpoints may hold beyond what branches hold (before compression).",
+        )
+        .optional(),
     ],
 };
 

@@ -12,13 +12,13 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{nested, seed_json, select, storage};
 use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
-use crate::git::prune::{discard, exclusive_bytes};
+use crate::git::prune::{added_bytes, discard, exclusive_bytes};
 use crate::git::repo::{delete_refs, ref_name};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
 use crate::model::run::RunKey;
 use crate::model::state::State;
-use crate::policy::retention::{Limits, Reasoned, RetentionPlan, retain};
+use crate::policy::retention::{Limits, Reasoned, RetentionPlan, Which, retain};
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 
@@ -56,8 +56,8 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
     let named = context.naming().run_id.is_some();
     let state = crash::load_recovered(context)?;
     let run = if named { Some(select::require(context, &state)?.key.clone()) } else { None };
-    let retention = &context.settings().retention;
-    let mut plan = retain(&state, run.as_ref(), limits, retention, context.clock.now());
+    let which = run.as_ref().map_or(Which::All, Which::Run);
+    let mut plan = decide(context, &state, which, limits)?;
     let empties = !plan.removed.is_empty() && (plan.kept.is_empty() || limits.keeps_nothing());
     let allowed = context.dry_run() || (named && context.says_yes());
     if empties && !allowed {
@@ -90,33 +90,65 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
             objects_left: None,
         });
     }
-    remove(context, run.as_ref(), limits, archived)
+    remove(context, which, limits, archived)
 }
 
-/// The cleanup when a run ends: the configured limits hold for its checkpoints (S13, S14). Nobody is asked, so everything
-/// of it is never removed.
+fn decide(context: &Context, state: &State, which: Which<'_>, limits: &Limits) -> Result<RetentionPlan> {
+    let retention = &context.settings().retention;
+    let sizes = sizes(context, state)?;
+    let size = |checkpoint: &Checkpoint| sizes.get(&checkpoint.seq).copied().unwrap_or(0);
+    Ok(retain(state, which, limits, retention, context.clock.now(), &size))
+}
+
+/// How much each checkpoint holds beyond the newer ones and what branches hold, by its sequence. None where all of them as a
+/// whole are within `max_total_size`: then nobody need look.
+fn sizes(context: &Context, state: &State) -> Result<BTreeMap<u64, u64>> {
+    let captured = state.checkpoints.values().map(|checkpoint| checkpoint.captured.bytes).fold(0, u64::saturating_add);
+    if context.settings().retention.max_total_size.is_none_or(|limit| captured <= limit) {
+        return Ok(BTreeMap::new());
+    }
+    let newest_first = || state.checkpoints.values().rev();
+    let commits: Vec<_> = newest_first().map(|checkpoint| checkpoint.commit.clone()).collect();
+    let bases = newest_first().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+    let sizes = added_bytes(context.repo()?, &commits, &bases)?;
+    Ok(newest_first().map(|checkpoint| checkpoint.seq).zip(sizes).collect())
+}
+
+/// The cleanup of a run that was accepted or closed (S13). Nobody is asked, so everything of it is never removed.
 pub fn tidy_up(context: &Context, run: &RunKey) -> Result<()> {
+    tidy(context, Which::Run(run))
+}
+
+/// The same for the runs whose time has come after their end, and a look at what all checkpoints take. It is taken whenever a
+/// run ends, for whose end a failure of it is no reason to fail.
+pub fn tidy_up_due(context: &Context) {
+    if let Err(error) = tidy(context, Which::Due) {
+        tracing::warn!(%error, "checkpoints of runs that are over were not tidied up");
+    }
+}
+
+fn tidy(context: &Context, which: Which<'_>) -> Result<()> {
     let state = context.load()?.state;
-    let (limits, retention) = (Limits::default(), &context.settings().retention);
-    let plan = retain(&state, Some(run), &limits, retention, context.clock.now());
+    let limits = Limits::default();
+    let plan = decide(context, &state, which, &limits)?;
     if plan.kept.is_empty() || plan.removed.is_empty() {
         return Ok(());
     }
-    let done = remove(context, Some(run), &limits, BTreeMap::new())?;
-    tracing::info!(removed = done.removed.len(), kept = done.kept.len(), "checkpoints of {run} were tidied up");
+    let done = remove(context, which, &limits, BTreeMap::new())?;
+    tracing::info!(removed = done.removed.len(), kept = done.kept.len(), "checkpoints were tidied up");
     Ok(())
 }
 
 fn remove(
     context: &Context,
-    run: Option<&RunKey>,
+    which: Which<'_>,
     limits: &Limits,
     mut archived: BTreeMap<String, Archived>,
 ) -> Result<Pruned> {
-    let retention = &context.settings().retention;
+    let run = which.run();
     // Decided again under the lock: what another process needs meanwhile is protected then.
     let mut ledger = context.store().lock()?;
-    let mut plan = retain(ledger.state(), run, limits, retention, context.clock.now());
+    let mut plan = decide(context, ledger.state(), which, limits)?;
     archived.retain(|id, _| plan.archived.iter().any(|reasoned| reasoned.id == *id));
     // What became old enough only now, or is not in the archive whole, stays.
     plan.kept.extend(std::mem::take(&mut plan.archived).into_iter().filter(|one| !archived.contains_key(&one.id)));

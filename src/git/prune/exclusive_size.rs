@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use git2::Oid;
 
-use crate::git::base::error::Result;
+use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::TREE;
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
@@ -33,6 +33,23 @@ pub fn exclusive_bytes(repo: &Repo, of: &[ObjectId], kept: &[ObjectId], bases: &
         bytes += walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen);
     }
     Ok(bytes)
+}
+
+/// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
+/// nor the latest commits of branches, HEAD and the commits `bases` do.
+pub fn added_bytes(repo: &Repo, of: &[ObjectId], bases: &BTreeSet<ObjectId>) -> Result<Vec<u64>> {
+    let database = Database::open(repo)?;
+    let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
+    let mut seen = BTreeSet::new();
+    let head = repo.inner.head().ok().and_then(|head| head.target());
+    let branches = repo.inner.branches(None).map_err(Error::git("list the branches"))?;
+    let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
+    for commit in stop.iter().copied().chain(head).chain(branches) {
+        if let Ok(found) = repo.inner.find_commit(commit) {
+            walk(&database, found.tree_id(), &mut seen);
+        }
+    }
+    of.iter().map(|commit| Ok(walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen))).collect()
 }
 
 /// A checkpoint's commit, and those of its index and state: never the user's own parents.

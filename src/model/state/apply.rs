@@ -83,6 +83,7 @@ impl State {
                 run.imported.push(ImportedDocument { imported, seq: event.seq, at: event.at, after_checkpoint });
             }
             run.last_seq = event.seq;
+            run.ended_at = run.status.is_over().then(|| run.ended_at.unwrap_or(event.at));
         }
     }
 
@@ -218,6 +219,7 @@ fn new_run(
         worktree: worktree.clone(),
         last_seq: 0,
         status: RunStatus::Pending,
+        ended_at: None,
         error_count: 0,
         live: None,
         baseline_supervisor: None,

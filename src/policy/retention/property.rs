@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Limits, retain};
+use super::{Limits, Which, retain};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Reposition, Scope};
@@ -265,7 +265,7 @@ impl World {
             [of(Selector::Good), of(Selector::Initial)]
         };
         let (before, is_open) = (named(self), !self.state.run(&self.key).expect("it").status.has_ended());
-        let plan = retain(&self.state, None, limits, &Settings::default().retention, self.now());
+        let plan = retain(&self.state, Which::All, limits, &Settings::default().retention, self.now(), &|_| 0);
         let ids: Vec<String> = plan.removed.into_iter().map(|one| one.id).collect();
         for id in &ids {
             let seq = self.state.checkpoint(id).expect("known").seq;

@@ -98,14 +98,17 @@ pub struct RetentionSettings {
     pub keep_failed: bool,
     /// Whether younger ones with a passed verdict stay.
     pub keep_successful: bool,
-    /// How many of a run that ended well stay, milestones aside.
+    /// How long after its end a run that ended well keeps all of them.
+    #[serde(with = "text::duration")]
+    pub after_end: Duration,
+    /// How many of a run that ended well stay then, milestones aside.
     pub on_success_keep_last: Option<u32>,
     /// What happens to those of a run that failed.
     pub on_failure: OnRunFailure,
-    /// Age from which even those of failed runs go.
+    /// How long after its end even a run that failed keeps all of them.
     #[serde(with = "text::optional")]
     pub scheduled_max_age: Option<Duration>,
-    /// Bytes that all of them together may take.
+    /// Bytes that all of them together may hold beyond what branches hold, uncompressed.
     pub max_total_size: Option<u64>,
 }
 
@@ -117,10 +120,11 @@ impl Default for RetentionSettings {
             max_per_session: Some(20),
             keep_failed: true,
             keep_successful: true,
+            after_end: Duration::from_secs(7 * DAY),
             on_success_keep_last: Some(3),
             on_failure: OnRunFailure::KeepAll,
             scheduled_max_age: Some(Duration::from_secs(30 * DAY)),
-            max_total_size: None,
+            max_total_size: Some(5 * GIB),
         }
     }
 }

@@ -302,21 +302,18 @@ fn record(agent: HookAgent, event: &HookEvent, failure: &TurnFailure) -> AgentRe
     }
 }
 
-/// The session's last state is kept; what is too much of the rest goes while the run still counts as open, so that what it
-/// began with stays.
+/// The session's last state is kept.
 fn session_ended(context: &Context, owner: Owner) -> Result<Handled> {
     if owner == Owner::Others {
         return Ok(Handled::nothing("whoever supervises the run ends it"));
     }
     let handled = at_rest(context, trigger::SESSION, "At the end of the session")?;
     let Some(key) = &handled.run else { return Ok(handled) };
-    if let Err(error) = prune::tidy_up(context, key) {
-        tracing::warn!(%error, "the session's checkpoints were not tidied up");
-    }
     let failed = context.load()?.state.run(key).is_some_and(|run| run.failure.is_some());
     if !failed {
         stand(context, &handled, RunStatus::Complete)?;
     }
+    prune::tidy_up_due(context);
     Ok(handled)
 }
 

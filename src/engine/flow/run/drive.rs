@@ -308,11 +308,8 @@ impl Driver<'_> {
             Outcome::Cancelled => RunStatus::Cancelled,
         };
         self.stand(status)?;
-        // What ended badly is evidence, what only stopped goes on: retention knows (S13).
-        if matches!(status, RunStatus::Complete | RunStatus::Failed | RunStatus::Escalated)
-            && let Err(error) = prune::tidy_up(self.context, self.key)
-        {
-            tracing::warn!(%error, "the run's checkpoints were not tidied up");
+        if status.is_over() {
+            prune::tidy_up_due(self.context);
         }
         let badly = matches!(status, RunStatus::Failed | RunStatus::Escalated);
         let report = if badly { report::keep(self.context, self.key) } else { None };
