@@ -74,13 +74,13 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
     let reply = commands::without_context(command).unwrap_or_else(|| {
-        let context = context(&cli.global, Some(command))?;
+        let mut context = context(&cli.global, Some(command))?;
         if !matches!(command, Command::Trust(_)) {
             context.warn_of_others();
         }
         let allowed = inside::refuse(&context, name, commands::reach(command));
         let done =
-            allowed.and_then(|()| commands::execute(command, &context, ui)).map_err(|error| context.locate(error));
+            allowed.and_then(|()| commands::execute(command, &mut context, ui)).map_err(|error| context.locate(error));
         context.store().leave();
         let done = done.map(|reply| reply.warned(context.warnings()));
         match context.stopped_late.get() {

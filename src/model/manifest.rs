@@ -31,15 +31,15 @@ pub struct CaptureRules {
     #[serde(default)]
     pub exclude: Vec<String>,
     /// Globs of untracked paths that come and go while somebody edits: as if git ignored them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub passing: Vec<String>,
+    #[serde(rename = "passing", default, skip_serializing_if = "Vec::is_empty")]
+    pub editor_temp_globs: Vec<String>,
     /// Absolute folders that are no part of the work tree (the state directory): neither captured nor listed.
     #[serde(skip)]
-    pub left_out: Vec<PathBuf>,
+    pub excluded_dirs: Vec<PathBuf>,
     /// Whether what was read is kept from time to time: whoever captures may be stopped before it is done, and the next
     /// one need not write that again.
     #[serde(skip)]
-    pub in_portions: bool,
+    pub publish_incrementally: bool,
 }
 
 impl Default for CaptureRules {
@@ -50,9 +50,9 @@ impl Default for CaptureRules {
             max_untracked_bytes: 1 << 30,
             include: Vec::new(),
             exclude: Vec::new(),
-            passing: Vec::new(),
-            left_out: Vec::new(),
-            in_portions: false,
+            editor_temp_globs: Vec::new(),
+            excluded_dirs: Vec::new(),
+            publish_incrementally: false,
         }
     }
 }

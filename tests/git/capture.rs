@@ -110,7 +110,7 @@ fn include_adds_and_exclude_leaves_out() {
 fn the_state_folder_is_no_part_of_it() {
     let mut bench = Bench::with_commit();
     bench.write(".ultraplan/state/events.jsonl", "{}");
-    bench.rules.left_out = vec![bench.path(".ultraplan/state")];
+    bench.rules.excluded_dirs = vec![bench.path(".ultraplan/state")];
     let captured = bench.capture();
     let (before, tree) = (captured.snapshot().unwrap(), captured.tree.clone());
     drop(captured);

@@ -201,7 +201,7 @@ fn without_git_a_private_repository_does() {
     let state = root.join(".ultraplan/state");
     fs::create_dir_all(&state).unwrap();
     fs::write(root.join("file"), "1").unwrap();
-    let rules = CaptureRules { left_out: vec![state.clone()], ..CaptureRules::default() };
+    let rules = CaptureRules { excluded_dirs: vec![state.clone()], ..CaptureRules::default() };
     let repo = Repo::private(&Root::own(&state), &state, &root, None).unwrap();
     let lock = Bench::lock(&repo);
     let none = std::collections::BTreeSet::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use recover::engine::base::context::Setup;
 use recover::engine::base::runs::Naming;
-use recover::engine::flow::checkpoint::{self, Unless};
+use recover::engine::flow::checkpoint;
 use recover::engine::flow::rollback::{self, Options, Target};
 use recover::engine::flow::undo;
 use recover::engine::record::request::Request;
@@ -61,7 +61,7 @@ impl Driver {
         let (changed, made) = checkpoint::create(
             &self.context(),
             Request::default(),
-            Unless { unchanged: if_changed, ..Unless::default() },
+            checkpoint::Options { skip_if_unchanged: if_changed, ..checkpoint::Options::default() },
         )
         .unwrap();
         assert!(!made.partial, "{:?}", made.skipped);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::engine::flow::archive::age;
-use crate::engine::flow::checkpoint::{Unless, create as take, not_due, pin as set_pin, preview};
+use crate::engine::flow::checkpoint::{Options, create as take, not_due, pin as set_pin, preview};
 use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
 use crate::engine::flow::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
 use crate::engine::flow::prune::prune as remove;
@@ -37,7 +37,7 @@ use super::exchange::foreign_line;
 use super::restore::reply;
 
 /// Dispatches.
-pub fn execute(context: &Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
+pub fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         CheckpointCommand::Create(args) => create(context, args),
         CheckpointCommand::List(args) => list(context, args, ui),
@@ -86,8 +86,8 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
         storage: args.storage.map(Into::into),
         ..Request::default()
     };
-    let unless = Unless { unchanged: args.if_changed, not_due: args.if_due };
-    let (changed, checkpoint) = take(context, request, unless)?;
+    let options = Options { skip_if_unchanged: args.if_changed, skip_if_not_due: args.if_due, ..Options::default() };
+    let (changed, checkpoint) = take(context, request, options)?;
     let text = if changed {
         let skipped = match checkpoint.skipped.len() {
             0 => String::new(),
@@ -199,7 +199,7 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     Ok(Reply::new(document, text))
 }
 
-fn restore(context: &Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
+fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let how = How { commits: args.commits, edits: args.edits };
     let (selector, how) = match &args.selector {
@@ -214,7 +214,7 @@ fn restore(context: &Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
                 flags.push("--path".to_owned());
                 flags.extend(args.path.iter().cloned());
             }
-            let chosen = choose_restore(context, ui, how, &flags, &|selector, how| {
+            let chosen = choose_restore(context, ui, how, &flags, &|context, selector, how| {
                 put_checkpoint_back(context, args, selector, how)
             })?;
             context.confirm();

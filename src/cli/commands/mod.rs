@@ -179,7 +179,7 @@ pub fn without_context(command: &Command) -> Option<Result<Reply>> {
 }
 
 /// Runs a command.
-pub fn execute(command: &Command, context: &Context, ui: &Ui) -> Result<Reply> {
+pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
     match command {
         Command::Run(args) => run::run(context, args, ui),
         Command::Resume(args) => run::resume(context, args, ui),

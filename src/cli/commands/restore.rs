@@ -32,7 +32,7 @@ pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
 }
 
 /// `recover rollback`.
-pub fn rollback(context: &Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
+pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let mut options = Options {
         scope: args.scope.into(),

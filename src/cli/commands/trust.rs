@@ -14,7 +14,7 @@ use super::super::ui::{Reply, Ui, escape};
 const SHOWN: usize = 20;
 
 /// `recover trust --state`.
-pub fn trust(context: &Context, _: &TrustArgs, ui: &Ui) -> Result<Reply> {
+pub fn trust(context: &mut Context, _: &TrustArgs, ui: &Ui) -> Result<Reply> {
     if ui.interactive && !context.says_yes() && !context.dry_run() && context.store().has_content() {
         let state = look(context)?;
         if state.foreign {

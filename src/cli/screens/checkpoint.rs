@@ -30,7 +30,7 @@ pub fn restore(
     ui: &Ui,
     how: How,
     flags: &[String],
-    plan: &dyn Fn(&Selector, How) -> Result<Restore>,
+    plan: &dyn Fn(&Context, &Selector, How) -> Result<Restore>,
 ) -> Result<(Selector, How)> {
     let targets = all(context)?;
     let talk = Talk::begin(context, ui)?;
@@ -38,7 +38,7 @@ pub fn restore(
     loop {
         let id = pick(&talk, &targets, &mut at)?;
         let selector = Selector::Id(id.clone());
-        let Some(how) = confirm(&talk, how, &|how| plan(&selector, how))? else { continue };
+        let Some(how) = confirm(&talk, how, &|context, how| plan(context, &selector, how))? else { continue };
         let flags: Vec<String> = flags.iter().cloned().chain(how.words()).collect();
         talk.say_all(&same_as(&with(&["checkpoint", "restore"], &id, &flags)));
         return Ok((selector, how));

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use crate::engine::restore::request::Restore;
-use crate::engine::{Error, ErrorKind, Result};
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::escape::escape;
+use crate::policy::restore_plan::Edits;
 
 use super::super::args::{CommitsArg, EditsArg, word_of};
 use super::super::render::{crossed_text, unchanged_text};
@@ -37,9 +38,10 @@ impl How {
 }
 
 /// Shows what `plan` would do and asks; `None` where another target is wanted.
-pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(How) -> Result<Restore>) -> Result<Option<How>> {
+pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(&Context, How) -> Result<Restore>) -> Result<Option<How>> {
+    let rehearsal = talk.context.rehearsal()?;
     loop {
-        match talk.context.with_dry_run(|| plan(how)) {
+        match plan(&rehearsal, how) {
             Ok(restore) if !restore.changed => {
                 talk.say_all(unchanged_text(&restore.result).trim_end());
                 return Ok(None);

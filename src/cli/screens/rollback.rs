@@ -58,7 +58,7 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
         let Picked::Item(picked) = List::new(&talk, &labels, &[], help, at).pick()? else { continue };
         at = picked;
         let row = &rows[at];
-        let plan = |how: How| {
+        let plan = |context: &Context, how: How| {
             let options = Options {
                 commits: how.commits.map_or(options.commits, Into::into),
                 edits: how.edits.into(),

@@ -1,7 +1,5 @@
 //! The end of an attempt: its checkpoint, the decision, the loop's events, the working memory.
 
-use std::collections::BTreeSet;
-
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
@@ -43,7 +41,7 @@ fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
 /// rollback. The counts are in the ledger before anything is rolled back.
 pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -> Result<Ended> {
     // The attempt is recorded whatever becomes of its checkpoint: a full disk must not hide a failure.
-    let prepared = checkpoint::prepare(context, &BTreeSet::new());
+    let prepared = checkpoint::prepare(context);
     let state = context.load()?.state;
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, key, about, &ending, prepared.as_ref().ok());

@@ -1,6 +1,5 @@
 //! The session of a manual fix: opened, found again, and compared with the work tree.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::engine::base::context::Context;
@@ -15,6 +14,7 @@ use crate::git::tree::{Seen, changes_with};
 use crate::model::checkpoint::trigger;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::manifest::CaptureRules;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::Change;
@@ -106,9 +106,14 @@ pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fi
     Ok(fix)
 }
 
-/// The work tree as a person left it who may still have it open.
+/// Files of editors beside an open one: swap files, backups, locks, what they try out a folder with.
+const EDITOR_TEMP_GLOBS: [&str; 7] =
+    ["**/.*.sw[a-z]", "**/4913", "**/*~", "**/.#*", "**/#*#", "**/.*.kate-swp", "**/*___jb_???___"];
+
+/// The work tree as a person left it who may still have it open: what comes and goes with an editor is nobody's change.
 pub(in crate::engine) fn prepare(context: &Context) -> Result<Prepared> {
-    context.ignoring_editor_files(|| checkpoint::prepare(context, &BTreeSet::new()))
+    let editor_temp_globs = EDITOR_TEMP_GLOBS.map(str::to_owned).into();
+    checkpoint::prepare_as(context, &CaptureRules { editor_temp_globs, ..context.capture_rules() })
 }
 
 /// Where the output of a feedback loop of a session is kept.

@@ -1,7 +1,5 @@
 //! Looking into checkpoints: files, differences, patches (S3).
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -104,7 +102,7 @@ pub fn diff(
             patch: if patch { Some(patch_text(objects, &from.tree, &to.tree, &selection)?) } else { None },
         });
     }
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let prepared = checkpoint::prepare(context)?;
     let objects = prepared.capture.objects();
     let mut changes = changes(objects, before.view(), prepared.capture.view(), &selection)?;
     let now = nested::Now::Captured(&prepared.nested);

@@ -13,6 +13,7 @@ use crate::git::restore::read_journal;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::manifest::CaptureRules;
 use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
@@ -42,16 +43,26 @@ pub fn lock(context: &Context) -> Result<WorktreeLock> {
 }
 
 /// Captures work tree, index, HEAD and working memory.
-pub fn prepare(context: &Context, also: &BTreeSet<RepoPath>) -> Result<Prepared> {
-    prepare_under(context, lock(context)?, also)
+pub fn prepare(context: &Context) -> Result<Prepared> {
+    prepare_as(context, &context.capture_rules())
+}
+
+/// Captures by other rules than the configured ones.
+pub fn prepare_as(context: &Context, rules: &CaptureRules) -> Result<Prepared> {
+    prepare_under(context, lock(context)?, rules, &BTreeSet::new())
 }
 
 /// Captures under a lock that is held already. `also` are paths to take even when they are ignored.
-pub fn prepare_under(context: &Context, lock: WorktreeLock, also: &BTreeSet<RepoPath>) -> Result<Prepared> {
+pub fn prepare_under(
+    context: &Context,
+    lock: WorktreeLock,
+    rules: &CaptureRules,
+    also: &BTreeSet<RepoPath>,
+) -> Result<Prepared> {
     let begun = Instant::now();
     let repo = context.repo()?;
-    let mut capture = capture(repo, &lock, &context.capture_rules(), also)?;
-    let nested = nested::capture_all(context, repo, &mut capture)?;
+    let mut capture = capture(repo, &lock, rules, also)?;
+    let nested = nested::capture_all(context, rules, repo, &mut capture)?;
     let memory = memory::read(context)?;
     Ok(Prepared { capture, nested, memory, lock, begun })
 }

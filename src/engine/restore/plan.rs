@@ -128,7 +128,12 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         files.kept.sort();
         (prepared, stored, files, nested)
     } else {
-        (prepare_under(context, lock, &BTreeSet::new())?, stored, RestorePlan::default(), Grafts::default())
+        (
+            prepare_under(context, lock, &context.capture_rules(), &BTreeSet::new())?,
+            stored,
+            RestorePlan::default(),
+            Grafts::default(),
+        )
     };
     let manifest = &prepared.capture.manifest;
     let memory =
@@ -310,7 +315,7 @@ struct Both {
 fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, wanted: &Wanted<'_>) -> Result<Both> {
     let repo = context.repo()?;
     let (captured, selection) = (wanted.captured, wanted.selection);
-    let mut prepared = prepare_under(context, lock, &BTreeSet::new())?;
+    let mut prepared = prepare_under(context, lock, &context.capture_rules(), &BTreeSet::new())?;
     let compare = |prepared: &Prepared| -> Result<(StoredCheckpoint, Snapshot, Snapshot, Grafts)> {
         let mut nested =
             if wanted.of_base { Grafts::default() } else { grafts(context, prepared, captured, request, selection)? };
@@ -339,7 +344,7 @@ fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, 
     if !also.is_empty() {
         let Prepared { capture, nested: inside, lock, .. } = prepared;
         drop((capture, inside));
-        prepared = prepare_under(context, lock, &also)?;
+        prepared = prepare_under(context, lock, &context.capture_rules(), &also)?;
         (stored, now, target, nested) = compare(&prepared)?;
     }
     Ok(Both { prepared, stored, now, target, nested })

@@ -164,7 +164,7 @@ impl Capture {
 /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
 pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
     let mut writer = ObjectWriter::new(repo, lock)?;
-    if rules.in_portions && !lock.is_rehearsal() {
+    if rules.publish_incrementally && !lock.is_rehearsal() {
         writer.publish_from(PORTION);
     }
     let cache = if lock.is_rehearsal() {

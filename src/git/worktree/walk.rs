@@ -57,7 +57,7 @@ pub(in crate::git) struct Walk<'a> {
     links: BTreeMap<RepoPath, Option<Oid>>,
     include: Globs,
     exclude: Globs,
-    passing: Globs,
+    editor_temp: Globs,
     left_out: BTreeSet<RepoPath>,
     also: &'a BTreeSet<RepoPath>,
     max_file_size: u64,
@@ -99,7 +99,7 @@ impl<'a> Walk<'a> {
             links,
             include: Globs::new(&rules.include)?,
             exclude: Globs::new(&rules.exclude)?,
-            passing: Globs::new(&rules.passing)?,
+            editor_temp: Globs::new(&rules.editor_temp_globs)?,
             left_out: left_out(repo, rules),
             also: scope.also,
             max_file_size: rules.max_file_size,
@@ -111,7 +111,10 @@ impl<'a> Walk<'a> {
 
     /// The first task: the work tree itself.
     pub fn top(&self, scope: Scope<'_>) -> Result<PendingDir> {
-        let salt = format!("{:?}", CaptureRules { left_out: Vec::new(), in_portions: false, ..scope.rules.clone() });
+        let salt = format!(
+            "{:?}",
+            CaptureRules { excluded_dirs: Vec::new(), publish_incrementally: false, ..scope.rules.clone() }
+        );
         Ok(PendingDir {
             parent: Arc::new(openat::open_root(self.outer.workdir)?),
             name: Vec::new(),

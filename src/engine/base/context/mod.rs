@@ -6,6 +6,7 @@ mod place;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -31,10 +32,6 @@ use super::runs::Naming;
 use place::{check_owners, discover, lane_root, project_root, task_of_run};
 
 pub(in crate::engine) use place::plain_path;
-
-/// Files of editors beside an open one: swap files, backups, locks, what they try out a folder with.
-const EDITORS: [&str; 7] =
-    ["**/.*.sw[a-z]", "**/4913", "**/*~", "**/.#*", "**/#*#", "**/.*.kate-swp", "**/*___jb_???___"];
 
 /// What the caller knows; the rest of the [`Context`] is found from it.
 #[derive(Clone, Debug)]
@@ -89,18 +86,12 @@ pub struct Context {
     pub live: Live,
     /// A request to stop that came when a restore was nearly done.
     pub stopped_late: Cell<Option<Signal>>,
-    /// A dry run for as long as [`Context::with_dry_run`] lasts.
-    dry_run_for_now: Cell<bool>,
-    /// Somebody said yes to what is to be done.
-    confirmed: Cell<bool>,
-    /// Captures leave out the temporary files of editors.
-    ignores_editor_files: Cell<bool>,
-    /// The caller may kill us (an agent's hook has a deadline): captures publish objects incrementally.
-    publishes_incrementally: Cell<bool>,
+    /// Made to plan what a person is asked about: see [`Context::rehearsal`].
+    is_rehearsal: bool,
     /// What was passed over because it is somebody else's, with its owner.
     skipped: Vec<(PathBuf, u32)>,
-    /// What was warned of so far.
-    warnings: RefCell<Vec<String>>,
+    /// What was warned of so far, by this and its rehearsals.
+    warnings: Arc<Mutex<Vec<String>>>,
     /// Failures that this process saw and charged since the subtask's last success: whatever becomes of the ledger
     /// meanwhile, they count for what this process does.
     pub(in crate::engine) witnessed: RefCell<Vec<(String, Cause)>>,
@@ -182,12 +173,9 @@ impl Context {
             interrupts,
             live: Live::default(),
             stopped_late: Cell::new(None),
-            dry_run_for_now: Cell::new(false),
-            confirmed: Cell::new(false),
-            ignores_editor_files: Cell::new(false),
-            publishes_incrementally: Cell::new(false),
+            is_rehearsal: false,
             skipped,
-            warnings: RefCell::default(),
+            warnings: Arc::default(),
             witnessed: RefCell::default(),
         })
     }
@@ -201,6 +189,12 @@ impl Context {
         setup.naming.lane = Some(key.lane.clone());
         setup.yes = true;
         Self::new(setup, Interrupts::disconnected())
+    }
+
+    /// The same place, where everything is only planned as in a dry run.
+    pub fn rehearsal(&self) -> Result<Self> {
+        let warnings = Arc::clone(&self.warnings);
+        Ok(Self { is_rehearsal: true, warnings, ..Self::new(self.setup.clone(), self.interrupts.clone())? })
     }
 
     /// The causes of the failures of a subtask that this process saw.
@@ -288,10 +282,10 @@ impl Context {
 
     /// Show plans only: asked for, or configured.
     pub fn dry_run(&self) -> bool {
-        self.only_plans() || self.dry_run_for_now.get()
+        self.only_plans() || self.is_rehearsal
     }
 
-    /// The same for as long as the program runs.
+    /// Whether nothing but plans is asked of the whole program.
     fn only_plans(&self) -> bool {
         self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
     }
@@ -300,31 +294,6 @@ impl Context {
     pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
         let lock = if self.dry_run() { WorktreeLock::rehearse } else { WorktreeLock::acquire };
         lock(repo, self.lock_timeout())
-    }
-
-    /// Has `act` only plan what it would do, as in a dry run.
-    pub fn with_dry_run<T>(&self, act: impl FnOnce() -> T) -> T {
-        let before = self.dry_run_for_now.replace(true);
-        let planned = act();
-        self.dry_run_for_now.set(before);
-        planned
-    }
-
-    /// Has `act` capture the work tree without the files that editors put beside an open one: they come and go with the
-    /// editor and are nobody's change.
-    pub fn ignoring_editor_files<T>(&self, act: impl FnOnce() -> T) -> T {
-        let before = self.ignores_editor_files.replace(true);
-        let done = act();
-        self.ignores_editor_files.set(before);
-        done
-    }
-
-    /// Does something that may be stopped at any time: what a capture has stored by then is found again by the next.
-    pub fn publishing_incrementally<T>(&self, act: impl FnOnce() -> T) -> T {
-        let before = self.publishes_incrementally.replace(true);
-        let done = act();
-        self.publishes_incrementally.set(before);
-        done
     }
 
     /// Says what was passed over because it is somebody else's, and that the state is, where it is.
@@ -340,31 +309,36 @@ impl Context {
     /// Warns on stderr, and in the answer's document.
     pub fn warn(&self, text: String) {
         // What is looked at again and again is said once.
-        if !self.warnings.borrow().contains(&text) {
+        let mut warnings = self.locked_warnings();
+        if !warnings.contains(&text) {
             tracing::warn!("{text}");
-            self.warnings.borrow_mut().push(text);
+            warnings.push(text);
         }
     }
 
     /// Says what was done that nobody asked for, and in the answer's document.
     pub fn note(&self, text: String) {
         (self.setup.note)(&text);
-        self.warnings.borrow_mut().push(text);
+        self.locked_warnings().push(text);
     }
 
     /// What was warned of so far.
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings.borrow().clone()
+        self.locked_warnings().clone()
     }
 
-    /// Takes note that somebody saw what is to be done and said yes.
-    pub fn confirm(&self) {
-        self.confirmed.set(true);
+    fn locked_warnings(&self) -> MutexGuard<'_, Vec<String>> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A person saw what is to be done and said yes.
+    pub fn confirm(&mut self) {
+        self.setup.yes = true;
     }
 
     /// Whether questions are answered with yes.
     pub fn says_yes(&self) -> bool {
-        self.setup.yes || self.confirmed.get()
+        self.setup.yes
     }
 
     /// How long to wait for other processes.
@@ -398,9 +372,9 @@ impl Context {
             max_untracked_bytes: settings.max_untracked_bytes.saturating_mul(factor),
             include: settings.include.clone(),
             exclude: settings.exclude.clone(),
-            passing: if self.ignores_editor_files.get() { EDITORS.map(str::to_owned).into() } else { Vec::new() },
-            left_out: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
-            in_portions: self.publishes_incrementally.get() && !self.dry_run(),
+            editor_temp_globs: Vec::new(),
+            excluded_dirs: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
+            publish_incrementally: false,
         }
     }
 

@@ -2,8 +2,6 @@
 
 mod preview;
 
-use std::collections::BTreeSet;
-
 use crate::engine::attempt::begin::{begin, beginning};
 use crate::engine::attempt::end::end_locked;
 use crate::engine::attempt::{conditions, report};
@@ -34,7 +32,7 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     let state = context.load()?.state;
     let known = select::find_open(context, &state).ok().flatten();
     let begins = known.is_none_or(|run| !run.was_captured);
-    let prepared = begins.then(|| checkpoint::prepare(context, &BTreeSet::new()));
+    let prepared = begins.then(|| checkpoint::prepare(context));
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
     ledger.append(context.clock.now(), events)?;
@@ -64,7 +62,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
         return preview::preview(context, ending);
     }
     crash::recover(context)?;
-    let prepared = checkpoint::prepare(context, &BTreeSet::new());
+    let prepared = checkpoint::prepare(context);
     // Trees are compared before the lock, which others wait for.
     let found = detect(context, &ending, prepared.as_ref().ok())?;
     let mut ledger = context.store().lock()?;

@@ -1,6 +1,5 @@
 //! What a dry run would record.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::attempt::begin::beginning;
@@ -39,7 +38,7 @@ pub(super) fn assumed_run(
 pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
     let (state, run) = assumed_run(context, |state| select::find_or_create_for_attempt(context, state))?;
     let started: Started = open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
-    let prepared = checkpoint::prepare(context, &BTreeSet::new()).ok();
+    let prepared = checkpoint::prepare(context).ok();
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
     judge(context, &state, &run, &started, &mut ending, found, random(context));

@@ -2,17 +2,16 @@
 
 mod due;
 
-use std::collections::BTreeSet;
-
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::record::checkpoint::{self, event_with, prepare};
+use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery::crash;
 use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
+use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::selector::Selector;
 use crate::model::snapshot::ObjectId;
@@ -20,19 +19,22 @@ use crate::model::state::State;
 
 pub use due::{due, is_due_by_operations, not_due, record_operation};
 
-/// When a checkpoint on request is not taken: the run's latest one is the answer then.
+/// How a checkpoint on request is taken, and when it is not: the run's latest one is the answer then.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unless {
-    /// Nothing has changed since the latest one.
-    pub unchanged: bool,
-    /// None is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
-    pub not_due: bool,
+pub struct Options {
+    /// Not if nothing has changed since the latest one.
+    pub skip_if_unchanged: bool,
+    /// Not if none is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
+    pub skip_if_not_due: bool,
+    /// The process may be killed at any time (an agent's hook has a deadline): what has been stored by then is found again
+    /// by the next capture.
+    pub publish_incrementally: bool,
 }
 
 /// A checkpoint on request, and whether it is a new one.
-pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bool, Checkpoint)> {
+pub fn create(context: &Context, request: Request, options: Options) -> Result<(bool, Checkpoint)> {
     crash::recover(context)?;
-    if unless.not_due
+    if options.skip_if_not_due
         && let Some(latest) = not_due(context, &request.trigger)?
     {
         if request.trigger == trigger::OPERATION {
@@ -40,11 +42,12 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
         }
         return Ok((false, latest));
     }
-    let prepared = prepare(context, &BTreeSet::new())?;
+    let publish_incrementally = options.publish_incrementally;
+    let prepared = prepare_as(context, &CaptureRules { publish_incrementally, ..context.capture_rules() })?;
     let mut ledger = context.store().lock()?;
     let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
     // A stage that was reached is recorded, whatever changed.
-    if unless.unchanged
+    if options.skip_if_unchanged
         && request.lane_fields.stage.is_none()
         && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
     {
@@ -66,13 +69,13 @@ pub fn create(context: &Context, request: Request, unless: Unless) -> Result<(bo
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
 pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
     let request = Request { trigger: why.to_owned(), kind: trigger::kind_of(why), ..Request::default() };
-    let (changed, checkpoint) = create(context, request, Unless { unchanged: true, not_due: false })?;
+    let (changed, checkpoint) = create(context, request, Options { skip_if_unchanged: true, ..Options::default() })?;
     Ok(changed.then_some(checkpoint))
 }
 
 /// What `create` would take: the plan of a dry run.
 pub fn preview(context: &Context) -> Result<CapturedTotals> {
-    let prepared = prepare(context, &BTreeSet::new())?;
+    let prepared = prepare(context)?;
     Ok(prepared.capture.totals())
 }
 

@@ -27,7 +27,7 @@ use crate::policy::classify::classify;
 use crate::policy::pre_tool::{Occasion, occasion};
 use crate::policy::redact::redact;
 
-use super::checkpoint::{Unless, create, due, record_operation};
+use super::checkpoint::{Options, create, due, record_operation};
 use super::{attempt, prune};
 
 /// How long a description of a command may be.
@@ -332,8 +332,8 @@ fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> 
 }
 
 fn take(context: &Context, request: Request) -> Result<Handled> {
-    let unless = Unless { unchanged: true, not_due: false };
-    let (changed, checkpoint) = context.publishing_incrementally(|| create(context, request, unless))?;
+    let options = Options { skip_if_unchanged: true, publish_incrementally: true, ..Options::default() };
+    let (changed, checkpoint) = create(context, request, options)?;
     let reason = (!changed).then_some("nothing has changed since the latest checkpoint");
     let run = Some(checkpoint.run.clone());
     Ok(Handled { run, changed, checkpoint: Some(checkpoint), reason, ..Handled::default() })

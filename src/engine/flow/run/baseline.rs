@@ -1,7 +1,5 @@
 //! The feedback loops before a run's first attempt (`[checks] baseline`): what fails there is not the attempts' doing.
 
-use std::collections::BTreeSet;
-
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::progress::Progress;
@@ -59,6 +57,6 @@ fn subject(context: &Context, key: &RunKey) -> Result<Option<(Run, Checkpoint)>>
     // The run may have had others before it was to be supervised.
     let initial = state.standing(key).rfind(|checkpoint| checkpoint.trigger == trigger::INITIAL).cloned();
     let Some(initial) = initial else { return Ok(None) };
-    let same = checkpoint::prepare(context, &BTreeSet::new())?.capture.tree == initial.tree;
+    let same = checkpoint::prepare(context)?.capture.tree == initial.tree;
     Ok(same.then_some((run, initial)))
 }

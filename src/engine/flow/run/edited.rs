@@ -1,8 +1,6 @@
 //! What somebody else changed in the work tree between two attempts: it is captured before the next one, so that it is never
 //! taken for the run's own work.
 
-use std::collections::BTreeSet;
-
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
@@ -29,7 +27,7 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     let Some(known) = known(context, &state, &run).filter(|_| run.iterations.count_attempts() > 0) else {
         return Ok(());
     };
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let prepared = checkpoint::prepare(context)?;
     if is_as(context, &prepared, known)? {
         return Ok(());
     }

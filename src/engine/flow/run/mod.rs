@@ -9,7 +9,6 @@ mod execute;
 mod feedback;
 mod given_up;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -113,7 +112,7 @@ impl Driving {
 /// Makes the run, takes the initial checkpoint and drives it.
 pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
     crash::recover(context)?;
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let prepared = checkpoint::prepare(context)?;
     let mut ledger = context.store().lock()?;
     let (key, events) = new_run(context, ledger.state(), spec)?;
     let now = context.clock.now();

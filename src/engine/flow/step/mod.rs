@@ -8,7 +8,6 @@
 mod compensate;
 mod lock;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use crate::engine::base::clock::millis;
@@ -222,7 +221,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         compensate: request.compensate.clone(),
         supervisor: own_id(),
     };
-    let prepared = if request.atomic { Some(checkpoint::prepare(context, &BTreeSet::new())?) } else { None };
+    let prepared = if request.atomic { Some(checkpoint::prepare(context)?) } else { None };
     let mut ledger = context.store().lock()?;
     let now = context.clock.now();
     if let Some(prepared) = &prepared {
@@ -327,7 +326,7 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> 
     };
     // Much may have happened while the command ran.
     crash::recover(context)?;
-    let prepared = checkpoint::prepare(context, &BTreeSet::new())?;
+    let prepared = checkpoint::prepare(context)?;
     let mut ledger = context.store().lock()?;
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
     events::append(&mut ledger, key, context.clock.now(), vec![checkpoint::event(&taken)])?;

@@ -21,6 +21,7 @@ use crate::git::restore::read_journal;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::FolderId;
+use crate::model::manifest::CaptureRules;
 use crate::model::manifest::Nested;
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
@@ -59,16 +60,22 @@ struct Refusal {
 }
 
 /// Captures every repository inside the work tree of `capture`, which learns what came of it.
-pub fn capture_all(context: &Context, repo: &Repo, capture: &mut Capture) -> Result<Vec<NestedCapture>> {
+pub fn capture_all(
+    context: &Context,
+    rules: &CaptureRules,
+    repo: &Repo,
+    capture: &mut Capture,
+) -> Result<Vec<NestedCapture>> {
     if capture.manifest.nested.is_empty() {
         return Ok(Vec::new());
     }
-    let mut walk = Walk { context, seen: BTreeSet::from([real(repo.git_dir())]) };
+    let mut walk = Walk { context, rules, seen: BTreeSet::from([real(repo.git_dir())]) };
     walk.below(repo, capture, &RepoPath::default(), 1)
 }
 
 struct Walk<'a> {
     context: &'a Context,
+    rules: &'a CaptureRules,
     /// The git folders that are in use.
     seen: BTreeSet<PathBuf>,
 }
@@ -132,7 +139,7 @@ impl Walk<'_> {
                     format!("{} {} in it was cut off and is not settled yet", journal.kind, journal.operation_id);
                 return Err(Refused::Here(Refusal { reason, partial: true }));
             }
-            let capture = capture(&repo, &lock, &self.context.capture_rules(), &BTreeSet::new())?;
+            let capture = capture(&repo, &lock, self.rules, &BTreeSet::new())?;
             Ok((repo, lock, capture))
         });
         let (repo, lock, mut capture) = match done {

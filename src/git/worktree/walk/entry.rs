@@ -47,7 +47,8 @@ impl<'a> Walk<'a> {
         if !settled {
             let path = folder.path.join(name);
             // The rules are asked last: most files of most work trees are tracked.
-            let ignored = || here.ignored || here.rules.matches(path.as_bytes(), false) || self.passing.matches(&path);
+            let ignored =
+                || here.ignored || here.rules.matches(path.as_bytes(), false) || self.editor_temp.matches(&path);
             let wanted = tracked || self.include.matches(&path) || !ignored();
             if !wanted && !self.also.contains(&path) {
                 return scan.add_other(folder, name, Other::IgnoredFile);
