@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use crate::model::failure::LoopKind;
 
@@ -104,7 +104,7 @@ pub struct EvidenceArgs {
 
     /// Stage that failed
     #[arg(long = "loop", value_name = "STAGE", value_enum)]
-    pub stage: Option<StageArg>,
+    pub stage: Option<LoopKind>,
 
     /// File with its output (- for stdin)
     #[arg(long, value_name = "F|-")]
@@ -117,31 +117,4 @@ pub struct EvidenceArgs {
     /// Agent whose output format to parse [default: auto]
     #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "aider", "none"])]
     pub agent: Option<String>,
-}
-
-/// `--loop`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StageArg {
-    /// The agent itself
-    Agent,
-    /// Building or preparing
-    Build,
-    /// Tests
-    Test,
-    /// Lints and formatting
-    Lint,
-    /// A type checker
-    Typecheck,
-}
-
-impl From<StageArg> for LoopKind {
-    fn from(arg: StageArg) -> Self {
-        match arg {
-            StageArg::Agent => Self::Agent,
-            StageArg::Build => Self::Build,
-            StageArg::Test => Self::Test,
-            StageArg::Lint => Self::Lint,
-            StageArg::Typecheck => Self::Typecheck,
-        }
-    }
 }

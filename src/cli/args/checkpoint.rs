@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 
+use crate::engine::restore::request::Commits;
 use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::selector::Selector;
+use crate::policy::restore_plan::Edits;
 
-use super::restore::{CommitsArg, EditsArg};
 use super::values::{STAGES, duration, size};
 
 /// Create, list, inspect, compare, restore, pin, prune and export checkpoints.
@@ -51,7 +52,7 @@ pub struct CreateArgs {
 
     /// Kind of checkpoint
     #[arg(long = "type", value_name = "TYPE", value_enum)]
-    pub kind: Option<TypeArg>,
+    pub kind: Option<CheckpointType>,
 
     /// Reason: before_edit, external, risky, phase, operation, or any other word
     #[arg(long, value_name = "NAME")]
@@ -59,7 +60,7 @@ pub struct CreateArgs {
 
     /// Additional storage beside the hidden commit [default: as configured]
     #[arg(long, value_name = "HOW", value_enum)]
-    pub storage: Option<StorageArg>,
+    pub storage: Option<StorageType>,
 
     /// Do nothing if nothing changed since the run's previous checkpoint
     #[arg(long)]
@@ -109,48 +110,6 @@ pub struct CreateArgs {
     /// Branch to merge into
     #[arg(long, value_name = "B", help_heading = "Lane contract")]
     pub target_branch: Option<String>,
-}
-
-/// `--type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TypeArg {
-    /// A milestone
-    Phase,
-    /// A unit of progress
-    Task,
-    /// Before or after a single operation
-    Operation,
-}
-
-impl From<TypeArg> for CheckpointType {
-    fn from(arg: TypeArg) -> Self {
-        match arg {
-            TypeArg::Phase => Self::Phase,
-            TypeArg::Task => Self::Task,
-            TypeArg::Operation => Self::Operation,
-        }
-    }
-}
-
-/// `--storage`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StorageArg {
-    /// The hidden commit alone
-    Snapshot,
-    /// Also a commit on the branch
-    Commit,
-    /// Also a patch file against HEAD
-    Patch,
-}
-
-impl From<StorageArg> for StorageType {
-    fn from(arg: StorageArg) -> Self {
-        match arg {
-            StorageArg::Snapshot => Self::Snapshot,
-            StorageArg::Commit => Self::Commit,
-            StorageArg::Patch => Self::Patch,
-        }
-    }
 }
 
 /// List checkpoints, oldest first.
@@ -210,11 +169,11 @@ pub struct RestoreArgs {
 
     /// What to do about commits made since [default: keep]
     #[arg(long, value_enum)]
-    pub commits: Option<CommitsArg>,
+    pub commits: Option<Commits>,
 
     /// What to do about files that were edited by hand since the run last wrote
-    #[arg(long, value_enum, default_value_t = EditsArg::Refuse, overrides_with = "edits")]
-    pub edits: EditsArg,
+    #[arg(long, value_enum, default_value_t = Edits::Refuse, overrides_with = "edits")]
+    pub edits: Edits,
 
     /// Restore the captured index too
     #[arg(long)]

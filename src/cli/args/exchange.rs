@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::model::import::ImportKind;
 
@@ -21,35 +21,7 @@ pub struct ImportArgs {
 
     /// Format of the files [default: detected]
     #[arg(long, value_name = "KIND", value_enum)]
-    pub kind: Option<KindArg>,
-}
-
-/// `--kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum KindArg {
-    /// A battle's JSON
-    Battle,
-    /// attempt_history.json
-    AttemptHistory,
-    /// checkpoints.json of the lane contract
-    Lanes,
-    /// A session's checkpoint, or active_checkpoint.json
-    Session,
-    /// recovery.json
-    Recovery,
-}
-
-impl From<KindArg> for ImportKind {
-    fn from(arg: KindArg) -> Self {
-        match arg {
-            KindArg::Battle => Self::Battle,
-            KindArg::AttemptHistory => Self::AttemptHistory,
-            KindArg::Lanes => Self::Lanes,
-            KindArg::Session => Self::Session,
-            KindArg::Recovery => Self::Recovery,
-        }
-    }
+    pub kind: Option<ImportKind>,
 }
 
 /// Rewrite the exported files from the ledger, and report those that differed.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use crate::engine::flow::hook::install::Place;
 use crate::model::hook::HookAgent;
@@ -33,7 +33,7 @@ pub enum HookCommand {
 pub struct HookPrintArgs {
     /// Agent to configure
     #[arg(value_enum)]
-    pub agent: AgentArg,
+    pub agent: HookAgent,
 
     /// Command that calls recover [default: its name, or its path where it is not on PATH]
     #[arg(long, value_name = "P")]
@@ -46,7 +46,7 @@ pub struct HookPrintArgs {
 pub struct HookInstallArgs {
     /// Agent to configure
     #[arg(value_enum)]
-    pub agent: AgentArg,
+    pub agent: HookAgent,
 
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -61,7 +61,7 @@ pub struct HookInstallArgs {
 pub struct HookUninstallArgs {
     /// Agent to remove it from [default: all]
     #[arg(value_enum)]
-    pub agent: Option<AgentArg>,
+    pub agent: Option<HookAgent>,
 
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -96,7 +96,7 @@ impl From<PlaceArgs> for Place {
 pub struct HookRunArgs {
     /// Agent that calls
     #[arg(value_enum)]
-    pub agent: AgentArg,
+    pub agent: HookAgent,
 
     /// Name of git's hook (pre-rebase, pre-push); agents send theirs on stdin
     #[arg(value_name = "EVENT")]
@@ -105,31 +105,4 @@ pub struct HookRunArgs {
     /// Time limit; six times as long for the first checkpoint of a session
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub deadline: Duration,
-}
-
-/// Who calls the hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AgentArg {
-    /// Claude Code: .claude/settings.json
-    Claude,
-    /// Codex: .codex/hooks.json
-    Codex,
-    /// Gemini CLI: .gemini/settings.json
-    Gemini,
-    /// opencode: .opencode/plugins/recover.js
-    Opencode,
-    /// git: pre-rebase and pre-push
-    Git,
-}
-
-impl From<AgentArg> for HookAgent {
-    fn from(arg: AgentArg) -> Self {
-        match arg {
-            AgentArg::Claude => Self::Claude,
-            AgentArg::Codex => Self::Codex,
-            AgentArg::Gemini => Self::Gemini,
-            AgentArg::Opencode => Self::Opencode,
-            AgentArg::Git => Self::Git,
-        }
-    }
 }

@@ -27,15 +27,15 @@ pub use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs,
     ShowArgs, UnpinArgs, VerifyArgs,
 };
-pub use exchange::{ImportArgs, KindArg, SyncArgs};
+pub use exchange::{ImportArgs, SyncArgs};
 pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs};
 pub use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
     RetryStatusArgs, SchemaArgs, StatusArgs,
 };
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
-pub use restore::{CommitsArg, EditsArg, RollbackArgs, ScopeArg, UndoArgs};
-pub use run::{OnFailureArg, ResumeArgs, RunArgs};
+pub use restore::{RollbackArgs, UndoArgs};
+pub use run::{ResumeArgs, RunArgs};
 pub use step::StepArgs;
 pub use trust::TrustArgs;
 pub use values::{Wait, duration, name, word_of};

@@ -1,6 +1,6 @@
 //! Arguments of `rollback`, `undo` and `redo`.
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 
 use crate::engine::restore::request::Commits;
 use crate::model::operation::Scope;
@@ -29,8 +29,8 @@ pub struct RollbackArgs {
     pub full: bool,
 
     /// What to restore
-    #[arg(long, value_enum, default_value_t = ScopeArg::All)]
-    pub scope: ScopeArg,
+    #[arg(long, value_enum, default_value_t = Scope::All)]
+    pub scope: Scope,
 
     /// Restore only these paths (globs)
     #[arg(long, value_name = "GLOB", num_args = 1..)]
@@ -38,11 +38,11 @@ pub struct RollbackArgs {
 
     /// What to do about commits made since
     #[arg(long, value_enum, overrides_with = "commits")]
-    pub commits: Option<CommitsArg>,
+    pub commits: Option<Commits>,
 
     /// What to do about files that were edited by hand since the run last wrote
-    #[arg(long, value_enum, default_value_t = EditsArg::Refuse, overrides_with = "edits")]
-    pub edits: EditsArg,
+    #[arg(long, value_enum, default_value_t = Edits::Refuse, overrides_with = "edits")]
+    pub edits: Edits,
 
     /// Restore the captured index too
     #[arg(long)]
@@ -53,82 +53,14 @@ pub struct RollbackArgs {
     pub nested: bool,
 }
 
-/// `--scope`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ScopeArg {
-    /// Files, working memory, and HEAD where it is the run's own to move
-    #[default]
-    All,
-    /// Files only
-    Files,
-    /// The working memory below the state directory only
-    State,
-}
-
-impl From<ScopeArg> for Scope {
-    fn from(arg: ScopeArg) -> Self {
-        match arg {
-            ScopeArg::All => Self::All,
-            ScopeArg::Files => Self::Files,
-            ScopeArg::State => Self::State,
-        }
-    }
-}
-
-/// `--commits`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CommitsArg {
-    /// Move HEAD only over the run's own commits, else refuse
-    Refuse,
-    /// Leave HEAD where it is
-    Keep,
-    /// Move HEAD back anyway; the commits stay reachable under refs/recover/
-    Drop,
-    /// Add one commit with the checkpoint's content
-    Revert,
-}
-
-impl From<CommitsArg> for Commits {
-    fn from(arg: CommitsArg) -> Self {
-        match arg {
-            CommitsArg::Refuse => Self::Refuse,
-            CommitsArg::Keep => Self::Keep,
-            CommitsArg::Drop => Self::Drop,
-            CommitsArg::Revert => Self::Revert,
-        }
-    }
-}
-
-/// `--edits`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum EditsArg {
-    /// Refuse and list them
-    #[default]
-    Refuse,
-    /// Leave them as they are
-    Keep,
-    /// Overwrite them; undo brings them back
-    Discard,
-}
-
-impl From<EditsArg> for Edits {
-    fn from(arg: EditsArg) -> Self {
-        match arg {
-            EditsArg::Refuse => Self::Refuse,
-            EditsArg::Keep => Self::Keep,
-            EditsArg::Discard => Self::Discard,
-        }
-    }
-}
-
 /// Undo the last rollback, restore or undo of this work tree, including HEAD and index. Repeat to go further back.
 #[derive(Args, Debug, Default)]
 pub struct UndoArgs {
     /// What to do about commits made since
     #[arg(long, value_enum)]
-    pub commits: Option<CommitsArg>,
+    pub commits: Option<Commits>,
 
     /// What to do about files that were edited by hand since
-    #[arg(long, value_enum, default_value_t = EditsArg::Refuse)]
-    pub edits: EditsArg,
+    #[arg(long, value_enum, default_value_t = Edits::Refuse)]
+    pub edits: Edits,
 }

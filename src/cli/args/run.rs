@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::model::decision::Strategy;
 use crate::model::run::OnFailure;
@@ -56,7 +56,7 @@ pub struct RunArgs {
 
     /// What to do after a failed attempt
     #[arg(long, value_name = "WHAT", value_enum)]
-    pub on_failure: Option<OnFailureArg>,
+    pub on_failure: Option<OnFailure>,
 
     /// Shell command to run once in place of CMD when no retry is left
     #[arg(long, value_name = "CMD")]
@@ -84,33 +84,6 @@ pub struct RunArgs {
     /// Command to run [default: runner.command of the configuration]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
-}
-
-/// `--on-failure`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnFailureArg {
-    /// Do what the policy decides
-    Policy,
-    /// Retry within the budgets, never roll files back
-    Retry,
-    /// Roll back to the last good checkpoint, then retry within the budgets
-    Rollback,
-    /// Wait for a person's fix
-    ManualFix,
-    /// Stop at once
-    Stop,
-}
-
-impl From<OnFailureArg> for OnFailure {
-    fn from(arg: OnFailureArg) -> Self {
-        match arg {
-            OnFailureArg::Policy => Self::Policy,
-            OnFailureArg::Retry => Self::Retry,
-            OnFailureArg::Rollback => Self::Rollback,
-            OnFailureArg::ManualFix => Self::ManualFix,
-            OnFailureArg::Stop => Self::Stop,
-        }
-    }
 }
 
 fn feedback(text: &str) -> Result<(String, String), String> {

@@ -184,7 +184,7 @@ fn record(args: &EvidenceArgs, evidence: &FailureEvidence) -> Option<AgentRecord
 
 fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
     Ok(FailureEvidence {
-        stage: args.stage.map(Into::into),
+        stage: args.stage,
         agent: args.agent.clone(),
         exit_code: args.exit_code,
         signal: args.signal.as_deref().map(signal_name).transpose()?,

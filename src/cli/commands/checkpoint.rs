@@ -68,7 +68,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
     let request = Request {
         description: args.message.clone().unwrap_or_default(),
         trigger: args.trigger.clone().unwrap_or_default(),
-        kind: args.kind.map_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default()), Into::into),
+        kind: args.kind.unwrap_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default())),
         after_iteration: args.iteration,
         lane_fields: LaneFields {
             stage: args.stage.clone(),
@@ -83,7 +83,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             ..LaneFields::default()
         },
         pinned: args.pin,
-        storage: args.storage.map(Into::into),
+        storage: args.storage,
         ..Request::default()
     };
     let options = Options { skip_if_unchanged: args.if_changed, skip_if_not_due: args.if_due, ..Options::default() };
@@ -235,8 +235,8 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             checkpoint_id: checkpoint.id.clone(),
             scope: Scope::All,
             paths: args.path.clone(),
-            commits: how.commits.map_or(Commits::Keep, Into::into),
-            edits: how.edits.into(),
+            commits: how.commits.unwrap_or(Commits::Keep),
+            edits: how.edits,
             restore_index: args.restore_index,
             reposition: None,
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },

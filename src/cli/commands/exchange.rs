@@ -11,7 +11,7 @@ use super::super::ui::{Reply, escape};
 
 /// `recover import`.
 pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
-    let request = ImportRequest { files: args.files.clone(), kind: args.kind.map(Into::into) };
+    let request = ImportRequest { files: args.files.clone(), kind: args.kind };
     let imported = take_over(context, &request)?;
     let mut text = String::new();
     for file in &imported.files {

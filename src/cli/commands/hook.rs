@@ -42,7 +42,7 @@ pub fn execute(context: &Context, args: &HookArgs) -> Result<Reply> {
 }
 
 fn print(context: &Context, args: &HookPrintArgs) -> Reply {
-    let agent = HookAgent::from(args.agent);
+    let agent = args.agent;
     let (program, note) = program(context, args.program.as_deref());
     let text = printed(agent, &program);
     let notes = notes(agent, note);
@@ -57,7 +57,7 @@ fn print(context: &Context, args: &HookPrintArgs) -> Reply {
 }
 
 fn install(context: &Context, args: &HookInstallArgs) -> Result<Reply> {
-    let agent = HookAgent::from(args.agent);
+    let agent = args.agent;
     let (program, note) = program(context, args.program.as_deref());
     let files = carry_out(context, Task::Install, agent, args.place.into(), &program)?;
     Ok(changed(context, &[(agent, files)], &notes(agent, note)))
@@ -65,7 +65,7 @@ fn install(context: &Context, args: &HookInstallArgs) -> Result<Reply> {
 
 fn uninstall(context: &Context, args: &HookUninstallArgs) -> Result<Reply> {
     let place = Place::from(args.place);
-    let named = args.agent.map(HookAgent::from);
+    let named = args.agent;
     let has = |agent: &HookAgent| match agent {
         HookAgent::Git => context.has_git() && place == Place::Project,
         agent => settings_file(*agent, place).is_some(),
@@ -196,7 +196,7 @@ fn answer(
     setup: impl FnOnce(PathBuf) -> Setup,
     watchdog: &Watchdog,
 ) -> Result<(HookEvent, Handled)> {
-    let agent = HookAgent::from(args.agent);
+    let agent = args.agent;
     let event = event(agent, args.event.as_deref())?;
     let failed = |error| Error::io("cannot find the current folder", error);
     let here = std::env::current_dir().map_err(failed)?;

@@ -3,10 +3,11 @@
 use crate::engine::flow::rollback::{Options, Target, rollback as roll_back};
 use crate::engine::flow::undo::{redo as do_again, undo as take_back};
 use crate::engine::record::select;
-use crate::engine::restore::request::{Commits, Restore};
+use crate::engine::restore::request::Restore;
 use crate::engine::{Context, Result};
+use crate::model::operation::Scope;
 
-use super::super::args::{RollbackArgs, ScopeArg, UndoArgs, word_of};
+use super::super::args::{RollbackArgs, UndoArgs, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::replies::restore::{RestorePlanReply, RestoreReply};
@@ -35,10 +36,10 @@ pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
 pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let mut options = Options {
-        scope: args.scope.into(),
+        scope: args.scope,
         paths: args.path.clone(),
-        commits: args.commits.map_or(Commits::Refuse, Into::into),
-        edits: args.edits.into(),
+        commits: args.commits.unwrap_or_default(),
+        edits: args.edits,
         restore_index: args.restore_index,
         nested: args.nested,
     };
@@ -50,8 +51,8 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
             let how = How { commits: args.commits, edits: args.edits };
             let choice = choose_rollback(context, ui, &options, how, &given(args))?;
             context.confirm();
-            options.commits = choice.how.commits.map_or(Commits::Refuse, Into::into);
-            options.edits = choice.how.edits.into();
+            options.commits = choice.how.commits.unwrap_or_default();
+            options.edits = choice.how.edits;
             choice.target
         }
         (None, None, false) => Target::Safest,
@@ -68,7 +69,7 @@ fn is_lane(context: &Context) -> Result<bool> {
 /// The flags that the screen does not ask about, as they were given.
 fn given(args: &RollbackArgs) -> Vec<String> {
     let mut words = Vec::new();
-    if args.scope != ScopeArg::All {
+    if args.scope != Scope::All {
         words.extend(["--scope".to_owned(), word_of(&args.scope)]);
     }
     if !args.path.is_empty() {
@@ -87,11 +88,11 @@ fn given(args: &RollbackArgs) -> Vec<String> {
 /// `recover undo`.
 pub fn undo(context: &Context, args: &UndoArgs) -> Result<Reply> {
     context.require_something()?;
-    reply(context, &take_back(context, args.commits.map_or(Commits::Refuse, Into::into), args.edits.into())?)
+    reply(context, &take_back(context, args.commits.unwrap_or_default(), args.edits)?)
 }
 
 /// `recover redo`.
 pub fn redo(context: &Context, args: &UndoArgs) -> Result<Reply> {
     context.require_something()?;
-    reply(context, &do_again(context, args.commits.map_or(Commits::Refuse, Into::into), args.edits.into())?)
+    reply(context, &do_again(context, args.commits.unwrap_or_default(), args.edits)?)
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::engine::restore::request::Restore;
+use crate::engine::restore::request::{Commits, Restore};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::escape::escape;
 use crate::policy::restore_plan::Edits;
 
-use super::super::args::{CommitsArg, EditsArg, word_of};
+use super::super::args::word_of;
 use super::super::render::{crossed_text, unchanged_text};
 use super::Talk;
 
@@ -18,9 +18,9 @@ const NAMED: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     /// About commits.
-    pub commits: Option<CommitsArg>,
+    pub commits: Option<Commits>,
     /// About hand edits.
-    pub edits: EditsArg,
+    pub edits: Edits,
 }
 
 impl How {
@@ -30,7 +30,7 @@ impl How {
         if let Some(commits) = self.commits {
             words.extend(["--commits".to_owned(), word_of(&commits)]);
         }
-        if self.edits != EditsArg::Refuse {
+        if self.edits != Edits::Refuse {
             words.extend(["--edits".to_owned(), word_of(&self.edits)]);
         }
         words
@@ -82,8 +82,8 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
         ErrorKind::HandEdits => {
             talk.ask("k keep them, d discard them (recover undo brings them back), b another one, q quit");
             Ok(match talk.one_of(&['k', 'd', 'b', 'q'])? {
-                'k' => Some(How { edits: EditsArg::Keep, ..how }),
-                'd' => Some(How { edits: EditsArg::Discard, ..how }),
+                'k' => Some(How { edits: Edits::Keep, ..how }),
+                'd' => Some(How { edits: Edits::Discard, ..how }),
                 'b' => None,
                 _ => return Err(super::nothing_changed(130)),
             })
@@ -94,9 +94,9 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
                  takes it back; b another one; q quit",
             );
             Ok(match talk.one_of(&['k', 'd', 'r', 'b', 'q'])? {
-                'k' => Some(How { commits: Some(CommitsArg::Keep), ..how }),
-                'd' => Some(How { commits: Some(CommitsArg::Drop), ..how }),
-                'r' => Some(How { commits: Some(CommitsArg::Revert), ..how }),
+                'k' => Some(How { commits: Some(Commits::Keep), ..how }),
+                'd' => Some(How { commits: Some(Commits::Drop), ..how }),
+                'r' => Some(How { commits: Some(Commits::Revert), ..how }),
                 'b' => None,
                 _ => return Err(super::nothing_changed(130)),
             })

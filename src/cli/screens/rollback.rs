@@ -59,11 +59,8 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
         at = picked;
         let row = &rows[at];
         let plan = |context: &Context, how: How| {
-            let options = Options {
-                commits: how.commits.map_or(options.commits, Into::into),
-                edits: how.edits.into(),
-                ..options.clone()
-            };
+            let options =
+                Options { commits: how.commits.unwrap_or(options.commits), edits: how.edits, ..options.clone() };
             rollback(context, &row.target, &options)
         };
         talk.say("");
