@@ -1,4 +1,4 @@
-//! The one rule of which of a run's checkpoints count (see [`Line`](crate::model::line)): whatever picks one by itself picks
+//! The one rule of which of a run's checkpoints count (see [`Line`](crate::model::history)): whatever picks one by itself picks
 //! it here.
 
 use std::collections::BTreeMap;

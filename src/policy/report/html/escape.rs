@@ -1,4 +1,4 @@
-//! Text of others as maud renders it: HTML is escaped by maud, control characters by [`crate::policy::visible`].
+//! Text of others as maud renders it: HTML is escaped by maud, control characters by [`crate::policy::escape`].
 
 use maud::{Escaper, Render};
 use std::fmt::Write as _;
