@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::env::{Ran, TestEnv};
 use super::seen::{checkpoint, text};
 use super::{
-    COMPACT, Case, Fault, MANY, Point, assert_nothing_left, disturbed, everything, listed, points, say, start,
+    COMPACT, Case, Fault, MANY, Point, Start, assert_nothing_left, disturbed, everything, listed, points, say,
     strace_is_there, takes_space,
 };
 
@@ -81,29 +81,29 @@ fn repair(damage: &Damage, fault: Fault, keep: impl Fn(&Point) -> bool) {
         return;
     }
     let case = &damage.case;
-    let points = points(case, keep);
+    let start = Start::of(case);
+    let points = points(&start, keep);
     let mut failed = 0;
     for point in &points {
-        let env = start(case.git);
-        (case.before)(&env);
-        let (known, tree) = (listed(&env), everything(&env));
+        let env = start.again();
+        let (known, tree) = (listed(env), everything(env));
         let at = format!("ledger {}: {fault:?} at {} {}", damage.name, point.call, point.when);
-        let ran = disturbed(&env, case, *point, fault);
+        let ran = disturbed(env, case, *point, fault);
         failed += usize::from(ran.code != 0);
         assert_fits(fault, &ran, &at);
         // It can be read at once, and nothing of it is gone. What was said to be done is.
-        let count = failures(&env);
+        let count = failures(env);
         assert!(count == 2 || (count == 1 && ran.code != 0), "{at}: {count} failures, {ran:?}");
-        checkpoint_of_run(&env);
-        assert_eq!(failures(&env), count, "{at}");
-        assert_whole(&env, &at);
-        assert!(listed(&env).is_superset(&known), "{at}");
-        assert_eq!(everything(&env), tree, "{at}");
+        checkpoint_of_run(env);
+        assert_eq!(failures(env), count, "{at}");
+        assert_whole(env, &at);
+        assert!(listed(env).is_superset(&known), "{at}");
+        assert_eq!(everything(env), tree, "{at}");
         if count == 1 {
             env.recover(&FAIL).expect(0);
-            assert_eq!(failures(&env), 2, "{at}");
+            assert_eq!(failures(env), 2, "{at}");
         }
-        assert_nothing_left(&env, &at);
+        assert_nothing_left(env, &at);
     }
     say(&format!("ledger {}", damage.name), &fault.name(), &points, failed);
 }
@@ -166,34 +166,34 @@ fn rebuild(name: &str, case: &Case, fault: Fault, keep: impl Fn(&Point) -> bool)
     if !strace_is_there() {
         return;
     }
-    let points = points(case, keep);
+    let start = Start::of(case);
+    let points = points(&start, keep);
     let mut failed = 0;
     for point in &points {
-        let env = start(case.git);
-        (case.before)(&env);
+        let env = start.again();
         let ids = std::fs::read_to_string(env.root().join("ids")).expect("ids");
         let known: BTreeSet<String> = ids.lines().map(str::to_owned).collect();
         let at = format!("rebuild, {name}: {fault:?} at {} {}", point.call, point.when);
-        let ran = disturbed(&env, case, *point, fault);
+        let ran = disturbed(env, case, *point, fault);
         failed += usize::from(ran.code != 0);
         assert_fits(fault, &ran, &at);
         // The next command that writes works, with all that was counted, or says what to do. It never begins anew.
         let next = env.recover(&["checkpoint", "create", "--run", "r"]);
         if next.code == 0 {
-            assert_eq!(failures(&env), 1, "{at}: {ran:?}");
+            assert_eq!(failures(env), 1, "{at}: {ran:?}");
         } else {
             assert!(ran.code != 0 && next.code == 12, "{at}: {ran:?} {next:?}");
             assert!(next.stderr.contains("doctor --rebuild"), "{at}: {next:?}");
         }
         env.json(0, case.args);
-        assert_eq!(failures(&env), 1, "{at}");
-        assert!(listed(&env).is_superset(&known), "{at}");
+        assert_eq!(failures(env), 1, "{at}");
+        assert!(listed(env).is_superset(&known), "{at}");
         assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
         assert_eq!(env.json(0, case.args)["rebuilt"]["changed"], false, "{at}");
         env.recover(&FAIL).expect(0);
-        assert_eq!(failures(&env), 2, "{at}");
-        assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(&env).len(), "{at}");
-        assert_nothing_left(&env, &at);
+        assert_eq!(failures(env), 2, "{at}");
+        assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(env).len(), "{at}");
+        assert_nothing_left(env, &at);
     }
     say(&format!("rebuild, {name}"), &fault.name(), &points, failed);
 }
@@ -229,13 +229,13 @@ fn compaction(fault: Fault, keep: impl Fn(&Point) -> bool) {
     if !strace_is_there() {
         return;
     }
-    let points = points(&COMPACT, keep);
+    let start = Start::of(&COMPACT);
+    let points = points(&start, keep);
     let mut failed = 0;
     for (number, point) in points.iter().enumerate() {
-        let env = start(COMPACT.git);
-        (COMPACT.before)(&env);
+        let env = start.again();
         let at = format!("compaction: {fault:?} at {} {}", point.call, point.when);
-        let ran = disturbed(&env, &COMPACT, *point, fault);
+        let ran = disturbed(env, &COMPACT, *point, fault);
         failed += usize::from(ran.code != 0);
         assert_fits(fault, &ran, &at);
         // What was said not to be there is not asked for.
@@ -244,13 +244,13 @@ fn compaction(fault: Fault, keep: impl Fn(&Point) -> bool) {
         let way = ["truncate -s 20000", "rm", "truncate -s 0"][number % 3];
         env.sh(&format!("{way} $(ls -d .ultraplan/state/{file}* .git/recover/{file}* 2>/dev/null)")).expect(0);
         let at = format!("{at}, then {way} {file}");
-        checkpoint(&env);
+        checkpoint(env);
         let events = env.json(0, &["log", "--limit", "1000"])["events"].as_array().map_or(0, Vec::len);
         assert!(events > MANY, "{at}: {events}");
         let whole = env.sh("cmp .ultraplan/state/events.jsonl .git/recover/ledger-*");
         assert_eq!(whole.code, 0, "{at}: {whole:?}");
         assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
-        assert_nothing_left(&env, &at);
+        assert_nothing_left(env, &at);
     }
     say("compaction, damage", &fault.name(), &points, failed);
 }

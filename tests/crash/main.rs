@@ -13,6 +13,7 @@ mod seen;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -124,6 +125,35 @@ fn start(git: bool) -> TestEnv {
     env
 }
 
+/// What a case starts from, made once and copied for each point.
+struct Start<'a> {
+    case: &'a Case,
+    env: TestEnv,
+    saved: tempfile::TempDir,
+}
+
+impl<'a> Start<'a> {
+    fn of(case: &'a Case) -> Self {
+        Self::of_env(case, start(case.git))
+    }
+
+    fn of_env(case: &'a Case, env: TestEnv) -> Self {
+        (case.before)(&env);
+        let saved = tempfile::tempdir().expect("a temporary folder");
+        env.sh(&format!("cp -a '{}/.' '{}'", env.root().display(), saved.path().display())).expect(0);
+        Self { case, env, saved }
+    }
+
+    /// As it was, in the same place, whatever was done there since.
+    fn again(&self) -> &TestEnv {
+        let (root, saved) = (self.env.root(), self.saved.path());
+        let script = "chmod -R u+rwX . && find . -mindepth 1 -delete && cp -a \"$1/.\" .";
+        let copied = Command::new("sh").args(["-c", script, "sh"]).arg(saved).current_dir(root).status();
+        assert!(copied.expect("a shell").success());
+        &self.env
+    }
+}
+
 /// Everything that a restore may change: the work tree, the working memory, HEAD and the index.
 fn everything(env: &TestEnv) -> (Seen, Seen, String) {
     let own =
@@ -145,9 +175,8 @@ fn everything(env: &TestEnv) -> (Seen, Seen, String) {
 }
 
 /// The calls of one undisturbed execution, those of the dynamic linker and of the C library aside.
-fn calls(case: &Case) -> BTreeSet<Point> {
-    let env = start(case.git);
-    (case.before)(&env);
+fn calls(start: &Start<'_>) -> BTreeSet<Point> {
+    let (case, env) = (start.case, start.again());
     let log = env.root().join("calls");
     let recover = env!("CARGO_BIN_EXE_recover");
     let line = format!("strace -f -o {} -e trace={} {recover} {}", log.display(), CALLS.join(","), case.args.join(" "));
@@ -195,8 +224,8 @@ fn disturbed(env: &TestEnv, case: &Case, Point { call, when, .. }: Point, fault:
 }
 
 /// All points, or some spread over all of them, with each kind of call among them.
-fn points(case: &Case, keep: impl Fn(&Point) -> bool) -> Vec<Point> {
-    let all: Vec<Point> = calls(case).into_iter().filter(keep).collect();
+fn points(start: &Start<'_>, keep: impl Fn(&Point) -> bool) -> Vec<Point> {
+    let all: Vec<Point> = calls(start).into_iter().filter(keep).collect();
     if std::env::var_os("RECOVER_CRASH_ALL").is_some() {
         return all;
     }
@@ -227,30 +256,28 @@ fn sweep_kills(name: &str, case: &Case) {
     if !strace_is_there() {
         return;
     }
-    let undisturbed = start(case.git);
-    (case.before)(&undisturbed);
-    undisturbed.recover(case.args).expect(0);
-    let (after, ..) = everything(&undisturbed);
-    let points = points(case, |point| point.changes);
+    let start = Start::of(case);
+    start.env.recover(case.args).expect(0);
+    let (after, ..) = everything(&start.env);
+    let points = points(&start, |point| point.changes);
     let mut failed = 0;
     for point in &points {
-        let env = start(case.git);
-        (case.before)(&env);
-        let before = everything(&env);
+        let env = start.again();
+        let before = everything(env);
         let at = format!("{name} killed at {} {}", point.call, point.when);
-        failed += usize::from(disturbed(&env, case, *point, Fault::Kill).code != 0);
+        failed += usize::from(disturbed(env, case, *point, Fault::Kill).code != 0);
         // Reading works at once, and does not change anything.
-        let between = everything(&env);
+        let between = everything(env);
         let status = env.json(0, &["status"]);
         env.json(0, &["checkpoint", "list", "--all-runs"]);
-        assert_eq!(everything(&env), between, "{at}");
+        assert_eq!(everything(env), between, "{at}");
         // The next command that writes settles it, one way or the other.
         let kept = env.json(0, &["checkpoint", "create"]);
-        let now = everything(&env);
+        let now = everything(env);
         assert!(now == before || now.0 == after, "{at}: neither before nor after\n{status}\n{kept}");
-        assert_nothing_left(&env, &at);
+        assert_nothing_left(env, &at);
         let report = env.json(0, &["checkpoint", "verify"]);
-        let ids: BTreeSet<String> = listed(&env);
+        let ids: BTreeSet<String> = listed(env);
         assert_eq!(report["checked"], ids.len(), "{at}: a checkpoint is listed twice");
         if case.args == COMPACT.args {
             let events = env.json(0, &["log", "--limit", "1000"])["events"].as_array().map_or(0, Vec::len);
@@ -263,16 +290,16 @@ fn sweep_kills(name: &str, case: &Case) {
         if case.args.contains(&"prune") {
             env.json(0, case.args);
             let references = env.git(&["for-each-ref", "refs/recover"]).lines().count();
-            assert_eq!(references, listed(&env).len(), "{at}");
+            assert_eq!(references, listed(env).len(), "{at}");
             env.git(&["pack-refs", "--all"]);
         }
         // What was asked for is still possible, and can be taken back.
         if case.args[0] == "rollback" {
             env.json(0, case.args);
-            assert_eq!(everything(&env).0, after, "{at}");
+            assert_eq!(everything(env).0, after, "{at}");
             env.json(0, &["undo"]);
-            assert_eq!(everything(&env), before, "{at}: undone");
-            assert_nothing_left(&env, &at);
+            assert_eq!(everything(env), before, "{at}: undone");
+            assert_nothing_left(env, &at);
         }
     }
     say(name, &Fault::Kill.name(), &points, failed);
@@ -341,23 +368,23 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
         return;
     }
     let (Fault::Error(errno) | Fault::Lasting(errno)) = fault else { unreachable!("no error") };
-    let points = points(case, |point| takes_space(errno, point));
+    let start = Start::of(case);
+    let points = points(&start, |point| takes_space(errno, point));
     let mut failed = 0;
     let restores = ["rollback", "undo"].contains(&case.args[0]);
     let back = if case.args[0] == "undo" { "redo" } else { "undo" };
     for point in &points {
-        let env = start(case.git);
-        (case.before)(&env);
-        let before = everything(&env);
+        let env = start.again();
+        let before = everything(env);
         let at = format!("{name}: {errno} at {} {}", point.call, point.when);
-        let ran = disturbed(&env, case, *point, fault);
+        let ran = disturbed(env, case, *point, fault);
         // Where only a cache or the answer itself could not be written, the work is done.
         if ran.code == 0 {
             if restores {
                 env.json(0, &[back]);
             }
         } else {
-            assert!(restores || everything(&env) == before, "{at}: {ran:?}");
+            assert!(restores || everything(env) == before, "{at}: {ran:?}");
             failed += 1;
             // A configuration that could not be opened is taken for a wrong one, a file of the tree for an unreadable one.
             let unread = point.call == "openat" && (ran.code == 2 || (!restores && ran.code == 3));
@@ -372,18 +399,18 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
             }
         }
         env.json(0, &["checkpoint", "create"]);
-        if everything(&env) != before && restores {
+        if everything(env) != before && restores {
             // A view, or the answer, was all that could not be written.
             env.json(0, &[back]);
         }
-        assert_eq!(everything(&env), before, "{at}: {ran:?}");
-        assert_nothing_left(&env, &at);
+        assert_eq!(everything(env), before, "{at}: {ran:?}");
+        assert_nothing_left(env, &at);
         if case.args.contains(&"prune") {
             // What was asked for is done the next time, and no reference without a checkpoint or the other way round.
             env.json(0, case.args);
-            assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), listed(&env).len(), "{at}");
+            assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), listed(env).len(), "{at}");
         }
-        assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(&env).len(), "{at}");
+        assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(env).len(), "{at}");
     }
     say(name, &fault.name(), &points, failed);
 }
@@ -708,27 +735,24 @@ fn a_repair_that_is_killed() {
     if !strace_is_there() {
         return;
     }
-    let undisturbed = start(REPAIR.git);
-    (REPAIR.before)(&undisturbed);
-    undisturbed.recover(REPAIR.args).expect(0);
-    // Its commits have other times.
-    let (after, memory, _) = everything(&undisturbed);
-    let points = points(&REPAIR, |point| point.changes);
+    let env = start(REPAIR.git);
+    let before = everything(&env);
+    let start = Start::of_env(&REPAIR, env);
+    start.env.recover(REPAIR.args).expect(0);
+    let after = everything(&start.env);
+    let points = points(&start, |point| point.changes);
     let mut failed = 0;
     for point in &points {
-        let env = start(REPAIR.git);
-        let before = everything(&env);
-        (REPAIR.before)(&env);
+        let env = start.again();
         let at = format!("doctor --repair killed at {} {}", point.call, point.when);
-        failed += usize::from(disturbed(&env, &REPAIR, *point, Fault::Kill).code != 0);
+        failed += usize::from(disturbed(env, &REPAIR, *point, Fault::Kill).code != 0);
         env.json(0, &["status"]);
         env.json(0, REPAIR.args);
-        let now = everything(&env);
-        assert_eq!((&now.0, &now.1), (&after, &memory), "{at}");
+        assert_eq!(everything(env), after, "{at}");
         assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
-        assert_nothing_left(&env, &at);
+        assert_nothing_left(env, &at);
         env.json(0, &["undo"]);
-        assert_eq!(everything(&env), before, "{at}: undone");
+        assert_eq!(everything(env), before, "{at}: undone");
     }
     say("doctor --repair", &Fault::Kill.name(), &points, failed);
 }
@@ -739,20 +763,20 @@ fn nothing_can_be_removed_under_a_repair() {
     if !strace_is_there() {
         return;
     }
-    let points = points(&REPAIR, |point| ["unlink", "unlinkat", "rmdir"].contains(&point.call));
+    let start = Start::of(&REPAIR);
+    let points = points(&start, |point| ["unlink", "unlinkat", "rmdir"].contains(&point.call));
     let mut failed = 0;
     for point in &points {
-        let env = start(REPAIR.git);
-        (REPAIR.before)(&env);
+        let env = start.again();
         let at = format!("repair: EPERM at {} {}", point.call, point.when);
-        let ran = disturbed(&env, &REPAIR, *point, Fault::Error("EPERM"));
+        let ran = disturbed(env, &REPAIR, *point, Fault::Error("EPERM"));
         failed += usize::from(ran.code != 0);
         let left = env
             .sh("find . -name '.recover-tmp-*' -not -path './.git/*' -o -name 'journal.json' -o -path './.git/*.lock'");
         assert!(ran.code != 0 || left.stdout.is_empty(), "{at}: said to be done: {ran:?}\n{}", left.stdout);
         env.json(0, &["doctor", "--repair"]);
         env.git(&["add", "-A"]);
-        assert_nothing_left(&env, &at);
+        assert_nothing_left(env, &at);
         let made = env.json(0, &["checkpoint", "create"]);
         let files = env.json(0, &["checkpoint", "show", made["checkpoint"]["id"].as_str().expect("an id")]);
         assert!(!files.to_string().contains(".recover-tmp-"), "{at}: {files}");
