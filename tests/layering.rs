@@ -34,7 +34,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 41] = [
+const BY_PATH: [(&str, &str); 42] = [
     ("cli/commands/attempt.rs", "a log that the user names, a pipe maybe"),
     ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
     ("cli/generate.rs", "a folder that the user names"),
@@ -76,6 +76,7 @@ const BY_PATH: [(&str, &str); 41] = [
     ("process/table.rs", "the kernel's table of processes"),
     ("store/registry.rs", "the kernel's random bytes"),
     ("process/signals.rs", "the kernel's word of this process"),
+    ("process/lookup.rs", "the programs that could be started"),
 ];
 
 /// What opens files by their path, beside what `std::fs` has.

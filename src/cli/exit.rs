@@ -127,6 +127,7 @@ impl ExitCode {
     /// What the end of a run means for a script.
     pub fn of_driven(driven: &Driven) -> Self {
         match driven.outcome {
+            _ if driven.unstartable.is_some() => Self::Usage,
             Outcome::Complete => Self::Done,
             Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
             Outcome::Escalated => Self::NeedsPerson,

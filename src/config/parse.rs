@@ -10,10 +10,11 @@ use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, Place, position};
 use super::schema::{Key, SECTIONS, Section, Shape, section};
-use super::value::{Raw, cause_named, nearest};
+use super::value::{Raw, cause_named};
 use crate::model::failure::Cause;
 use crate::model::time::parse_duration;
 use crate::policy::classify::guess_loop;
+use crate::policy::nearest::nearest;
 
 /// A value in its canonical form, and the line it stands in.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! What a key takes: reading it, saying what is expected, and writing it back.
 
+use std::path::{Component, Path};
 use std::time::Duration as StdDuration;
 
 use serde_json::{Value as Json, json};
@@ -8,6 +9,7 @@ use toml::de::{DeInteger, DeValue};
 use super::size::{format_size, parse_size};
 use crate::model::failure::Cause;
 use crate::model::time::{format_duration, parse_duration};
+use crate::policy::nearest::nearest;
 
 /// What a key takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub(super) enum Kind {
     Globs,
     /// A regular expression.
     Regex,
+    /// A folder of the project, relative to it.
+    Folder,
 }
 
 /// A value as it is written, wherever that is.
@@ -129,6 +133,7 @@ impl Kind {
             Self::Command => "a shell command, or a list of a program and its arguments".to_owned(),
             Self::Globs => "a list of glob patterns ([\"target/**\"])".to_owned(),
             Self::Regex => "a regular expression".to_owned(),
+            Self::Folder => "a folder of the project, relative to it (\"crates/core\")".to_owned(),
         };
         if optional { format!("{own}, or \"none\"") } else { own }
     }
@@ -176,6 +181,7 @@ impl Kind {
                 Ok(_) => Ok(json!(text)),
                 Err(error) => Err(error.to_string().lines().last().map(|line| line.trim().to_owned())),
             },
+            (Self::Folder, Raw::Text(text)) => folder(text).map(|folder| json!(folder)).ok_or(None),
             _ => Err(None),
         }
     }
@@ -243,16 +249,24 @@ fn globs(items: &[Raw]) -> Result<Json, Option<String>> {
     Ok(json!(patterns))
 }
 
+/// A path that leads nowhere but down, without the steps that do not matter.
+fn folder(text: &str) -> Option<String> {
+    let text = text.trim();
+    let mut down = Vec::new();
+    for step in Path::new(text).components() {
+        match step {
+            Component::Normal(name) => down.push(name.to_str()?),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    (!text.is_empty()).then(|| down.join("/"))
+}
+
 /// The cause of that name, in any case, with `-` for `_` if need be.
 pub(super) fn cause_named(text: &str) -> Option<Cause> {
     let wanted = text.trim().to_ascii_uppercase().replace('-', "_");
     Cause::ALL.into_iter().find(|cause| cause.as_str() == wanted)
-}
-
-/// The candidate that is most like `text`.
-pub(super) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let by_distance = candidates.map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate));
-    by_distance.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 fn quoted(words: &[&str]) -> String {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failure::LoopKind;
+use super::folder::FolderId;
 use super::time::millis;
 
 /// A configured command that must pass.
@@ -18,6 +19,9 @@ pub struct FeedbackLoop {
     pub command: String,
     /// Which stage it is; guessed from the name and the command where it is not configured.
     pub kind: LoopKind,
+    /// Where it starts, relative to the work tree; empty for its root.
+    #[serde(default, skip_serializing_if = "FolderId::is_empty")]
+    pub dir: FolderId,
     /// How long it may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -43,6 +47,9 @@ pub struct FeedbackResult {
     /// Whether it failed first and passed when it was run again unchanged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flaky: bool,
+    /// Whether the command could not be started (not found, no run bit): nothing is known of the work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
 }
 
 /// Results by the loop's name.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackLoop;
+use super::folder::FolderId;
 
 /// What a run executes, recorded so that `resume` needs no arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -11,6 +12,9 @@ use super::feedback::FeedbackLoop;
 pub struct RunSpec {
     /// The command and its arguments; empty for a run whose loop runs its own commands.
     pub command: Vec<String>,
+    /// Where the command starts, relative to the work tree; empty for its root.
+    #[serde(default, skip_serializing_if = "FolderId::is_empty")]
+    pub dir: FolderId,
     /// How many iterations; `None` without a bound (with `until`).
     pub iterations_total: Option<u32>,
     /// The base prompt.
@@ -19,6 +23,9 @@ pub struct RunSpec {
     /// A shell command that ends the run when it passes.
     #[serde(default)]
     pub until: Option<String>,
+    /// Where that starts, relative to the work tree.
+    #[serde(default, skip_serializing_if = "FolderId::is_empty")]
+    pub until_dir: FolderId,
     /// Commands that must pass after the run's command.
     #[serde(default)]
     pub feedback: Vec<FeedbackLoop>,
@@ -40,6 +47,9 @@ pub struct RunSpec {
     /// What is run once in place of the command when no retry is allowed any more (S9); empty for none.
     #[serde(default)]
     pub fallback: Vec<String>,
+    /// Where that starts, relative to the work tree.
+    #[serde(default, skip_serializing_if = "FolderId::is_empty")]
+    pub fallback_dir: FolderId,
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,

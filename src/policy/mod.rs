@@ -18,6 +18,7 @@ pub mod excerpt;
 pub mod hints;
 pub mod hook_settings;
 pub mod import;
+pub mod nearest;
 pub mod options;
 pub mod path_filter;
 pub mod places;
@@ -30,6 +31,7 @@ pub mod restore_plan;
 pub mod retention;
 pub mod retry_status;
 pub mod settings;
+pub mod shell_line;
 pub mod signature;
 pub mod tamper;
 

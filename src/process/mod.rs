@@ -19,6 +19,7 @@ mod footer;
 mod group;
 mod leftover;
 mod log;
+mod lookup;
 mod mark;
 mod orphan;
 mod output;
@@ -41,6 +42,7 @@ use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
 pub use footer::{Footer, Stderr};
+pub use lookup::{find as find_program, names_beside};
 pub use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
 pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, own_id};
 pub use output::{Captured, Keep};

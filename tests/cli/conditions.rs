@@ -198,7 +198,7 @@ fn weakened_tests_are_noticed_in_an_attempt_that_passed() {
 fn weakened_checks_are_noticed_in_an_attempt_that_failed() {
     let env = quick();
     env.write("tests/a.rs", "#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}\n");
-    env.write("check.sh", "grep -qx good state\n");
+    env.script("check.sh", "grep -qx good state");
     let agent = "sed -i 's/^#.test.$/#[test]\\n#[ignore]/' tests/a.rs; echo true >> check.sh; echo bad > state; cat > ../prompt-$RECOVER_ATTEMPT";
     let args = ["run", "--attempts", "2", "--prompt", "Go.", "--feedback", CHECK, "--feedback", "own=./check.sh"];
     let document = env.json(8, &[&args[..], &["--", "sh", "-c", agent]].concat());

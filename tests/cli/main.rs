@@ -65,6 +65,7 @@ mod screens;
 mod seen;
 mod signals;
 mod smoke;
+mod start;
 mod status;
 mod step;
 mod step_atomic;

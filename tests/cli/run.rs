@@ -284,17 +284,6 @@ fn passthrough_is_the_childs_own_exit_code() {
     env.recover(&["run", "--passthrough", "--json", "--", "true"]).expect(2);
 }
 
-/// A2, S8: a program that is not there is named.
-#[test]
-fn a_missing_program_is_named() {
-    let env = quick();
-    let document = env.json(7, &["run", "--", "./no-such-agent"]);
-    let failure = &document["iterations"][0]["attempts"][0]["failure"];
-    assert_eq!(failure["cause"], "RESOURCE_NOT_FOUND", "{document}");
-    assert!(failure["message"].as_str().unwrap().contains("no-such-agent"), "{failure}");
-    assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 2);
-}
-
 /// `--attempts N` and `--retries N-1` are the same and override the cause's limit.
 #[test]
 fn attempts_and_retries_override_limits() {

@@ -7,11 +7,13 @@ use std::time::Duration;
 use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
 use crate::engine::flow::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
-use crate::engine::flow::run::{DriveOptions, run as start_run};
+use crate::engine::flow::run::{DriveOptions, look_at, run as start_run};
 use crate::engine::flow::status::status_of;
+use crate::engine::record::run_settings::called_in;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
+use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::run::{RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
@@ -24,13 +26,14 @@ use super::super::live::Display;
 use super::super::render;
 use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
 use super::super::screens::resume::{self as resume_screen, Choice};
-use super::super::ui::{Reply, Ui, escape};
+use super::super::ui::{Reply, Ui};
 use super::manual_fix;
 
 /// `recover run`.
 pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     let spec = spec(context, args)?;
     if context.dry_run() {
+        look_at(context, &spec)?;
         let totals = checkpoint::preview(context)?;
         let text = format!(
             "Would take a checkpoint of {} files ({} bytes) and supervise: {}\n",
@@ -65,13 +68,16 @@ fn show(ui: &Ui) -> Show {
 
 fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
     let settings = context.settings();
+    // What the command line names starts where it was typed, what the configuration names at the project's root.
+    let here = called_in(context);
     let mut feedback: Vec<FeedbackLoop> = Vec::new();
     for (name, command) in &args.feedback {
         if feedback.iter().any(|known| known.name == *name) {
             return Err(Error::new(ErrorKind::Usage, format!("--feedback {name} is given twice")));
         }
         let kind = guess_loop(name, command);
-        feedback.push(FeedbackLoop { name: name.clone(), command: command.clone(), kind, timeout_ms: None });
+        let dir = here.clone();
+        feedback.push(FeedbackLoop { name: name.clone(), command: command.clone(), kind, dir, timeout_ms: None });
     }
     let iterations_total = match (args.iterations, &args.until) {
         (Some(number), _) => Some(number),
@@ -87,10 +93,13 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         }
     };
     Ok(RunSpec {
+        dir: if args.command.is_empty() { FolderId::default() } else { here.clone() },
         command,
         iterations_total,
         prompt: prompt(args)?,
         until: args.until.clone(),
+        fallback_dir: if args.fallback.is_none() { FolderId::default() } else { here.clone() },
+        until_dir: here,
         feedback,
         timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
         attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
@@ -153,6 +162,7 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
         prepare_only: args.prepare_only,
         wait: args.wait.map(longest),
         command: args.command.clone(),
+        dir: called_in(context),
     };
     let options = DriveOptions { no_wait: false, show: show(ui), longest_wait: args.wait.and_then(longest) };
     let display = Display::start(context, ui);
@@ -167,7 +177,7 @@ pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
         render::note_report(driven, ui);
     }
     let lane = render::lane(context, Some(&resumed.run.key))?;
-    let text = resumed_text(context, &resumed, ui) + &doubts(&resumed) + &lane.prompt;
+    let text = resumed_text(context, &resumed, ui) + &lane.prompt;
     Ok(Reply::new(ResumeReply::new(context, &resumed, lane.standing.as_ref()), text).exit(exit))
 }
 
@@ -185,15 +195,6 @@ fn longest(wait: Wait) -> Option<Duration> {
         Wait::Forever => None,
         Wait::AtMost(longest) => Some(longest),
     }
-}
-
-/// What was not as it should be.
-fn doubts(resumed: &Resumed) -> String {
-    let mut text = String::new();
-    for check in resumed.validation.iter().filter(|check| !check.ok) {
-        text.push_str(&format!("Not as it was:   {}: {}\n", check.check, escape(&check.message)));
-    }
-    text
 }
 
 fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {

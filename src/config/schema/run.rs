@@ -1,7 +1,7 @@
 //! Keys of the supervised command, of feedback and of classification rules.
 
 use super::section::{Key, Section, Shape};
-use crate::config::value::Kind::{self, Bool, Choice, Command, Duration, Regex, Size, Text};
+use crate::config::value::Kind::{self, Bool, Choice, Command, Duration, Folder, Regex, Size, Text};
 
 const LOOPS: &[&str] = &["agent", "build", "test", "lint", "typecheck"];
 const TYPES: &[&str] =
@@ -94,6 +94,9 @@ pub(super) const FEEDBACK: Section = Section {
             "agent, build, test, lint or typecheck; guessed from the name and the command when absent.",
         )
         .example("\"test\""),
+        Key::new("dir", Folder, "Where it starts, relative to the project; at its root when absent.")
+            .example("\"crates/core\"")
+            .optional(),
         Key::new("timeout", Duration, "How long it may take.").example("\"10m\"").optional(),
     ],
 };

@@ -1,9 +1,13 @@
 //! What holds for a run: its settings, its feedback loops, and what its commands get to know.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
+use crate::durable::Root;
 use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
 use crate::model::feedback::FeedbackLoop;
+use crate::model::folder::FolderId;
 use crate::model::run::Run;
 use crate::policy::settings::Settings;
 
@@ -26,6 +30,29 @@ pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
         }
     }
     loops
+}
+
+/// The folder that a recorded one names: `dir` is relative to the work tree, empty for its root.
+pub fn folder_of(context: &Context, dir: &FolderId) -> PathBuf {
+    if dir.is_empty() { context.worktree().to_owned() } else { context.worktree().join(dir.path()) }
+}
+
+/// The same, to start a command in: where a rollback, or the command before, removed it, it is made again.
+pub fn start_folder(context: &Context, dir: &FolderId) -> Result<PathBuf> {
+    let folder = folder_of(context, dir);
+    if !folder.is_dir() {
+        let made = Root::shared(context.worktree()).create_dir_all(&folder);
+        made.map_err(|error| {
+            Error::io(format!("cannot make {} again to start a command in", folder.display()), error)
+        })?;
+    }
+    Ok(folder)
+}
+
+/// The folder that `recover` was called in, as a run records it.
+pub fn called_in(context: &Context) -> FolderId {
+    let below = context.cwd().strip_prefix(context.worktree()).unwrap_or(Path::new(""));
+    FolderId::of(below)
 }
 
 /// What every command of a run gets to know: whose it is, and where the run stands.

@@ -208,6 +208,7 @@ fn feedback(field: &Place<'_>) -> Result<FeedbackResults, Problem> {
             passed_count: result.value["passed_count"].as_u64(),
             failed_count: result.value["failed_count"].as_u64(),
             flaky: false,
+            missing: false,
         };
         results.insert(name.clone(), result);
     }

@@ -11,6 +11,8 @@ pub struct Loop<'a> {
     pub name: &'a str,
     /// Its shell command.
     pub command: &'a str,
+    /// Where it starts, relative to the work tree; empty for its root.
+    pub dir: &'a str,
 }
 
 /// Programs that run the program named after them.
@@ -72,9 +74,13 @@ const CONFIGURATION: &[(&[&str], &[&str])] = &[
 /// What of the changed files makes a feedback loop run something else, a line each. New files weaken nothing.
 pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
-    for file in files.iter().filter(|file| file.before.is_some()) {
+    let seen: Vec<Vec<ChangedFile>> = loops.iter().map(|one| seen_from(files, one.dir)).collect();
+    for (at, file) in files.iter().enumerate().filter(|(_, file)| file.before.is_some()) {
         let fate = if file.after.is_none() { "was deleted" } else { "was changed" };
-        let by_loop = loops.iter().find_map(|one| Some((one.name, what_it_runs(file, files, one.command)?)));
+        let by_loop = loops.iter().zip(&seen).find_map(|(one, seen)| {
+            let (file, files) = if one.dir.is_empty() { (file, files) } else { (&seen[at], seen.as_slice()) };
+            Some((one.name, what_it_runs(file, files, one.command)?))
+        });
         if let Some((name, what)) = by_loop {
             notes.push(format!("{}: {what} of the feedback loop '{name}' {fate}", file.path));
         } else if is_ci(&file.path) {
@@ -89,6 +95,17 @@ pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec
         }
     }
     notes
+}
+
+/// The files by the names that a command has for them which starts in `dir`; none for the work tree's root, where they are
+/// what they are.
+fn seen_from(files: &[ChangedFile], dir: &str) -> Vec<ChangedFile> {
+    let below = |path: &str| path.strip_prefix(dir)?.strip_prefix('/').map(str::to_owned);
+    let renamed = |file: &ChangedFile| match below(&file.path) {
+        Some(path) => ChangedFile { path, ..file.clone() },
+        None => file.clone(),
+    };
+    if dir.is_empty() { Vec::new() } else { files.iter().map(renamed).collect() }
 }
 
 fn is_ci(path: &str) -> bool {

@@ -18,7 +18,7 @@ fn notes(path: &str, before: &str, after: &str) -> Vec<String> {
 }
 
 fn by_command(command: &str, path: &str, before: &str, after: &str) -> bool {
-    !tampering(&[file(path, Some(before), Some(after))], &[Loop { name: "test", command }]).is_empty()
+    !tampering(&[file(path, Some(before), Some(after))], &[Loop { name: "test", command, dir: "" }]).is_empty()
 }
 
 /// Path, before, after: the change weakens the tests.
@@ -248,7 +248,17 @@ proptest! {
         };
         let all = names.union(&more).cloned().collect();
         prop_assert!(notes("tests/test_a.py", &text(&names), &text(&all)).is_empty());
-        let _ = tampering(&[file("a.test.js", Some(&noise), None)], &[Loop { name: "x", command: &noise }]);
+        let _ = tampering(&[file("a.test.js", Some(&noise), None)], &[Loop { name: "x", command: &noise, dir: "" }]);
         prop_assert!(notes("tests/test_a.py", &noise, &noise).is_empty());
     }
+}
+
+#[test]
+fn a_script_of_a_folder_is_known_by_the_name_it_has_there() {
+    let tampered = |path: &str, dir| {
+        let loops = [Loop { name: "test", command: "./check.sh", dir }];
+        !tampering(&[file(path, Some("exit 1"), Some("exit 0"))], &loops).is_empty()
+    };
+    assert!(tampered("sub/check.sh", "sub") && tampered("check.sh", ""));
+    assert!(!tampered("sub/check.sh", "") && !tampered("subs/check.sh", "sub"));
 }

@@ -1,9 +1,10 @@
 //! `--edit`: the user's editor at the first error.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::engine::flow::fix_session::log_of;
+use crate::engine::record::run_settings::{folder_of, loops_of};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
@@ -77,6 +78,7 @@ impl Editor {
 /// The first place that is in a file of the work tree.
 fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
     let worktree = context.worktree();
+    let folders = folders(context, session);
     let failed = session.verification_results.iter().filter(|(_, result)| !result.passed);
     // A log that is gone names nothing.
     let logs = failed.filter_map(|(name, _)| context.store().root().read(&log_of(context, session, name)).ok());
@@ -87,10 +89,25 @@ fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
         texts.extend(failure.evidence.iter().map(|evidence| evidence.text.clone()));
     }
     texts.iter().flat_map(|text| places(text)).find_map(|place| {
-        let path = std::fs::canonicalize(worktree.join(&place.path)).ok()?;
-        let ours = path.is_file() && path.starts_with(worktree) && !path.starts_with(worktree.join(".git"));
-        ours.then(|| Place { path: path.to_string_lossy().into_owned(), ..place })
+        let is_ours =
+            |path: &PathBuf| path.is_file() && path.starts_with(worktree) && !path.starts_with(worktree.join(".git"));
+        let mut paths = folders.iter().filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
+        let path = paths.find(is_ours)?;
+        Some(Place { path: path.to_string_lossy().into_owned(), ..place })
     })
+}
+
+/// What the paths in the output of the checks are relative to: the folders that those start in, and the work tree's root.
+fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
+    let state = context.load().map(|loaded| loaded.state).unwrap_or_default();
+    let runs = state.runs.iter().filter(|run| run.key.run_id == session.run_id);
+    let dirs = runs.flat_map(|run| loops_of(context, run)).map(|one| folder_of(context, &one.dir));
+    let mut folders: Vec<PathBuf> = dirs.chain([context.worktree().to_owned()]).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    // The nearest first.
+    folders.reverse();
+    folders
 }
 
 /// How an editor is told a place. One that nobody knows is given the file alone.

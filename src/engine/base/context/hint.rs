@@ -34,10 +34,23 @@ impl Context {
         error
     }
 
+    /// The command that was given once more, where it was, with another program after the `--`.
+    pub fn rerun_with(&self, program: &str, other: &str) -> Hint {
+        let mut words = self.setup.asked.clone().unwrap_or_default();
+        let command = words.iter().position(|word| word == "--").map_or(words.len(), |at| at + 1);
+        if let Some(word) = words[command..].iter_mut().find(|word| *word == program) {
+            other.clone_into(word);
+        }
+        self.again(&words, &[])
+    }
+
     /// The command that was given once more, from any folder: with these flags, each in the place of the same one where it
     /// was given. A word after a flag that is none itself is its value.
     pub fn rerun(&self, flags: &[&str]) -> Hint {
-        let asked = self.setup.asked.as_deref().unwrap_or(&[]);
+        self.again(self.setup.asked.as_deref().unwrap_or(&[]), flags)
+    }
+
+    fn again(&self, asked: &[String], flags: &[&str]) -> Hint {
         let end = asked.iter().position(|word| word == "--").unwrap_or(asked.len());
         let (own, command) = asked.split_at(end);
         // Names of files are as they were given: relative to where that was.

@@ -1,15 +1,15 @@
 //! What a resume depends on (S15).
 
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
+use crate::engine::flow::run::{Problem, missing_checks, problem_of};
 use crate::engine::record::lane::branch_commit;
-use crate::engine::record::run_settings::loops_of;
+use crate::engine::record::run_settings::{folder_of, loops_of};
 use crate::git::checkpoint::load_checkpoint;
 use crate::model::run::Run;
+use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::StepStatus;
 
@@ -31,19 +31,22 @@ pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &Re
     let mut checks = Vec::new();
     let worktree = &run.worktree.path();
     checks.push(Check { check: "worktree", ok: worktree.is_dir(), message: run.worktree.to_string() });
-    let command = if request.command.is_empty() { &run.spec.command } else { &request.command };
+    let (command, dir) = request.command_of(run);
     if let Some(program) = command.first() {
-        let found = find_program(context, program, worktree);
-        let message = if found { program.clone() } else { format!("{program}: not found") };
-        checks.push(Check { check: "command", ok: found, message });
+        let problem = problem_of(context, command, &folder_of(context, dir));
+        let ok = problem.is_none();
+        let message = problem.map_or_else(|| program.clone(), |problem| problem.text());
+        checks.push(Check { check: "command", ok, message });
     }
+    let missing = missing_checks(context, run);
     for feedback in loops_of(context, run) {
-        let words = shlex::split(&feedback.command).unwrap_or_default();
-        let program = words.iter().find(|word| !word.contains('=')).cloned().unwrap_or_default();
-        let builtin = matches!(program.as_str(), "" | "test" | "[" | "cd" | "true" | "false" | "exit" | "!" | "if");
-        let ok = builtin || find_program(context, &program, worktree);
-        let message = if ok { feedback.command.clone() } else { format!("{program}: not found") };
-        checks.push(Check { check: "feedback", ok, message: format!("{}: {message}", feedback.name) });
+        let problem = missing.iter().find(|(name, _)| *name == feedback.name);
+        let message = problem.map_or(&feedback.command, |(_, why)| why);
+        checks.push(Check {
+            check: "feedback",
+            ok: problem.is_none(),
+            message: format!("{}: {message}", feedback.name),
+        });
     }
     let base = run.initial_checkpoint.as_deref();
     if let Some(id) = base {
@@ -52,6 +55,43 @@ pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &Re
         checks.push(Check { check: "initial_checkpoint", ok: there, message });
     }
     checks.extend(lane_checks(context, state, run));
+    checks.extend(head_checks(context, state, run));
+    checks
+}
+
+/// The branch that was checked out and the commit that was HEAD when the run was last at work in this work tree, or when
+/// HEAD was last moved for it.
+fn head_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
+    let here = context.worktree_id();
+    let latest = state.checkpoints.of(&run.key).rfind(|checkpoint| checkpoint.worktree == here);
+    // Before its work tree was made, a lane was at home elsewhere.
+    let Some(latest) = latest.filter(|_| context.has_git()) else { return Vec::new() };
+    let Ok(head) = context.repo().and_then(|repo| Ok(repo.head()?)) else { return Vec::new() };
+    let operations = state.worktrees.get(&here);
+    let entries = operations.iter().flat_map(|worktree| worktree.undo.last().into_iter().chain(worktree.redo.last()));
+    let moved = entries.filter(|entry| entry.at >= latest.created_at).max_by_key(|entry| entry.at);
+    let last = moved.and_then(|entry| entry.head.after.as_ref()).or(latest.base_commit.as_ref());
+
+    let short_name = |branch: &String| branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned();
+    let name = |branch: &Option<String>| branch.as_ref().map_or_else(|| "a detached HEAD".to_owned(), short_name);
+    let same_branch = head.branch == latest.head_ref;
+    let branch = if same_branch {
+        name(&head.branch)
+    } else {
+        format!("{} is checked out, the run was on {}", name(&head.branch), name(&latest.head_ref))
+    };
+    let same_commit = head.commit.as_ref() == last;
+    let short = |commit: Option<&ObjectId>| commit.map_or("no commit", |commit| commit.short()).to_owned();
+    let commit = if same_commit {
+        "as it was".to_owned()
+    } else {
+        format!("HEAD is {}, it was {} when the run was last at work", short(head.commit.as_ref()), short(last))
+    };
+    let mut checks = vec![Check { check: "branch", ok: same_branch, message: branch }];
+    // Whoever works in a lane commits there between its steps.
+    if state.lane_stands(&run.key).is_none() {
+        checks.push(Check { check: "head", ok: same_commit, message: commit });
+    }
     checks
 }
 
@@ -65,18 +105,6 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
         checks.push(Check { check: "base_branch", ok, message });
     }
     if let Some(checkpoint) = record.checkpoint() {
-        let now = context.repo().and_then(|repo| Ok(repo.head()?)).ok().and_then(|head| head.branch);
-        // Before its work tree was made, a lane was at home elsewhere.
-        if checkpoint.worktree == run.worktree && context.has_git() {
-            let name = |branch: &Option<String>| branch.clone().unwrap_or_else(|| "a detached HEAD".to_owned());
-            let ok = now == checkpoint.head_ref;
-            let message = if ok {
-                name(&now)
-            } else {
-                format!("{} is checked out, its checkpoint was taken on {}", name(&now), name(&checkpoint.head_ref))
-            };
-            checks.push(Check { check: "branch", ok, message });
-        }
         let read = context.repo().and_then(|repo| Ok(load_checkpoint(repo, &checkpoint.commit)?));
         let message = read.as_ref().map_or_else(ToString::to_string, |_| checkpoint.id.clone());
         checks.push(Check { check: "checkpoint", ok: read.is_ok(), message });
@@ -86,17 +114,9 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
     }
     for step in run.steps.iter().filter(|step| step.status != StepStatus::Done) {
         let Some(program) = step.start.command.first() else { continue };
-        let ok = find_program(context, program, &step.start.cwd.path());
-        let message = if ok { program.clone() } else { format!("{program}: not found") };
-        checks.push(Check { check: "step", ok, message: format!("{}: {message}", step.start.name) });
+        let problem = problem_of(context, &step.start.command, &step.start.cwd.path());
+        let message = problem.as_ref().map_or_else(|| program.clone(), Problem::text);
+        checks.push(Check { check: "step", ok: problem.is_none(), message: format!("{}: {message}", step.start.name) });
     }
     checks
-}
-
-fn find_program(context: &Context, program: &str, worktree: &Path) -> bool {
-    if program.contains('/') {
-        return worktree.join(program).exists();
-    }
-    let path = context.env("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

@@ -15,10 +15,12 @@ use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::decision::{Action, Standing, Strategy};
+use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 
-use super::run::{DriveOptions, Driven, Driving, drive, prompt_of};
+use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
 use super::{fix_session, retry};
 
 use checks::validate;
@@ -49,6 +51,15 @@ pub struct ResumeRequest {
     pub wait: Option<Option<Duration>>,
     /// A command in place of the recorded one.
     pub command: Vec<String>,
+    /// Where that one starts, relative to the work tree.
+    pub dir: FolderId,
+}
+
+impl ResumeRequest {
+    /// The command that is run, and where it starts.
+    fn command_of<'a>(&'a self, run: &'a Run) -> (&'a [String], &'a FolderId) {
+        if self.command.is_empty() { (&run.spec.command, &run.spec.dir) } else { (&self.command, &self.dir) }
+    }
 }
 
 /// What a resume did.
@@ -82,14 +93,14 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     let run = run_of(&state, &key)?;
     let request = &with_configured_command(context, &run, request);
     if run.status == RunStatus::Complete && !request.restart {
-        let validation = if is_lane(&state, &key) { validate(context, &state, &run, request) } else { Vec::new() };
+        let validation = if is_lane(&state, &key) { validated(context, &state, &run, request) } else { Vec::new() };
         return Ok(Resumed { validation, ..untouched(context, &state, run) });
     }
     let driving = if context.dry_run() { None } else { Some(Driving::take(context, &key)?) };
     match refuse(context, &state, &run, request) {
         // A lane is told where it stands whatever its state (C4, C6).
         Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
-            let validation = validate(context, &state, &run, request);
+            let validation = validated(context, &state, &run, request);
             return Ok(Resumed { validation, ..untouched(context, &state, run) });
         }
         refused => refused?,
@@ -105,7 +116,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     let standing = standing_of(context, &state, &run);
     let granted = request.strategy.is_some() && matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
     let strategy = effective_strategy(&run, request);
-    let validation = validate(context, &state, &run, request);
+    let validation = validated(context, &state, &run, request);
 
     let prepared = |run, prompt, standing| Resumed {
         changed: true,
@@ -129,6 +140,9 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         let prompt = prompt_of(context, &planned(&run, request, strategy), &run.default_subtask(run.current_iteration));
         return Ok(prepared(run, prompt, standing));
     };
+    if !request.prepare_only {
+        require_command(context, &run, request)?;
+    }
     prepare(context, &state, &run, request, strategy, granted)?;
     let run = run_of(&context.load()?.state, &key)?;
     let prompt = prompt_of(context, &run, &run.default_subtask(run.current_iteration));
@@ -138,6 +152,27 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     let driven = drive(context, &driving, drive_options)?;
     let (run, standing) = (driven.run.clone(), driven.standing);
     Ok(Resumed { executed: true, driven: Some(driven), ..prepared(run, prompt, standing) })
+}
+
+/// What a resume depends on; what is not as it was is said, before anything is spent on it.
+fn validated(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Vec<Check> {
+    let checks = validate(context, state, run, request);
+    for check in checks.iter().filter(|check| !check.ok) {
+        context.warn(format!("not as it was: {}: {}", check.check, check.message));
+    }
+    checks
+}
+
+/// Refuses (2) to take up a run whose command cannot be started.
+fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
+    let (argv, dir) = request.command_of(run);
+    if argv.is_empty() {
+        return Ok(());
+    }
+    run::require_command(context, argv, dir).map_err(|error| {
+        let other = Hint::recover(["resume", "--prepare-only"]).run(&run.key);
+        if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other) }
+    })
 }
 
 fn is_lane(state: &State, key: &RunKey) -> bool {
@@ -180,6 +215,7 @@ fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest
     if let Some(command) = runner.command.as_ref().filter(|_| request.command.is_empty() && run.spec.command.is_empty())
     {
         request.command = runner.argv(command);
+        request.dir = FolderId::default();
     }
     request
 }

@@ -11,8 +11,8 @@ use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
 use crate::process::{Show, own_id};
 
-use super::DriveOptions;
-use super::feedback::{LoopReport, LoopSetting, run_loops};
+use super::feedback::{CANNOT_START, LoopReport, LoopSetting, run_loops};
+use super::{DriveOptions, startable};
 
 /// Runs them, once a run, and records what they said of the initial checkpoint. Returns the exit code of the signal that
 /// interrupted them; then nothing is recorded, and whoever takes the run up runs them again.
@@ -31,7 +31,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     if report.interrupted.is_some() {
         return Ok(report.interrupted);
     }
-    tell(&report);
+    tell(context, &report);
     // Good is what an attempt made and the loops passed: the initial checkpoint is no more than not known to fail.
     let verdict = if report.passed() { Verdict::Unverified } else { Verdict::Failed };
     let payload = Payload::BaselineVerified { checkpoint_id: initial.id, verdict, results: report.results };
@@ -39,9 +39,13 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     Ok(None)
 }
 
-fn tell(report: &LoopReport) {
+fn tell(context: &Context, report: &LoopReport) {
     for (name, result) in report.results.iter().filter(|(_, result)| !result.passed) {
-        tracing::warn!("before the first attempt the feedback loop '{name}' fails already: {}", result.summary);
+        if result.missing {
+            context.warn(startable::told(name, result.summary.trim_start_matches(CANNOT_START)));
+        } else {
+            tracing::warn!("before the first attempt the feedback loop '{name}' fails already: {}", result.summary);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
 
+use std::collections::BTreeSet;
+
 use crate::engine::attempt::{begin, end, report, standing};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -13,6 +15,7 @@ use crate::model::decision::{Action, Decision, Standing};
 use crate::model::event::AttemptEnd;
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition, Failure};
+use crate::model::folder::FolderId;
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -25,7 +28,7 @@ use crate::process::{Program, Show, Supervised};
 use crate::store::views::write_views;
 
 use super::execute::{begin_of, execute};
-use super::{DriveOptions, Driven, Driving, Outcome, baseline, edited, given_up};
+use super::{DriveOptions, Driven, Driving, Outcome, baseline, edited, given_up, startable};
 
 /// What follows an attempt.
 enum Next {
@@ -38,7 +41,15 @@ enum Next {
 /// Drives a run from where it stands.
 pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Result<Driven> {
     let key = &driving.key;
-    let mut driver = Driver { context, key, options, interrupted: None, child_exit_code: None };
+    let mut driver = Driver {
+        context,
+        key,
+        options,
+        interrupted: None,
+        child_exit_code: None,
+        missing: BTreeSet::new(),
+        unstartable: None,
+    };
     let outcome = driver.run()?;
     driver.finish(outcome)
 }
@@ -49,6 +60,10 @@ struct Driver<'a> {
     options: &'a DriveOptions,
     interrupted: Option<i32>,
     child_exit_code: Option<i32>,
+    /// The checks that could not be started before the latest attempt.
+    missing: BTreeSet<String>,
+    /// Why it stops where one of them still cannot be.
+    unstartable: Option<String>,
 }
 
 impl Driver<'_> {
@@ -57,6 +72,7 @@ impl Driver<'_> {
             self.interrupted = Some(code);
             return Ok(Outcome::Cancelled);
         }
+        self.missing = self.missing_checks()?;
         loop {
             let run = self.load()?;
             if let Some(outcome) = self.is_done(&run)? {
@@ -108,7 +124,7 @@ impl Driver<'_> {
         let ended = if run.given_up().next().is_some() { Outcome::Escalated } else { Outcome::Complete };
         let between = run.failure.is_none() && run.current_iteration > 1;
         if between && let Some(until) = &run.spec.until {
-            let reached = self.passes(until)?;
+            let reached = self.passes(until, &run.spec.until_dir)?;
             if self.interrupted.is_some() {
                 return Ok(Some(Outcome::Cancelled));
             }
@@ -123,10 +139,11 @@ impl Driver<'_> {
         Ok(Some(if run.spec.until.is_some() && ended == Outcome::Complete { Outcome::Failed } else { ended }))
     }
 
-    fn passes(&mut self, command: &str) -> Result<bool> {
+    fn passes(&mut self, command: &str, dir: &FolderId) -> Result<bool> {
         let shell = self.context.settings().runner.shell.clone();
         let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
-        let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, self.context.worktree()) };
+        let folder = run_settings::start_folder(self.context, dir)?;
+        let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, folder) };
         let exit = supervised
             .run(&self.context.interrupts, |_| Ok(()))
             .map_err(|error| Error::io(format!("cannot run --until '{command}'"), error))?;
@@ -224,9 +241,33 @@ impl Driver<'_> {
         }
     }
 
+    /// The checks that cannot be started now, as far as that is known; those that nobody was told of are told.
+    fn missing_checks(&self) -> Result<BTreeSet<String>> {
+        let run = self.load()?;
+        let looked = startable::missing_checks(self.context, &run);
+        let is_told = run.baseline.is_some() || run.attempts().next().is_some();
+        for (name, why) in looked.iter().filter(|_| !is_told) {
+            self.context.warn(startable::told(name, why));
+        }
+        Ok(startable::last_missing(&run).cloned().chain(looked.into_iter().map(|(name, _)| name)).collect())
+    }
+
+    /// A check that could not be started before the attempt and still cannot: another attempt would be paid for nothing.
+    fn still_missing(&mut self, ended: &Ended) -> Option<String> {
+        let results = &ended.end.feedback_results;
+        self.missing.retain(|name| results.get(name).is_none_or(|result| result.missing));
+        let (name, result) = results.iter().find(|(name, _)| self.missing.contains(*name))?;
+        Some(format!("stopped before another attempt: the check '{name}' still {}", result.summary))
+    }
+
     fn follow(&mut self, ended: &Ended, started: &Started) -> Result<Next> {
         if self.interrupted.is_some() {
             return Ok(Next::Stop(Outcome::Cancelled));
+        }
+        if let Some(why) = self.still_missing(ended) {
+            self.context.warn(why.clone());
+            self.unstartable = Some(why);
+            return Ok(Next::Stop(Outcome::Failed));
         }
         let Some(decision) = &ended.end.decision else { return Ok(Next::GoOn) };
         if ended.end.failure.as_ref().is_some_and(|failure| failure.cause == Cause::Cancelled) {
@@ -324,6 +365,7 @@ impl Driver<'_> {
             standing: stands.standing,
             interrupted: self.interrupted,
             has_good_checkpoint: state.last_good(self.key).is_some(),
+            unstartable: self.unstartable.clone(),
             child_exit_code: self.child_exit_code,
             report,
         })

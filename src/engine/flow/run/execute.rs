@@ -8,19 +8,20 @@ use crate::agent;
 use crate::durable::Sync;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
-use crate::engine::record::run_settings::{identity, loops_of};
+use crate::engine::record::run_settings::{identity, loops_of, start_folder};
 use crate::engine::recovery::steps;
 use crate::model::event::Payload;
+use crate::model::folder::FolderId;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage, known};
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::redact;
 use crate::policy::settings::Leftovers;
-use crate::process::{self, MARK, Mark, Program, Stray, Supervised, own_id, own_program};
+use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_id, own_program};
 use crate::store::NewEvent;
 
 use super::DriveOptions;
@@ -82,6 +83,12 @@ pub fn execute(
     };
     let exit = with_checkpoints(context, key, run)
         .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
+    if let Some(error) = exit.spawn_error.as_ref().filter(|error| error.kind != SpawnErrorKind::Other)
+        && !command.is_fallback
+    {
+        // It was there when the run began: the attempt is not charged.
+        return Err(Error::new(ErrorKind::Usage, format!("cannot start the command: {}", error.message)));
+    }
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
     match steps::recover(context) {
@@ -173,6 +180,7 @@ struct Command {
     argv: Vec<String>,
     /// `--agent` is about the run's own command.
     agent: Option<String>,
+    dir: FolderId,
     is_fallback: bool,
 }
 
@@ -181,9 +189,14 @@ impl Command {
         let spec = &started.run.spec;
         let begun = started.run.iterations.get(started.iteration).and_then(|iteration| iteration.attempts.last());
         if begun.is_some_and(|attempt| attempt.fallback) {
-            return Self { argv: spec.fallback.clone(), agent: None, is_fallback: true };
+            return Self {
+                argv: spec.fallback.clone(),
+                agent: None,
+                dir: spec.fallback_dir.clone(),
+                is_fallback: true,
+            };
         }
-        Self { argv: spec.command.clone(), agent: spec.agent.clone(), is_fallback: false }
+        Self { argv: spec.command.clone(), agent: spec.agent.clone(), dir: spec.dir.clone(), is_fallback: false }
     }
 
     fn line(&self) -> String {
@@ -223,7 +236,7 @@ fn supervised(
 ) -> Result<Supervised> {
     let command = Command::of(started);
     let argv = command.argv.iter().map(std::ffi::OsString::from).collect();
-    let mut supervised = Supervised::new(Program::Argv(argv), context.worktree());
+    let mut supervised = Supervised::new(Program::Argv(argv), start_folder(context, &command.dir)?);
     supervised.env_set = identity(before, started.iteration, Some(started.attempt));
     let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
     let mut remove = Vec::new();

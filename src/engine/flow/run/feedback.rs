@@ -9,12 +9,19 @@ use std::time::Duration;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::Progress;
-use crate::engine::record::run_settings::log_name;
+use crate::engine::record::run_settings::{log_name, start_folder};
 use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
 use crate::model::hint::Hint;
 use crate::policy::check_summary::summarize;
+use crate::policy::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
+
+/// What the summary of a loop begins with that is missing.
+pub const CANNOT_START: &str = "cannot be started: ";
+
+/// So many characters of an error are enough to know it by.
+const LONGEST_LINE: usize = 200;
 
 /// What the loops said.
 #[derive(Debug, Default)]
@@ -70,10 +77,12 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             return Ok(report);
         }
         let passed = has_passed(&exit);
+        let missing = is_missing(&exit);
         let (exit_code, duration) = (exit.exit_code, exit.duration);
         let evidence = evidence_of(exit, Some(feedback.kind), Some(feedback.command.clone()), deadline_of(feedback));
         let mut output = evidence.stdout.clone();
         output.extend_from_slice(&evidence.stderr);
+        let said = last_line(&evidence);
         let (summary, passed_count, failed_count) = summarize(&output, exit_code);
         let result = FeedbackResult {
             passed,
@@ -81,12 +90,14 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             duration,
             summary: match () {
                 () if evidence.timed_out => "timed out".to_owned(),
+                () if missing => format!("{CANNOT_START}{}", said.unwrap_or(summary)),
                 () if flaky => format!("{summary} (flaky: failed first, passed when run again unchanged)"),
                 () => summary,
             },
             passed_count,
             failed_count,
             flaky,
+            missing,
         };
         context.live.tell(Progress::LoopEnded { name: &feedback.name, result: &result });
         report.results.insert(feedback.name.clone(), result);
@@ -102,10 +113,23 @@ fn has_passed(exit: &Exit) -> bool {
     exit.exit_code == Some(0) && !exit.timed_out && exit.cancelled.is_none() && exit.spawn_error.is_none()
 }
 
+/// What a command that could not be started leaves: the error, else the shell's last word.
+fn last_line(evidence: &FailureEvidence) -> Option<String> {
+    let text = evidence.spawn_error.clone().unwrap_or_else(|| plain_text(&evidence.stderr));
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    line.map(|line| line.chars().take(LONGEST_LINE).collect())
+}
+
+/// Whether the command, or what it starts, could not be started: so a shell says that something is not there or may not be
+/// executed.
+fn is_missing(exit: &Exit) -> bool {
+    exit.spawn_error.is_some() || (matches!(exit.exit_code, Some(126 | 127)) && !exit.timed_out)
+}
+
 /// Whether a loop's failure is worth a second look: it ran, and nobody ended it.
 fn may_be_flaky(context: &Context, exit: &Exit) -> bool {
-    let ended_by_us = exit.timed_out || exit.cancelled.is_some() || exit.spawn_error.is_some();
-    context.settings().checks.flaky && !has_passed(exit) && !ended_by_us
+    let ended_by_us = exit.timed_out || exit.cancelled.is_some();
+    context.settings().checks.flaky && !has_passed(exit) && !ended_by_us && !is_missing(exit)
 }
 
 fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
@@ -130,7 +154,7 @@ fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>
         env_set: setting.env.to_vec(),
         log: Some(log_file(context, &log)?),
         log_limit: context.settings().run.log_limit,
-        ..Supervised::new(program, context.worktree())
+        ..Supervised::new(program, start_folder(context, &feedback.dir)?)
     };
     supervised
         .run(&context.interrupts, |_| Ok(()))

@@ -8,6 +8,7 @@ mod edited;
 mod execute;
 mod feedback;
 mod given_up;
+mod startable;
 
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ use crate::store::NewEvent;
 pub use drive::drive;
 pub use execute::{micros, prompt_of};
 pub use feedback::{LoopReport, LoopSetting, no_loops, run_loops};
+pub use startable::{Problem, missing_checks, problem_of, require_command};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -77,6 +79,8 @@ pub struct Driven {
     pub interrupted: Option<i32>,
     /// Whether there is a good checkpoint to go back to.
     pub has_good_checkpoint: bool,
+    /// Why it stopped where one of its commands cannot be started: nothing that another attempt would change.
+    pub unstartable: Option<String>,
     /// The exit code of the last child, for `--passthrough`.
     pub child_exit_code: Option<i32>,
     /// The report that was written beside the run's logs.
@@ -109,8 +113,17 @@ impl Driving {
     }
 }
 
+/// What is looked at before anything of a run is made: its command must be there (2); of the others it is said.
+pub fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
+    require_command(context, &spec.command, &spec.dir)?;
+    startable::warn_of_others(context, spec);
+    Ok(())
+}
+
 /// Makes the run, takes the initial checkpoint and drives it.
 pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
+    look_at(context, &spec)?;
+    let has_checks = !spec.feedback.is_empty() || !context.settings().feedback.is_empty();
     crash::recover(context)?;
     let prepared = checkpoint::prepare(context)?;
     let mut ledger = context.store().lock()?;
@@ -128,6 +141,12 @@ pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<D
     events::append(&mut ledger, &key, now, vec![checkpoint::event(&initial)])?;
     drop(ledger);
     drop(prepared);
+    if !has_checks && !options.show.is_passthrough() {
+        context.note(
+            "no check is given: \"passed\" means that the command exits with 0; --feedback NAME=CMD adds one"
+                .to_owned(),
+        );
+    }
     drive(context, &driving, options)
 }
 

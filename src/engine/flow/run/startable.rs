@@ -1,0 +1,97 @@
+//! Commands that cannot be started, found out before anything is paid for (S15).
+
+use std::path::Path;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::run_settings::{folder_of, loops_of};
+use crate::model::feedback::FeedbackResult;
+use crate::model::folder::FolderId;
+use crate::model::run::{Run, RunSpec};
+use crate::policy::nearest::misspelt;
+use crate::policy::shell_line::first_program;
+use crate::process::{SpawnError, find_program, names_beside};
+
+/// Refuses (2) to begin with a command that cannot be started, with the nearest name that could be; `argv` is the command
+/// and starts in `dir`.
+pub fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Result<()> {
+    let folder = folder_of(context, dir);
+    let Some(problem) = problem_of(context, argv, &folder) else { return Ok(()) };
+    let error = Error::new(ErrorKind::Usage, format!("cannot start the command: {}", problem.text()));
+    Err(match problem.near.zip(argv.first()) {
+        Some((near, program)) if *program == problem.program => error.hint(context.rerun_with(program, &near)),
+        _ => error,
+    })
+}
+
+/// Says which of the other commands that come with a run cannot be started: they may come to be while it runs.
+pub fn warn_of_others(context: &Context, spec: &RunSpec) {
+    let until = spec.until.as_ref().map(|line| ("--until", shell_argv(context, line), &spec.until_dir));
+    let fallback = (!spec.fallback.is_empty()).then(|| ("--fallback", spec.fallback.clone(), &spec.fallback_dir));
+    for (name, argv, dir) in until.into_iter().chain(fallback) {
+        if let Some(problem) = problem_of(context, &argv, &folder_of(context, dir)) {
+            context.warn(format!("{name} cannot be started as it is: {}", problem.text()));
+        }
+    }
+}
+
+/// The checks of a run that could not be started now, as far as that can be told without starting them, and why.
+pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
+    let missing = loops_of(context, run).into_iter().filter_map(|one| {
+        let argv = shell_argv(context, &one.command);
+        let problem = problem_of(context, &argv, &folder_of(context, &one.dir))?;
+        Some((one.name, problem.text()))
+    });
+    missing.collect()
+}
+
+/// How a person is told of a check that cannot be started.
+pub fn told(name: &str, why: &str) -> String {
+    format!("the check '{name}' cannot be started: {why}; where that is still so after an attempt, the run stops")
+}
+
+/// The checks that could not be started when they were last run.
+pub fn last_missing(run: &Run) -> impl Iterator<Item = &String> {
+    let latest = run.attempts().rev().map(|(_, attempt)| &attempt.feedback_results).find(|results| !results.is_empty());
+    let results = latest.or(run.baseline.as_ref()).into_iter().flatten();
+    results.filter(|(_, result): &(&String, &FeedbackResult)| result.missing).map(|(name, _)| name)
+}
+
+/// Why a command cannot be started.
+pub struct Problem {
+    /// What was looked for.
+    program: String,
+    error: SpawnError,
+    /// What may be meant.
+    near: Option<String>,
+}
+
+impl Problem {
+    /// In one line.
+    pub fn text(&self) -> String {
+        let near = self.near.as_ref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        format!("{}{near}", self.error.message)
+    }
+}
+
+/// What is wrong with a command that starts in `folder`; a line for the configured shell is read as far as it goes.
+pub fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<Problem> {
+    let path = context.env("PATH").map(std::ffi::OsString::from);
+    let look = |program: &str| {
+        let error = find_program(program, folder, path.as_deref()).err()?;
+        let names = names_beside(program, folder, path.as_deref());
+        let near = misspelt(program, names.iter().map(String::as_str)).map(str::to_owned);
+        Some(Problem { program: program.to_owned(), error, near })
+    };
+    // A folder that is gone is made before the command starts: what is relative to it is not there.
+    let program = argv.first()?;
+    let line = match argv {
+        [shell, flag, line] if *shell == context.settings().runner.shell && flag == "-c" => first_program(line),
+        _ => None,
+    };
+    look(program).or_else(|| look(&line?))
+}
+
+fn shell_argv(context: &Context, line: &str) -> Vec<String> {
+    vec![context.settings().runner.shell.clone(), "-c".to_owned(), line.to_owned()]
+}
