@@ -70,11 +70,11 @@ impl Account<'_> {
             ..Counts::default()
         };
         // A run without errors since its last success has none that count, however many there were before.
+        let task_since = self.task_counts_since();
         for run in self.state.runs.iter().filter(|run| run.error_count > 0) {
-            let same_run = run.key == self.run.key;
-            let same_task = same_run || (self.run.task_id.is_some() && run.task_id == self.run.task_id);
+            let same_task = self.is_of_task(run);
             for (attempt, _) in run.charged_since(run.forgiven_seq) {
-                counts.task += u32::from(same_task);
+                counts.task += u32::from(same_task && attempt.ended_seq > Some(task_since));
                 counts.session += u32::from(attempt.session == self.session);
             }
         }
@@ -90,6 +90,17 @@ impl Account<'_> {
         let of_cause = self.witnessed.iter().filter(|seen| **seen == cause).count();
         counts.cause = counts.cause.max(clamp(of_cause as u64));
         counts
+    }
+
+    fn is_of_task(&self, run: &Run) -> bool {
+        run.key == self.run.key || (self.run.task_id.is_some() && run.task_id == self.run.task_id)
+    }
+
+    /// Sequence since which failures of the task count: the last success or reset of any of its runs.
+    fn task_counts_since(&self) -> u64 {
+        let newest_first = self.state.runs.iter().rev().filter(|run| self.is_of_task(run));
+        // Where nothing has happened since, there is no need to look.
+        newest_first.fold(0, |since, run| if run.last_seq > since { since.max(run.forgiven_seq) } else { since })
     }
 
     /// Attempts of other runs that are under way, as `lives` tells, and may still be charged to the same task and

@@ -73,6 +73,7 @@ mod step_compensate;
 mod stopped;
 mod storage;
 mod survival;
+mod task_budget;
 mod terminal;
 mod tidy;
 mod undo;

@@ -22,7 +22,7 @@ pub struct RetryStatusArgs {
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
 
-    /// Clear the run's failures and its cooldown
+    /// Clear the run's failures and its cooldown; with --task alone those of all runs of the task
     #[arg(long, conflicts_with = "wait")]
     pub reset: bool,
 }

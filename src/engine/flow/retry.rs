@@ -12,7 +12,7 @@ use crate::engine::recovery::crash;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
-use crate::model::run::{ProcessId, Run, RunKey};
+use crate::model::run::{ProcessId, Run};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
@@ -28,21 +28,21 @@ pub fn look(context: &Context) -> Result<Retry> {
 
 /// [`look`] at a state that was read already.
 pub fn look_at(context: &Context, state: &State) -> Result<Retry> {
-    let own = of_state(context, state)?;
+    let own = of_run(context, state, select::find(context, state)?);
     Ok(foreign_views::hold_back(context, state, own))
 }
 
-fn of_state(context: &Context, state: &State) -> Result<Retry> {
+fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let retry: &RetrySettings = &context.settings().retry;
     let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
-    let Some(run) = select::find(context, state)? else {
-        return Ok(Retry { run: None, status: None, standing: Standing::Allowed, max_attempts });
+    let Some(run) = run else {
+        return Retry { run: None, status: None, standing: Standing::Allowed, max_attempts };
     };
     let settings = settings_of(context, run);
     let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
     let status = status_of(context, state, run);
     let standing = status.standing;
-    Ok(Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts })
+    Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts }
 }
 
 /// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
@@ -159,16 +159,26 @@ pub(super) fn refuse_at_work(context: &Context, state: &State, run: &Run, concer
     Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
 }
 
-/// Forgets the run's failures and its cooldown.
+/// Forgets the run's failures and its cooldown; with `--task` alone those of all runs of the task.
 ///
 /// # Errors
 /// There is no run (4); it, its task or its work tree is at work (11).
 pub fn reset(context: &Context) -> Result<Retry> {
     crash::recover(context)?;
     let mut ledger = context.store().lock()?;
-    let run = select::require(context, ledger.state())?;
-    refuse_at_work(context, ledger.state(), run, true)?;
-    let key: RunKey = run.key.clone();
-    context.record_in(&mut ledger, &key, vec![Payload::RetryReset {}])?;
-    of_state(context, ledger.state())
+    let naming = context.naming();
+    let task = naming.task.as_ref().filter(|_| naming.run_id.is_none());
+    let is_of_task = |run: &&Run| task.is_some() && run.task_id.as_ref() == task && !run.status.has_ended();
+    let mut runs: Vec<Run> = ledger.state().runs.iter().filter(is_of_task).cloned().collect();
+    if runs.is_empty() {
+        runs.push(select::require(context, ledger.state())?.clone());
+    }
+    for run in &runs {
+        refuse_at_work(context, ledger.state(), run, true)?;
+    }
+    for run in &runs {
+        context.record_in(&mut ledger, &run.key, vec![Payload::RetryReset {}])?;
+    }
+    let state = ledger.state();
+    Ok(of_run(context, state, runs.last().and_then(|run| state.run(&run.key))))
 }
