@@ -10,6 +10,7 @@ use crate::model::state::State;
 
 /// What the engine needs beside the file plan to finish a restore that was cut off.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct JournalContext {
     /// The run that the event is about.
     pub run: Option<RunKey>,

@@ -241,33 +241,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 stand_at_given_up(run);
             }
         }
-        Payload::RunResumed { strategy, iteration, supersede, instructions, error_context, granted, restart } => {
-            run.resumed_with = *strategy;
-            if *supersede {
-                supersede_from(run, *iteration);
-            }
-            run.current_iteration = *iteration;
-            run.status = RunStatus::InProgress;
-            run.next_instructions.clone_from(instructions);
-            run.next_error_context = *error_context;
-            run.granted = u32::from(*granted);
-            // Only who asks for it is granted to go on past what was given up.
-            let accepts = *granted && *strategy == Some(Strategy::ContinueNext);
-            if accepts {
-                let given_up: Vec<u32> = run.given_up().collect();
-                run.accepted.extend(given_up);
-            }
-            if accepts || *restart || run.to_roll_back.is_some_and(|given_up| *iteration <= given_up) {
-                run.to_roll_back = None;
-            }
-            if *restart {
-                forgive(run, event.seq);
-                run.reset_seq = event.seq;
-                run.failure = None;
-                run.decision = None;
-                run.fresh_session = true;
-            }
-        }
+        Payload::RunResumed { .. } => run_resumed(run, event),
         Payload::AttemptStarted { .. } => attempt_started(run, event),
         Payload::ChildStarted { child } => {
             if let Some(live) = &mut run.live {
@@ -340,6 +314,39 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             }
         }
         _ => {}
+    }
+}
+
+fn run_resumed(run: &mut Run, event: &Event) {
+    let Payload::RunResumed { strategy, iteration, supersede, instructions, error_context, granted, restart } =
+        &event.payload
+    else {
+        return;
+    };
+    run.resumed_with = *strategy;
+    if *supersede {
+        supersede_from(run, *iteration);
+    }
+    run.current_iteration = *iteration;
+    run.status = RunStatus::InProgress;
+    run.next_instructions.clone_from(instructions);
+    run.next_error_context = *error_context;
+    run.granted = u32::from(*granted);
+    // Only who asks for it is granted to go on past what was given up.
+    let accepts = *granted && *strategy == Some(Strategy::ContinueNext);
+    if accepts {
+        let given_up: Vec<u32> = run.given_up().collect();
+        run.accepted.extend(given_up);
+    }
+    if accepts || *restart || run.to_roll_back.is_some_and(|given_up| *iteration <= given_up) {
+        run.to_roll_back = None;
+    }
+    if *restart {
+        forgive(run, event.seq);
+        run.reset_seq = event.seq;
+        run.failure = None;
+        run.decision = None;
+        run.fresh_session = true;
     }
 }
 
