@@ -89,6 +89,7 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         dry_run: global.dry_run,
         yes: global.yes,
         begins_run: matches!(command, Some(Command::Run(_))),
+        writes: command.is_some_and(commands::writes),
         settings_only: command.is_some_and(commands::needs_settings_only),
         asked: asked(),
         ignore_config: matches!(command, Some(Command::Init(_))),

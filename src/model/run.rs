@@ -1,10 +1,11 @@
 //! The record of a run: key, status, iterations, attempts, steps.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checkpoint::Removed;
 use super::decision::{Decision, Strategy};
@@ -12,6 +13,7 @@ use super::failure::Failure;
 use super::feedback::FeedbackResults;
 use super::folder::FolderId;
 use super::history::Line;
+use super::hook::HookAgent;
 use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
@@ -24,8 +26,8 @@ pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Le
 pub use super::run_key::{NONE, RunKey};
 pub use super::spec::{OnFailure, RunSpec};
 
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// Where a run stands. One that a newer version names is read as `failed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Nothing has been tried (or a full rollback took everything back).
@@ -48,9 +50,36 @@ pub enum RunStatus {
     RolledBack,
     /// All iterations are done.
     Complete,
+    /// What was done is taken over into the user's history.
+    Accepted,
+    /// Closed by a person: nothing of it is meant any more unless it is named.
+    Closed,
+}
+
+impl<'de> Deserialize<'de> for RunStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<'de, str>::deserialize(deserializer)?;
+        Ok(Self::ALL.into_iter().find(|status| status.as_str() == name).unwrap_or(Self::Failed))
+    }
 }
 
 impl RunStatus {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Paused,
+        Self::Parked,
+        Self::Failed,
+        Self::Blocked,
+        Self::Cancelled,
+        Self::Escalated,
+        Self::RolledBack,
+        Self::Complete,
+        Self::Accepted,
+        Self::Closed,
+    ];
+
     /// The contract's name of it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,6 +93,8 @@ impl RunStatus {
             Self::Escalated => "escalated",
             Self::RolledBack => "rolled_back",
             Self::Complete => "complete",
+            Self::Accepted => "accepted",
+            Self::Closed => "closed",
         }
     }
 
@@ -74,7 +105,12 @@ impl RunStatus {
 
     /// Whether the run needs nothing any more.
     pub fn has_ended(self) -> bool {
-        self == Self::Complete
+        matches!(self, Self::Complete | Self::Accepted | Self::Closed)
+    }
+
+    /// Whether the run did all that it was to do.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Complete | Self::Accepted)
     }
 }
 
@@ -100,6 +136,9 @@ pub struct Run {
     pub worktree: FolderId,
     /// Sequence of the last event about it.
     pub last_seq: u64,
+    /// Sequence of the last event with which a run, a resume, an attempt or a step of it began; 0 where none has.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub begun_seq: u64,
     /// Where it stands.
     pub status: RunStatus,
     /// When it came to an end, well or badly; `None` while it goes on or can be taken up as it is.
@@ -203,6 +242,11 @@ pub struct RunDetails {
     pub to_roll_back: Option<u32>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_never(seq: &u64) -> bool {
+    *seq == 0
+}
+
 /// What is zero as a rule is not written for every run.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u32) -> bool {
@@ -289,6 +333,13 @@ impl Run {
     /// is no history: it holds.
     pub fn is_history(&self) -> bool {
         self.last_import_untouched().is_some_and(|kind| kind != ImportKind::Recovery)
+    }
+
+    /// Whether an agent's hook made it: it has the name of a session, and no command of its own.
+    pub fn is_hook_session(&self) -> bool {
+        let id = &self.key.run_id;
+        let is_of = |agent: HookAgent| id.strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        HookAgent::ALL.into_iter().any(is_of) && self.spec.command.is_empty()
     }
 
     /// Whether a person is fixing it by hand (B8).

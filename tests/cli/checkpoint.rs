@@ -14,7 +14,7 @@ fn a_checkpoint_is_recorded_listed_and_shown() {
     env.write("new/b.txt", "b\n");
     let second = env.json(0, &["checkpoint", "create", "-m", "two", "--iteration", "1"])["checkpoint"].clone();
     assert!(text(&first["id"]).starts_with("ckpt_") && text(&first["id"]).ends_with("_0001"), "{first}");
-    assert!(text(&first["run_id"]).starts_with("manual-"));
+    assert_eq!(first["run_id"], "manual");
     assert_eq!(second["previous"], first["id"]);
     assert_eq!(second["after_iteration"], 1);
     assert_eq!(second["changes"], serde_json::json!({"modified": 1, "created": 1, "deleted": 0}));

@@ -255,7 +255,7 @@ fn fish_completes_them() {
         ),
         (r"recover --run=r\ 1 checkpoint diff ", "latest\tthe latest\n"),
         ("recover --run 'r 1' resume --strategy man", "manual_then_continue\tMake changes yourself, "),
-        ("recover --resume --strategy rol", "rollback_and_retry\tRollback and retry\n"),
+        ("recover --resume --strategy rol", "rollback_and_retry\tTake back the changes of iteration 2, "),
         ("recover resume ", ODD),
     ] {
         let said = with(&path, line);

@@ -78,7 +78,11 @@ fn every_selector_is_a_target() {
             env.json(0, &["undo"]);
         }
     }
-    assert_eq!(env.json(2, &["rollback"])["error"]["code"], "usage");
+    let good = env.json(0, &["checkpoint", "show", "good"])["checkpoint"]["id"].clone();
+    env.write("state", "4\n");
+    env.json(13, &["rollback"]);
+    assert_eq!(env.json(0, &["--rollback", "--edits", "discard"])["result"]["checkpoint_id"], good);
+    assert_eq!(env.read("state"), "3\n");
     env.json(4, &["rollback", "--to", "@99"]);
     assert_eq!(env.json(4, &["rollback", "--to", "ckpt_"])["error"]["code"], "ambiguous");
 }

@@ -328,9 +328,9 @@ fn on_failure_chooses_what_follows() {
     assert!(env.events("restored").iter().all(|event| event["payload"]["operation"]["scope"] == "state"));
 }
 
-/// Exit 4 with the list when several runs are open; `--run`, `RECOVER_RUN_ID`, `--lane`, `--task` choose.
+/// Of several open runs `--run`, `RECOVER_RUN_ID`, `--lane`, `--task` choose another than the last.
 #[test]
-fn several_open_runs_have_to_be_told_apart() {
+fn several_open_runs_are_told_apart() {
     let env = TestEnv::repo();
     for (run, lane, task) in [("one", "a", "t1"), ("two", "b", "t2")] {
         let args = [
@@ -352,12 +352,10 @@ fn several_open_runs_have_to_be_told_apart() {
         ];
         env.recover(&args);
     }
-    let error = env.json(4, &["status"]);
-    assert_eq!(error["error"]["code"], "ambiguous");
-    let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("one") && message.contains("two"), "{message}");
-    let hint = error["error"]["hint"].as_str().unwrap();
-    assert!(hint.ends_with(" status --run two --phase p --lane b"), "{hint}");
+    assert_eq!(env.json(0, &["status"])["run"]["run_id"], "two");
+    for args in [&["--run", "one"][..], &["--lane", "a"], &["--phase", "p", "--task", "t1"]] {
+        assert_eq!(env.json(0, &[&["status"], args].concat())["run"]["run_id"], "one", "{args:?}");
+    }
     for args in [&["--run", "two"][..], &["--lane", "b"], &["--task", "t2"]] {
         let status = env.json(0, &[&["status"], args].concat());
         assert_eq!(status["run"]["run_id"], "two", "{args:?}");
@@ -366,6 +364,32 @@ fn several_open_runs_have_to_be_told_apart() {
     let ran = env.recover_with(&[("RECOVER_RUN_ID", "one")], &["--json", "status"]).expect(0);
     assert_eq!(ran.json()["run"]["task_id"], "t1");
     assert_eq!(env.json(4, &["status", "--run", "three"])["error"]["code"], "run_not_found");
+}
+
+/// Where a run is at work, another one is refused, and nothing is recorded of it.
+#[test]
+fn a_run_is_refused_while_another_one_is_at_work() {
+    let env = TestEnv::repo();
+    let mut first = env
+        .recover_command(&["run", "--run", "first", "--", "sh", "-c", "touch ../began; while [ ! -e ../end ]; do sleep 0.02; done"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("recover starts");
+    while !env.root().join("began").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let error = env.error(11, &["run", "--run", "second", "--", "true"]);
+    let message = error["message"].as_str().unwrap();
+    assert!(error["code"] == "locked" && message.contains(&format!("pid {}", first.id())), "{error}");
+    // What is at work is meant, whatever came before and after it.
+    assert_eq!(env.json(0, &["status"])["run"]["run_id"], "first");
+    assert_eq!(env.json(0, &["checkpoint", "create"])["checkpoint"]["run_id"], "first");
+    std::fs::write(env.root().join("end"), "").unwrap();
+    assert!(first.wait().unwrap().success());
+    env.json(4, &["status", "--run", "second"]);
+    // Within an attempt, a run of its own goes on.
+    let inner = format!("{} run --run inner -- true", env!("CARGO_BIN_EXE_recover"));
+    env.json(0, &["run", "--run", "outer", "--", "sh", "-c", &inner]);
 }
 
 /// The name of a run is used once; nothing is changed by a dry run.

@@ -1,5 +1,7 @@
 //! `status` and bare `recover`: where a run stands and how to go on.
 
+use serde_json::Value;
+
 use crate::env::TestEnv;
 use crate::manual_fix::failed_run;
 
@@ -85,19 +87,69 @@ fn without_a_run_it_says_how_to_begin() {
     assert!(!plain.exists(".ultraplan"));
 }
 
-// Contract: several open runs are ambiguous, and the list is told.
+/// A night that ends badly.
+const FAILS: &str = "echo $RECOVER_RUN_ID > a.txt; exit 3";
+
+// Several runs that are not closed: the one that was begun last is meant, and a command that writes says so.
 #[test]
-fn several_open_runs_have_to_be_told_apart() {
-    let env = TestEnv::repo();
-    for run in ["a", "b"] {
-        env.json(0, &["checkpoint", "create", "--run", run]);
+fn of_several_open_runs_the_one_begun_last_is_meant() {
+    let mut env = TestEnv::repo();
+    for night in ["monday", "tuesday"] {
+        env.json(6, &["run", "--run", night, "--on-failure", "stop", "--", "sh", "-c", FAILS]);
     }
-    let error = env.json(4, &["status"]);
-    assert_eq!(error["error"]["code"], "ambiguous");
-    let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("a [") && message.contains("b ["), "{message}");
-    assert_eq!(env.json(0, &["status", "--run", "a"])["run"]["run_id"], "a");
-    let mut env = env;
-    env.set("RECOVER_RUN_ID", "b");
-    assert_eq!(env.json(0, &["status"])["run"]["run_id"], "b");
+    env.json(0, &["checkpoint", "create", "--run", "bare"]);
+    let status = env.json(0, &["status"]);
+    assert_eq!((&status["run"]["run_id"], &status["warnings"]), (&"tuesday".into(), &Value::Null));
+    assert_eq!(env.json(0, &["retry-status"])["run"]["run_id"], "tuesday");
+    let ran = env.recover(&["manual-fix", "start", "--json"]).expect(0);
+    assert_eq!(ran.json()["run"]["run_id"], "tuesday");
+    let said = "this is about run tuesday (failed); 2 other runs are not closed: recover runs";
+    assert_eq!(ran.json()["warnings"], serde_json::json!([said]));
+    assert_eq!(ran.stderr, format!("note: {said}\n"));
+    // Named, nothing is said.
+    let named = env.recover(&["manual-fix", "abort", "--run", "tuesday"]).expect(0);
+    assert_eq!(named.stderr, "");
+    env.set("RECOVER_RUN_ID", "monday");
+    assert_eq!(env.json(0, &["status"])["run"]["run_id"], "monday");
+}
+
+// For checkpoints the run is meant that captured something last, and one without the checkpoint asked for is passed over.
+#[test]
+fn of_several_runs_checkpoints_are_those_of_the_last_captured() {
+    let env = TestEnv::repo();
+    for night in ["monday", "tuesday"] {
+        env.json(6, &["run", "--run", night, "--on-failure", "stop", "--", "sh", "-c", FAILS]);
+    }
+    env.write("a.txt", "mine\n");
+    let bare = env.json(0, &["checkpoint", "create"])["checkpoint"].clone();
+    assert_eq!(bare["run_id"], "manual");
+    assert_eq!(env.json(0, &["checkpoint", "create"])["checkpoint"]["run_id"], "manual");
+    let list = env.json(0, &["checkpoint", "list"]);
+    assert!(list["checkpoints"].as_array().unwrap().iter().all(|one| one["run_id"] == "manual"), "{list}");
+    assert_eq!(env.json(0, &["checkpoint", "show", "latest"])["checkpoint"]["run_id"], "manual");
+    assert_eq!(env.json(0, &["checkpoint", "show", "good"])["checkpoint"]["run_id"], "tuesday");
+    let both = env.json(0, &["checkpoint", "diff", "good", "latest"]);
+    let of = |id: &Value| env.json(0, &["checkpoint", "show", id.as_str().unwrap()])["checkpoint"]["run_id"].clone();
+    assert_eq!((of(&both["from"]), of(&both["to"])), ("tuesday".into(), "tuesday".into()), "{both}");
+    // Tuesday began with what Monday left.
+    let back = env.json(0, &["rollback", "--to", "good"]);
+    assert_eq!((&back["run"]["run_id"], env.read("a.txt").as_str()), (&"tuesday".into(), "monday\n"), "{back}");
+    // Ids and numbers are looked up in all runs.
+    env.json(0, &["rollback", "--to", "@1"]);
+    assert_eq!(env.read("a.txt"), "one\n");
+}
+
+// A lane's id that several lanes share is the only thing that is ambiguous.
+#[test]
+fn an_id_that_lanes_share_needs_the_lane() {
+    let env = TestEnv::repo();
+    for lane in ["a", "b"] {
+        env.json(0, &["checkpoint", "create", "--run", "r", "--lane", lane]);
+    }
+    let error = env.error(4, &["status", "--run", "r"]);
+    let message = error["message"].as_str().unwrap();
+    assert!(error["code"] == "ambiguous" && message.contains("r (-/a)") && message.contains("r (-/b)"), "{error}");
+    assert!(error["hint"].as_str().unwrap().ends_with(" status --run r --lane b"), "{error}");
+    assert_eq!(env.json(0, &["status", "--run", "r", "--lane", "a"])["run"]["lane"], "a");
+    assert_eq!(env.json(0, &["status"])["run"]["lane"], "b");
 }

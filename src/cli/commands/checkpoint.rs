@@ -112,7 +112,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let state = crash::load_recovered(context)?;
-    let run = if args.all_runs { None } else { select::find(context, &state)? };
+    let run = if args.all_runs { None } else { select::find_captured(context, &state, &[])? };
     let wanted = |checkpoint: &&Checkpoint| args.all_runs || run.is_some_and(|run| run.key == checkpoint.run);
     let mut all: Vec<&Checkpoint> = state.checkpoints.values().filter(wanted).collect();
     if let Some(limit) = args.limit {
@@ -168,8 +168,9 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let from = chosen(context, ui, args.from.as_ref(), &["checkpoint", "diff"])?;
     let state = crash::load_recovered(context)?;
-    let from = select::checkpoint(context, &state, &from)?;
-    let to = args.to.as_ref().map(|selector| select::checkpoint(context, &state, selector)).transpose()?;
+    let both: Vec<&Selector> = args.to.iter().chain([&from]).collect();
+    let to = args.to.as_ref().map(|to| select::checkpoint_beside(context, &state, to, &both)).transpose()?;
+    let from = select::checkpoint_beside(context, &state, &from, &both)?;
     let difference = compare(context, from, to, &args.path, args.patch)?;
     let patch = difference.patch.as_deref().map(String::from_utf8_lossy);
     let document = DiffReply {

@@ -91,6 +91,26 @@ pub fn needs_settings_only(command: &Command) -> bool {
     }
 }
 
+/// Whether a command writes to the run that it is about, so that it says which of several it took.
+pub fn writes(command: &Command) -> bool {
+    match command {
+        Command::Resume(_) | Command::Rollback(_) | Command::Step(_) => true,
+        Command::Checkpoint(args) => matches!(
+            args.command,
+            CheckpointCommand::Create(_)
+                | CheckpointCommand::Restore(_)
+                | CheckpointCommand::Pin(_)
+                | CheckpointCommand::Unpin(_)
+        ),
+        Command::ManualFix(args) => {
+            !matches!(args.command, Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. }))
+        }
+        Command::RetryStatus(args) => args.reset,
+        Command::Attempt(args) => !matches!(args.command, AttemptCommand::List),
+        _ => false,
+    }
+}
+
 /// Whether a command runs children or waits, so that signals are its own to handle.
 pub fn supervises(command: &Command) -> bool {
     match command {

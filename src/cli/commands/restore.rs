@@ -1,8 +1,7 @@
 //! Runs `rollback`, `undo` and `redo`.
 
-use crate::engine::flow::rollback::{Options, Target, rollback as roll_back};
+use crate::engine::flow::rollback::{Options, Target, is_of_lane, rollback as roll_back};
 use crate::engine::flow::undo::{redo as do_again, undo as take_back};
-use crate::engine::record::select;
 use crate::engine::restore::request::Restore;
 use crate::engine::{Context, Result};
 use crate::model::operation::Scope;
@@ -47,7 +46,7 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         (Some(number), _, _) => Target::Iteration(number),
         (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
         (None, None, true) => Target::Full,
-        (None, None, false) if ui.interactive && !is_lane(context)? => {
+        (None, None, false) if ui.interactive && !is_of_lane(context)? => {
             let how = How { commits: args.commits, edits: args.edits };
             let choice = choose_rollback(context, ui, &options, how, &given(args))?;
             context.confirm();
@@ -58,12 +57,6 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         (None, None, false) => Target::Safest,
     };
     reply(context, &roll_back(context, &target, &options)?)
-}
-
-/// Whether the run is a lane, which has a place of its own to go back to (C5).
-fn is_lane(context: &Context) -> Result<bool> {
-    let state = context.load()?.state;
-    Ok(select::find(context, &state)?.is_some_and(|run| !state.lane_records(&run.key).is_empty()))
 }
 
 /// The flags that the screen does not ask about, as they were given.

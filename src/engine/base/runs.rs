@@ -2,9 +2,10 @@
 
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::process::is_alive;
 
 use super::error::{Error, ErrorKind, Result};
 
@@ -23,27 +24,75 @@ pub struct Naming {
     pub session: Option<String>,
 }
 
-/// The run that `naming` names, else the only open one of the work tree; the latest one where none is open.
+/// What a command wants a run for that nobody names.
+#[derive(Clone, Copy)]
+pub(in crate::engine) enum Wanted<'a> {
+    /// Where it stands, and going on with it.
+    Course,
+    /// Its checkpoints: those of which this says that they are there.
+    Checkpoints(&'a dyn Fn(&Run) -> bool),
+}
+
+/// The run that a command is about: the one that `naming` names; else, of those of the work tree that are not closed, the
+/// one that is at work there; else for checkpoints the one that captured something last, for everything else the one
+/// that was begun or continued last. Sessions of hooks, and runs that only hold checkpoints, come after all others, those that are
+/// over last, and imported history after them.
 pub(in crate::engine) fn find_as<'a>(
     naming: &Naming,
     worktree: &FolderId,
     state: &'a State,
+    wanted: Wanted<'_>,
 ) -> Result<Option<&'a Run>> {
     if let Some(id) = &naming.run_id {
         return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
     }
+    if let Some(run) = at_work(naming, worktree, state) {
+        return Ok(Some(run));
+    }
+    if let Wanted::Checkpoints(has) = wanted {
+        let captured = |run: &&Run| state.checkpoints_of(&run.key).next_back().map(|last| last.seq);
+        let mut all: Vec<_> = candidates(naming, worktree, state).map(|run| (captured(&run), run)).collect();
+        all.retain(|(captured, _)| captured.is_some());
+        all.sort_by_key(|(captured, _)| std::cmp::Reverse(*captured));
+        if let Some((_, run)) = all.iter().find(|(_, run)| has(run)).or(all.first()) {
+            return Ok(Some(run));
+        }
+    }
+    Ok(candidates(naming, worktree, state).max_by_key(|run| {
+        let is_main = run.begun_seq > 0 && !run.is_hook_session();
+        match (run.is_history(), is_main, run.status.has_ended()) {
+            (true, ..) => (0, run.last_seq),
+            (false, false, true) => (1, run.last_seq),
+            (false, false, false) => (2, run.last_seq),
+            (false, true, _) => (3, run.begun_seq),
+        }
+    }))
+}
+
+/// The runs that may be meant where none is named by its id: those of the work tree that are not closed.
+pub(in crate::engine) fn candidates<'a>(
+    naming: &Naming,
+    worktree: &FolderId,
+    state: &'a State,
+) -> impl Iterator<Item = &'a Run> {
     let fits = |run: &&Run| {
         naming.phase.as_ref().is_none_or(|phase| run.key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| run.key.lane == *lane)
             && naming.task.as_ref().is_none_or(|task| run.task_id.as_ref() == Some(task))
     };
-    let here: Vec<&Run> = state.runs_of(worktree).filter(fits).collect();
-    let open: Vec<&Run> = here.iter().copied().filter(|run| is_open(run)).collect();
-    match open.as_slice() {
-        [] => Ok(here.last().copied()),
-        [run] => Ok(Some(run)),
-        several => Err(ambiguous(several)),
-    }
+    state.runs_of(worktree).filter(|run| run.status != RunStatus::Closed).filter(fits)
+}
+
+/// The run of the work tree whose supervisor is alive; the one that was begun last where several are.
+pub(in crate::engine) fn at_work<'a>(naming: &Naming, worktree: &FolderId, state: &'a State) -> Option<&'a Run> {
+    let is_at_work = |run: &&Run| !run.status.has_ended() && driver(run).is_some();
+    candidates(naming, worktree, state).filter(is_at_work).max_by_key(|run| run.begun_seq)
+}
+
+/// The `recover` that is at work on a run.
+pub fn driver(run: &Run) -> Option<&ProcessId> {
+    let of_attempt = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
+    [of_attempt, run.baseline_supervisor.as_ref(), run.driver.as_ref()].into_iter().flatten().find(|id| is_alive(id))
 }
 
 /// The run of that id; several lanes may share one.
@@ -72,7 +121,7 @@ pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&
 
 fn ambiguous(runs: &[&Run]) -> Error {
     let list: Vec<String> = runs.iter().map(|run| format!("{} [{}]", run.key, run.status.as_str())).collect();
-    let message = format!("several runs are open here, choose one with --run ID: {}", list.join(", "));
+    let message = format!("several lanes share this id, choose one with --lane or --phase: {}", list.join(", "));
     let error = Error::new(ErrorKind::Ambiguous, message);
     match runs.last() {
         Some(latest) => error.hint(Hint::recover(["status"]).run(&latest.key)),

@@ -28,7 +28,7 @@ pub enum Target {
     Checkpoint(Selector),
     /// To before the run.
     Full,
-    /// To the safest prior stage of a lane (C5).
+    /// To the safest prior stage of a lane (C5); in any other run to the last good checkpoint, else to before the run.
     Safest,
 }
 
@@ -80,7 +80,10 @@ pub struct Targets {
 /// The checkpoints of the run that a command works on.
 pub fn targets(context: &Context) -> Result<Targets> {
     let state = crash::load_recovered(context)?;
-    let run = select::require(context, &state)?.clone();
+    let run = match select::find_captured(context, &state, &[])? {
+        Some(run) => run.clone(),
+        None => select::require(context, &state)?.clone(),
+    };
     let all = || state.checkpoints_of(&run.key);
     let superseded = all().filter(|one| !one.is_safety() && state.is_superseded(one));
     Ok(Targets {
@@ -106,7 +109,7 @@ pub fn rollback(context: &Context, target: &Target, options: &Options) -> Result
 }
 
 fn request(context: &Context, state: &State, target: &Target, options: &Options) -> Result<RestoreRequest> {
-    let run = select::find(context, state)?;
+    let run = find(context, state, target)?;
     let checkpoint = match target {
         Target::Iteration(number) => before_iteration(state, run, *number)?,
         Target::Checkpoint(selector) => select::checkpoint(context, state, selector)?,
@@ -162,16 +165,42 @@ fn next_after(run: &Run, iteration: u32) -> u32 {
     next
 }
 
-/// The safest prior stage of a lane; any other run has to say where to.
+/// The run that is rolled back to a target.
+fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Option<&'a Run>> {
+    match target {
+        Target::Iteration(number) => {
+            let has = |run: &Run| run.iterations.last_number().is_some() && *number <= run.current_iteration.max(1);
+            select::find_having(context, state, &has)
+        }
+        Target::Checkpoint(selector) => select::find_captured(context, state, &[selector]),
+        Target::Full => select::find_captured(context, state, &[&Selector::Initial]),
+        Target::Safest => {
+            let has = |run: &Run| is_lane(state, run) || state.last_good(&run.key).is_some();
+            select::find_having(context, state, &has)
+        }
+    }
+}
+
+fn is_lane(state: &State, run: &Run) -> bool {
+    !state.lane_records(&run.key).is_empty()
+}
+
+/// Whether a rollback that names no target is one of a lane, which has a place of its own to go back to (C5).
+pub fn is_of_lane(context: &Context) -> Result<bool> {
+    let state = context.load()?.state;
+    Ok(find(context, &state, &Target::Safest)?.is_some_and(|run| is_lane(&state, run)))
+}
+
+/// The safest prior stage of a lane; of any other run the last good checkpoint, without one what it began with.
 fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
-    let lane = run.filter(|run| !state.lane_records(&run.key).is_empty());
-    let Some(run) = lane else {
-        return Err(Error::new(ErrorKind::Usage, "where to? --to SELECTOR, --iteration N or --full").hint(list(run)));
-    };
-    state.lane_safest(&run.key).ok_or_else(|| {
-        let message = format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
-        Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
-    })
+    let none = |message: String| Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]));
+    let Some(run) = run else { return Err(none("No checkpoint available".to_owned())) };
+    if is_lane(state, run) {
+        let message = || format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
+        return state.lane_safest(&run.key).ok_or_else(|| none(message()));
+    }
+    let good = state.last_good(&run.key).or_else(|| state.initial(&run.key).and_then(Named::kept));
+    good.ok_or_else(|| none(format!("No checkpoint available: run {} has none that is good", run.key)))
 }
 
 /// The command that shows where a run can go back to.

@@ -2,20 +2,64 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::{Naming, find_as, is_open, new_run_id};
+use crate::engine::base::runs::{Naming, Wanted, at_work, candidates, find_as, is_open, new_run_id};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
-use crate::model::run::{NONE, Run, RunKey, RunSpec};
+use crate::model::run::{NONE, Run, RunKey, RunSpec, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
 use crate::store::NewEvent;
 
 use super::foreign::{self, KnownCheckpoint};
 
-/// The run that is named, else the only open one of this work tree; the latest one where none is open.
+/// What bare checkpoints belong to.
+const MANUAL: &str = "manual";
+
+/// The run that a command works on.
 pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
-    find_as(context.naming(), &context.worktree_id(), state)
+    find_for(context, context.naming(), state, Wanted::Course)
+}
+
+/// The run whose checkpoints a command is about: it has, or had, those that the selectors name, where one has.
+pub fn find_captured<'a>(context: &Context, state: &'a State, named: &[&Selector]) -> Result<Option<&'a Run>> {
+    let has = |run: &Run, selector: &Selector| match state.select(selector, Some(&run.key)) {
+        // What was removed is not found in another run instead.
+        Ok(_) | Err(SelectionError::Removed { .. }) => true,
+        Err(_) => false,
+    };
+    find_having(context, state, &|run| named.iter().all(|selector| has(run, selector)))
+}
+
+/// The run whose checkpoints a command is about, where one has what `has` asks for.
+pub fn find_having<'a>(context: &Context, state: &'a State, has: &dyn Fn(&Run) -> bool) -> Result<Option<&'a Run>> {
+    find_for(context, context.naming(), state, Wanted::Checkpoints(has))
+}
+
+fn find_for<'a>(
+    context: &Context,
+    naming: &Naming,
+    state: &'a State,
+    wanted: Wanted<'_>,
+) -> Result<Option<&'a Run>> {
+    let found = find_as(naming, &context.worktree_id(), state, wanted)?;
+    if let Some(run) = found {
+        say_which(context, naming, state, run);
+    }
+    Ok(found)
+}
+
+/// Says which run was taken where another one could have been meant.
+fn say_which(context: &Context, naming: &Naming, state: &State, taken: &Run) {
+    if !context.writes() || naming.run_id.is_some() {
+        return;
+    }
+    let others = candidates(naming, &context.worktree_id(), state).filter(|run| run.key != taken.key).count();
+    if others > 0 {
+        let (key, status) = (&taken.key, taken.status.as_str());
+        let others = if others == 1 { "1 other run is".to_owned() } else { format!("{others} other runs are") };
+        context.note(format!("this is about run {key} ({status}); {others} not closed: recover runs"));
+    }
 }
 
 /// The same for the end of an attempt, whose `--phase` is that of its events too (L5): where no run has that phase, it
@@ -31,7 +75,7 @@ pub fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Optio
         return found;
     }
     let without = Naming { phase: None, ..naming.clone() };
-    match find_as(&without, &context.worktree_id(), state) {
+    match find_for(context, &without, state, Wanted::Course) {
         Ok(Some(run)) if run.key.phase == NONE && may_go_on(context, run) => Ok(Some(run)),
         _ => found,
     }
@@ -61,8 +105,19 @@ pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
 
 /// The checkpoint that a selector names, seen from the run that a command works on.
 pub fn checkpoint<'a>(context: &Context, state: &'a State, selector: &Selector) -> Result<&'a Checkpoint> {
+    checkpoint_beside(context, state, selector, &[])
+}
+
+/// The same where the command names others, which are of the same run.
+pub fn checkpoint_beside<'a>(
+    context: &Context,
+    state: &'a State,
+    selector: &Selector,
+    others: &[&Selector],
+) -> Result<&'a Checkpoint> {
     let by_itself = matches!(selector, Selector::Id(_) | Selector::Seq(_));
-    let run = if by_itself { None } else { Some(require_for_checkpoint(context, state)?) };
+    let named: Vec<&Selector> = others.iter().copied().chain([selector]).collect();
+    let run = if by_itself { None } else { Some(require_for_checkpoint(context, state, &named)?) };
     let found = state.select(selector, run.map(|run| &run.key));
     if let (Err(SelectionError::NotFound { .. }), Selector::Id(id)) = (&found, selector)
         && let Some(foreign) = foreign::foreign(context, state, None).into_iter().find(|one| one.checkpoint.id == *id)
@@ -90,40 +145,84 @@ fn is_foreign(known: &KnownCheckpoint) -> Error {
     Error::new(ErrorKind::NoCheckpoint, message).hint(hint)
 }
 
-fn require_for_checkpoint<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
-    find(context, state)?.ok_or_else(|| {
+fn require_for_checkpoint<'a>(context: &Context, state: &'a State, named: &[&Selector]) -> Result<&'a Run> {
+    find_captured(context, state, named)?.ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint(Hint::recover(["checkpoint", "create"]))
     })
 }
 
-/// The run for a command that records something, with the events that make it where there is none yet. `prefix` names
-/// a new run (`manual`, `run`).
-pub fn find_or_create(context: &Context, state: &State, prefix: &str) -> Result<(RunKey, Vec<NewEvent>)> {
-    or_create(context, state, find(context, state), prefix)
+/// The run for a command that records something, with the events that make it where there is none yet.
+pub fn find_or_create(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
+    or_create(context, state, find(context, state))
+}
+
+/// The run that a bare checkpoint belongs to: the one that is at work, else the work tree's one run `manual`. `None` where
+/// there is none yet.
+pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+    let (naming, worktree) = (context.naming(), context.worktree_id());
+    if naming.run_id.is_some() {
+        return match find(context, state) {
+            Err(error) if error.kind == ErrorKind::RunNotFound => Ok(None),
+            found => found,
+        };
+    }
+    if let Some(run) = at_work(naming, &worktree, state) {
+        return Ok(Some(run));
+    }
+    // A loop and an agent's session have no supervisor; a lane, a phase or a task says enough.
+    let says_which = naming.lane.is_some() || naming.phase.is_some() || naming.task.is_some();
+    let is_under_way = |run: &Run| run.status == RunStatus::InProgress || says_which && !run.status.has_ended();
+    let begun = |run: &&Run| is_under_way(run) && !run.is_history();
+    if let Some(run) = candidates(naming, &worktree, state).filter(begun).max_by_key(|run| run.last_seq) {
+        return Ok(Some(run));
+    }
+    let is_manual = |run: &&Run| {
+        let id = &run.key.run_id;
+        let of_before = || id.starts_with("manual-") && run.begun_seq == 0 && run.status != RunStatus::Closed;
+        (run.key.phase.as_str(), run.key.lane.as_str()) == (NONE, NONE) && (id == MANUAL || of_before())
+    };
+    let manual = state.runs_of(&worktree).filter(is_manual).max_by_key(|run| run.last_seq);
+    Ok(manual.filter(|_| !says_which))
+}
+
+/// The same, with the events that make it where there is none yet. One that was closed is open again.
+pub fn find_or_create_for_capture(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
+    let Some(run) = find_for_capture(context, state)? else { return Ok(create(context, state, MANUAL.to_owned())) };
+    say_which(context, context.naming(), state, run);
+    let mut events = Vec::new();
+    if run.status == RunStatus::Closed && context.naming().run_id.is_none() {
+        let reason = "a checkpoint was taken".to_owned();
+        events.push(NewEvent::about(&run.key, Payload::RunStatusChanged { status: RunStatus::Pending, reason }));
+    }
+    Ok((run.key.clone(), events))
 }
 
 /// The same for the end of an attempt.
 pub fn find_or_create_for_attempt(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
-    or_create(context, state, find_for_attempt(context, state), "manual")
+    or_create(context, state, find_for_attempt(context, state))
 }
 
-fn or_create(
-    context: &Context,
-    state: &State,
-    found: Result<Option<&Run>>,
-    prefix: &str,
-) -> Result<(RunKey, Vec<NewEvent>)> {
+fn or_create(context: &Context, state: &State, found: Result<Option<&Run>>) -> Result<(RunKey, Vec<NewEvent>)> {
     match found {
         Ok(Some(run)) if may_go_on(context, run) => return Ok((run.key.clone(), Vec::new())),
         Ok(_) => {}
         Err(error) if error.kind == ErrorKind::RunNotFound => {}
         Err(error) => return Err(error),
     }
+    Ok(create(context, state, new_run_id(MANUAL, context.clock.now(), state)))
+}
+
+/// A run of that id, another one where it is taken, or the one that is named.
+fn create(context: &Context, state: &State, id: String) -> (RunKey, Vec<NewEvent>) {
     let naming = context.naming();
-    let id = naming.run_id.clone().unwrap_or_else(|| new_run_id(prefix, context.clock.now(), state));
-    let key = RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
+    let key = |id: String| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
+    let key = match &naming.run_id {
+        Some(id) => key(id.clone()),
+        None if state.run(&key(id.clone())).is_none() => key(id),
+        None => key(new_run_id(&id, context.clock.now(), state)),
+    };
     let created = created(context, &key, RunSpec::default());
-    Ok((key, vec![created]))
+    (key, vec![created])
 }
 
 /// The event that makes a run.

@@ -45,7 +45,7 @@ pub fn run(
     let mut ledger = context.store().lock()?;
     let (key, created) = match &request.run {
         Some(key) => (key.clone(), Vec::new()),
-        None => select::find_or_create(context, ledger.state(), "manual")?,
+        None => select::find_or_create(context, ledger.state())?,
     };
     let now = context.clock.now();
     ledger.append(now, created)?;

@@ -84,6 +84,9 @@ impl State {
             }
             run.last_seq = event.seq;
             run.ended_at = run.status.is_over().then(|| run.ended_at.unwrap_or(event.at));
+            if begins(&event.payload) {
+                run.begun_seq = event.seq;
+            }
         }
     }
 
@@ -197,6 +200,18 @@ impl State {
     }
 }
 
+/// Whether with this event somebody began or continued what the run is there for.
+fn begins(payload: &Payload) -> bool {
+    match payload {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => !spec.command.is_empty(),
+        Payload::RunResumed { .. }
+        | Payload::BaselineStarted { .. }
+        | Payload::AttemptStarted { .. }
+        | Payload::StepStarted(_) => true,
+        _ => false,
+    }
+}
+
 fn new_run(
     key: &RunKey,
     task_id: Option<String>,
@@ -218,6 +233,7 @@ fn new_run(
         task_id,
         worktree: worktree.clone(),
         last_seq: 0,
+        begun_seq: 0,
         status: RunStatus::Pending,
         ended_at: None,
         error_count: 0,

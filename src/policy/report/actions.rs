@@ -39,7 +39,8 @@ impl Steps<'_, '_> {
             return self.finish_fix();
         }
         match run.status {
-            RunStatus::Complete => self.look_at_given_up(),
+            RunStatus::Complete | RunStatus::Accepted => self.look_at_given_up(),
+            RunStatus::Closed => self.step("Take the closed run up again", &["resume"]),
             RunStatus::InProgress | RunStatus::Blocked if run.live.is_some() => {
                 self.step("Watch it; an attempt is under way", &["status"]);
             }

@@ -107,6 +107,8 @@ fn run_line(run: &Run) -> RunLine {
 fn outcome(status: RunStatus) -> Option<&'static str> {
     match status {
         RunStatus::Complete
+        | RunStatus::Accepted
+        | RunStatus::Closed
         | RunStatus::Failed
         | RunStatus::Paused
         | RunStatus::Parked
@@ -122,8 +124,9 @@ fn stopped_because(run: &Run) -> Option<String> {
         return Some(format!("a person's fix is open ({})", session.id));
     }
     match run.status {
-        RunStatus::Complete if run.spec.until.is_some() => Some("the goal was reached".to_owned()),
-        RunStatus::Complete => Some("every iteration is done".to_owned()),
+        RunStatus::Closed => Some("it was closed".to_owned()),
+        status if status.is_done() && run.spec.until.is_some() => Some("the goal was reached".to_owned()),
+        status if status.is_done() => Some("every iteration is done".to_owned()),
         RunStatus::Pending => None,
         RunStatus::InProgress if run.live.is_some() || run.decision.is_none() => None,
         _ => {
@@ -146,6 +149,8 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
     match run.status {
         RunStatus::Complete if stuck.is_empty() => format!("Complete after {tried}."),
         RunStatus::Complete => format!("Complete after {tried}; {} given up.", words::count(stuck.len(), "subtask")),
+        RunStatus::Accepted => format!("Complete after {tried}, and accepted."),
+        RunStatus::Closed => format!("Closed after {tried}.{what}"),
         RunStatus::Escalated => format!("A person is needed after {tried}.{what}"),
         RunStatus::Failed => format!("Failed after {tried}.{what}"),
         RunStatus::Cancelled => format!("Interrupted after {tried}."),

@@ -21,7 +21,9 @@ use super::ITERATIONS_IN_VIEW;
 pub fn battle_status(status: RunStatus) -> &'static str {
     match status {
         RunStatus::InProgress => "running",
-        RunStatus::Complete => "completed",
+        RunStatus::Complete | RunStatus::Accepted => "completed",
+        // What the seed's "cancel battle" leaves.
+        RunStatus::Closed => "cancelled",
         RunStatus::Parked => "paused",
         RunStatus::Escalated | RunStatus::Blocked => "failed",
         other => other.as_str(),

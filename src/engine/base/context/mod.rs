@@ -57,6 +57,8 @@ pub struct Setup {
     pub asked: Option<Vec<String>>,
     /// A run that is not named is a new one, whatever else is open here.
     pub begins_run: bool,
+    /// It writes: which of several runs it took is said.
+    pub writes: bool,
     /// Only the settings are wanted: any folder will do, also one that is no place for a run.
     pub settings_only: bool,
     /// The environment.
@@ -188,6 +190,7 @@ impl Context {
         setup.naming.phase = Some(key.phase.clone());
         setup.naming.lane = Some(key.lane.clone());
         setup.yes = true;
+        setup.writes = false;
         Self::new(setup, Interrupts::disconnected())
     }
 
@@ -318,8 +321,16 @@ impl Context {
 
     /// Says what was done that nobody asked for, and in the answer's document.
     pub fn note(&self, text: String) {
-        (self.setup.note)(&text);
-        self.locked_warnings().push(text);
+        let mut warnings = self.locked_warnings();
+        if !warnings.contains(&text) {
+            (self.setup.note)(&text);
+            warnings.push(text);
+        }
+    }
+
+    /// Whether the command changes what is recorded, or files.
+    pub fn writes(&self) -> bool {
+        self.setup.writes
     }
 
     /// What was warned of so far.

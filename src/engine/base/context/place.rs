@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::config::{Config, Origin};
 use crate::durable::Root;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs;
+use crate::engine::base::runs::{self, Wanted};
 use crate::git::repo::{check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder};
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
@@ -21,7 +21,7 @@ pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktre
     }
     // What is wrong with the state or the name, the command itself will say.
     let loaded = store.load().ok()?;
-    let run = runs::find_as(&setup.naming, &FolderId::of(worktree), &loaded.state).ok()??;
+    let run = runs::find_as(&setup.naming, &FolderId::of(worktree), &loaded.state, Wanted::Course).ok()??;
     let works_on_it = setup.naming.run_id.is_some() || !run.status.has_ended();
     run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
 }

@@ -24,7 +24,7 @@ use crate::store::views::write_views;
 /// no checkpoint yet, what it begins with.
 pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
-        let (_, run) = preview::assumed_run(context, |state| select::find_or_create(context, state, "manual"))?;
+        let (_, run) = preview::assumed_run(context, |state| select::find_or_create(context, state))?;
         return Ok(beginning(context, run, request).0);
     }
     crash::recover(context)?;
@@ -34,7 +34,7 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     let begins = known.is_none_or(|run| !run.was_captured);
     let prepared = begins.then(|| checkpoint::prepare(context));
     let mut ledger = context.store().lock()?;
-    let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
+    let (key, events) = select::find_or_create(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
     refuse_supervised(context, ledger.state(), &key)?;
     let captured = ledger.state().run(&key).is_some_and(|run| run.was_captured);

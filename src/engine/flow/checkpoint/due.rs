@@ -16,8 +16,8 @@ pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
         return Ok(None);
     }
     let state = crash::load_recovered(context)?;
-    let run = match select::find(context, &state) {
-        Ok(run) => run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
+    let run = match select::find_for_capture(context, &state) {
+        Ok(run) => run,
         Err(error) if error.kind == ErrorKind::RunNotFound => None,
         Err(error) => return Err(error),
     };

@@ -45,7 +45,7 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
     let publish_incrementally = options.publish_incrementally;
     let prepared = prepare_as(context, &CaptureRules { publish_incrementally, ..context.capture_rules() })?;
     let mut ledger = context.store().lock()?;
-    let (key, mut events) = select::find_or_create(context, ledger.state(), "manual")?;
+    let (key, mut events) = select::find_or_create_for_capture(context, ledger.state())?;
     // A stage that was reached is recorded, whatever changed.
     if options.skip_if_unchanged
         && request.lane_fields.stage.is_none()

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
-use crate::engine::base::runs::Naming;
+use crate::engine::base::runs::{self, Naming};
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::request::Request;
 use crate::engine::record::select;
@@ -128,13 +128,20 @@ fn at_moment(context: &Context, agent: HookAgent, owner: Owner, event: &HookEven
 /// Where several runs fit (lanes of one, sessions side by side), the one that is at work here, else the latest.
 fn at_work(context: &Context) -> Result<Option<Context>> {
     let state = context.load()?.state;
-    if !matches!(select::find(context, &state), Err(error) if error.kind == ErrorKind::Ambiguous) {
+    let named = context.naming().run_id.as_ref();
+    let is_meant = match named {
+        Some(_) => !matches!(select::find(context, &state), Err(error) if error.kind == ErrorKind::Ambiguous),
+        None => false,
+    };
+    if is_meant {
         return Ok(None);
     }
-    let named = context.naming().run_id.as_ref();
-    let fits = |run: &&Run| named.is_none_or(|id| run.key.run_id == *id) && !run.status.has_ended();
-    let here = state.runs_of(&context.worktree_id()).filter(fits);
-    let run = here.max_by_key(|run| (run.live.is_some(), run.last_seq));
+    let is_under_way = |run: &Run| match named {
+        Some(id) => run.key.run_id == *id && !run.status.has_ended(),
+        None => run.status == RunStatus::InProgress,
+    };
+    let here = state.runs_of(&context.worktree_id()).filter(|run| is_under_way(run));
+    let run = here.max_by_key(|run| (runs::driver(run).is_some(), run.live.is_some(), run.last_seq));
     run.map(|run| context.for_run(&run.key)).transpose()
 }
 

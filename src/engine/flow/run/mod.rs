@@ -24,10 +24,11 @@ use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
 use crate::model::decision::{Decision, Standing};
+use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
-use crate::model::run::{Run, RunKey, RunSpec};
+use crate::model::run::{ProcessId, Run, RunKey, RunSpec};
 use crate::model::state::State;
-use crate::process::Show;
+use crate::process::{self, Show};
 use crate::store::NewEvent;
 
 pub use drive::drive;
@@ -87,26 +88,50 @@ pub struct Driven {
     pub report: Option<std::path::PathBuf>,
 }
 
-/// The right to drive a run, from the first look at it to its last word: one process has it at a time, also while it
-/// waits between two attempts. It ends with the process.
+/// The right to drive a run in its work tree, from the first look at it to its last word: one process has it at a time,
+/// also while it waits between two attempts. It ends with the process.
 #[derive(Debug)]
 pub struct Driving {
     key: RunKey,
     _lock: FileLock,
+    /// `None` within an attempt of another run there, whose supervisor waits for this one.
+    _worktree: Option<FileLock>,
 }
 
 impl Driving {
     /// Takes it, or says who has it (exit 11).
     pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
+        let worktree = Self::of_worktree(context)?;
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
         // Lanes share the folder.
         let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
         match FileLock::acquire(context.store().root(), &folder.join(name), Duration::ZERO) {
-            Ok(lock) => Ok(Self { key: key.clone(), _lock: lock }),
+            Ok(lock) => Ok(Self { key: key.clone(), _lock: lock, _worktree: worktree }),
             Err(LockError::Held { holder, .. }) => {
                 let message = format!("run {key} is under way: {holder}");
                 Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The part of it that is the work tree's.
+    fn of_worktree(context: &Context) -> Result<Option<FileLock>> {
+        let state = context.load()?.state;
+        let above = process::ancestors();
+        let is_above = |id: &ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
+        if state.runs_of(&context.worktree_id()).filter_map(runs::driver).any(is_above) {
+            return Ok(None);
+        }
+        let worktree = FolderId::of(context.worktree());
+        let name = format!("worktree-{:08x}.lock", crc32fast::hash(worktree.to_string().as_bytes()));
+        context.create_state_dir(&context.store().private_dir())?;
+        match FileLock::acquire(context.store().root(), &context.store().private_dir().join(name), Duration::ZERO) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(LockError::Held { holder, .. }) => {
+                let message = format!("another run is at work in {}: {holder}", context.worktree().display());
+                Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"])))
             }
             Err(error) => Err(error.into()),
         }
@@ -129,8 +154,9 @@ pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<D
     let mut ledger = context.store().lock()?;
     let (key, events) = new_run(context, ledger.state(), spec)?;
     let now = context.clock.now();
-    ledger.append(now, events)?;
+    // Before anything is recorded of a run that is refused.
     let driving = Driving::take(context, &key)?;
+    ledger.append(now, events)?;
     let request = Request {
         trigger: trigger::INITIAL.to_owned(),
         after_iteration: Some(0),

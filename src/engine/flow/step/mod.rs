@@ -148,7 +148,7 @@ pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) 
 /// The run that the step belongs to; made where there is none.
 fn run_for(context: &Context) -> Result<RunKey> {
     let mut ledger = context.store().lock()?;
-    let (key, events) = select::find_or_create(context, ledger.state(), "manual")?;
+    let (key, events) = select::find_or_create(context, ledger.state())?;
     if !events.is_empty() {
         events::append(&mut ledger, &key, context.clock.now(), events)?;
     }
