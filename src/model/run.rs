@@ -338,7 +338,9 @@ impl Run {
     /// Whether an agent's hook made it: it has the name of a session, and no command of its own.
     pub fn is_hook_session(&self) -> bool {
         let id = &self.key.run_id;
-        let is_of = |agent: HookAgent| id.strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        let is_of = |agent: HookAgent| {
+            id.strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
         HookAgent::ALL.into_iter().any(is_of) && self.spec.command.is_empty()
     }
 

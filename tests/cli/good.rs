@@ -232,7 +232,8 @@ fn an_attempt_that_failed_is_nothing_to_begin_with() {
         assert_eq!(env.error(4, args)["code"], "no_checkpoint", "{args:?}");
     }
     // Neither is what came after it.
-    env.json(0, &["checkpoint", "create"]);
+    let run = env.json(0, &["status"])["run"]["run_id"].as_str().unwrap().to_owned();
+    env.json(0, &["checkpoint", "create", "--run", &run]);
     assert_eq!(env.error(4, &["rollback", "--full"])["code"], "no_checkpoint");
     env.json(0, &["attempt", "pass"]);
     // After the first iteration is not before it.

@@ -89,7 +89,7 @@ fn where_nothing_is_recorded() {
         (4, &["status", "--run", "nope"]),
         (4, &["manual-fix", "verify"]),
         (4, &["doctor", "--rebuild"]),
-        (2, &["rollback"]),
+        (4, &["rollback"]),
         (2, &["rollback", "--too", "x"]),
         (2, &["resume", "--strategy", "hope"]),
         (2, &["bogus"]),
@@ -115,7 +115,6 @@ fn of_restores_that_are_refused() {
     let env = TestEnv::repo();
     let tree = &odd(&env);
     failed_run(&env, tree);
-    hinted(&env, tree, 2, &["rollback"], &[]);
     hinted(&env, tree, 4, &["rollback", "--iteration", "9"], &[]);
     hinted(&env, tree, 13, &["run", "--run", "r 1", "--", "true"], &["made"]);
     // Hand edits: they stay, in whatever way the restore is asked for.
@@ -139,10 +138,12 @@ fn of_restores_that_are_refused() {
     env.git(&["-C", tree, "switch", "-q", "-c", "other"]);
     let hint = hinted(&env, tree, 13, &["rollback", "--to", "@1"], &[]);
     assert!(hint.starts_with("git -C ") && hint.ends_with(" switch main"), "{hint}");
-    // Several runs.
-    env.json(0, &["-C", tree, "checkpoint", "create", "--run", "two"]);
-    let hint = hinted(&env, tree, 4, &["rollback", "--full"], &[]);
-    assert!(hint.contains("--run "), "{hint}");
+    // Several lanes of one run.
+    for lane in ["a", "b"] {
+        env.json(0, &["-C", tree, "checkpoint", "create", "--run", "two", "--lane", lane]);
+    }
+    let hint = hinted(&env, tree, 4, &["rollback", "--full", "--run", "two"], &[]);
+    assert!(hint.contains("--lane "), "{hint}");
     hinted(&env, tree, 4, &["checkpoint", "show", "ckpt_"], &[]);
 }
 

@@ -183,8 +183,8 @@ fn taken_over(env: &TestEnv, place: &std::path::Path, before: &[Value]) {
 #[test]
 fn a_completed_manual_fix_stays_completed() {
     let env = crate::manual_fix::failed_run();
-    env.json(0, &["manual-fix", "start"]);
-    env.json(0, &["checkpoint", "create"]);
+    let run = env.json(0, &["manual-fix", "start"])["run"]["run_id"].as_str().unwrap().to_owned();
+    env.json(0, &["checkpoint", "create", "--run", &run]);
     let before = env.json(0, &["status"])["manual_fix"].clone();
     lose(&env);
     env.json(0, &["doctor", "--rebuild"]);

@@ -371,7 +371,15 @@ fn several_open_runs_are_told_apart() {
 fn a_run_is_refused_while_another_one_is_at_work() {
     let env = TestEnv::repo();
     let mut first = env
-        .recover_command(&["run", "--run", "first", "--", "sh", "-c", "touch ../began; while [ ! -e ../end ]; do sleep 0.02; done"])
+        .recover_command(&[
+            "run",
+            "--run",
+            "first",
+            "--",
+            "sh",
+            "-c",
+            "touch ../began; while [ ! -e ../end ]; do sleep 0.02; done",
+        ])
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("recover starts");

@@ -18,7 +18,7 @@ recover checkpoint diff @1 @2
 
 recover --json checkpoint diff @1
 
-recover rollback
+recover rollback --iteration 9
 
 recover rollback --to bogus
 

@@ -111,6 +111,7 @@ impl Driver {
             asked: None,
             ignore_config: false,
             begins_run: false,
+            writes: false,
             settings_only: false,
             env: |_| None,
             note: |_| {},

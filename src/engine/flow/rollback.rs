@@ -80,7 +80,7 @@ pub struct Targets {
 /// The checkpoints of the run that a command works on.
 pub fn targets(context: &Context) -> Result<Targets> {
     let state = crash::load_recovered(context)?;
-    let run = match select::find_captured(context, &state, &[])? {
+    let run = match find(context, &state, &Target::Safest)? {
         Some(run) => run.clone(),
         None => select::require(context, &state)?.clone(),
     };
@@ -193,7 +193,9 @@ pub fn is_of_lane(context: &Context) -> Result<bool> {
 
 /// The safest prior stage of a lane; of any other run the last good checkpoint, without one what it began with.
 fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
-    let none = |message: String| Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]));
+    let none = |message: String| {
+        Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
+    };
     let Some(run) = run else { return Err(none("No checkpoint available".to_owned())) };
     if is_lane(state, run) {
         let message = || format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);

@@ -36,12 +36,7 @@ pub fn find_having<'a>(context: &Context, state: &'a State, has: &dyn Fn(&Run) -
     find_for(context, context.naming(), state, Wanted::Checkpoints(has))
 }
 
-fn find_for<'a>(
-    context: &Context,
-    naming: &Naming,
-    state: &'a State,
-    wanted: Wanted<'_>,
-) -> Result<Option<&'a Run>> {
+fn find_for<'a>(context: &Context, naming: &Naming, state: &'a State, wanted: Wanted<'_>) -> Result<Option<&'a Run>> {
     let found = find_as(naming, &context.worktree_id(), state, wanted)?;
     if let Some(run) = found {
         say_which(context, naming, state, run);

@@ -24,9 +24,8 @@ use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
 use crate::model::decision::{Decision, Standing};
-use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
-use crate::model::run::{ProcessId, Run, RunKey, RunSpec};
+use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec};
 use crate::model::state::State;
 use crate::process::{self, Show};
 use crate::store::NewEvent;
@@ -88,26 +87,23 @@ pub struct Driven {
     pub report: Option<std::path::PathBuf>,
 }
 
-/// The right to drive a run in its work tree, from the first look at it to its last word: one process has it at a time,
-/// also while it waits between two attempts. It ends with the process.
+/// The right to drive a run, from the first look at it to its last word: one process has it at a time, also while it
+/// waits between two attempts. It ends with the process.
 #[derive(Debug)]
 pub struct Driving {
     key: RunKey,
     _lock: FileLock,
-    /// `None` within an attempt of another run there, whose supervisor waits for this one.
-    _worktree: Option<FileLock>,
 }
 
 impl Driving {
     /// Takes it, or says who has it (exit 11).
     pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
-        let worktree = Self::of_worktree(context)?;
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
         // Lanes share the folder.
         let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
         match FileLock::acquire(context.store().root(), &folder.join(name), Duration::ZERO) {
-            Ok(lock) => Ok(Self { key: key.clone(), _lock: lock, _worktree: worktree }),
+            Ok(lock) => Ok(Self { key: key.clone(), _lock: lock }),
             Err(LockError::Held { holder, .. }) => {
                 let message = format!("run {key} is under way: {holder}");
                 Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
@@ -115,26 +111,40 @@ impl Driving {
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    /// The part of it that is the work tree's.
-    fn of_worktree(context: &Context) -> Result<Option<FileLock>> {
-        let state = context.load()?.state;
-        let above = process::ancestors();
-        let is_above = |id: &ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
-        if state.runs_of(&context.worktree_id()).filter_map(runs::driver).any(is_above) {
-            return Ok(None);
+/// The right to begin a run in a work tree: one process has it until it ends. Lanes are there to be at work side by side,
+/// and a run within an attempt is waited for by that attempt's supervisor: they need none.
+///
+/// # Errors
+/// Another run is at work there (11).
+fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Option<FileLock>> {
+    let above = process::ancestors();
+    let is_above = |id: &ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
+    let at_work = || state.runs_of(&context.worktree_id()).filter_map(|run| Some((run, runs::driver(run)?)));
+    if at_work().any(|(_, id)| is_above(id)) {
+        return Ok(None);
+    }
+    let is_lane = |key: &RunKey| key.lane != NONE;
+    let refused = |who: &str, pid: &str, hint: Hint| {
+        let message = format!("{who} is at work in this work tree: wait for it, or stop it first with kill -INT {pid}");
+        Error::new(ErrorKind::Locked, message).hint(hint)
+    };
+    if let Some((run, id)) = at_work().find(|(run, _)| !(is_lane(key) && is_lane(&run.key))) {
+        let who = format!("run {} (pid {})", run.key, id.pid);
+        return Err(refused(&who, &id.pid.to_string(), Hint::recover(["status"]).run(&run.key)));
+    }
+    if is_lane(key) {
+        return Ok(None);
+    }
+    let name = format!("worktree-{:08x}.lock", crc32fast::hash(context.worktree_id().to_string().as_bytes()));
+    match FileLock::acquire(context.store().root(), &context.store().private_dir().join(name), Duration::ZERO) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockError::Held { holder, .. }) => {
+            let pid = holder.split_whitespace().nth(1).unwrap_or_default();
+            Err(refused(&format!("another run ({holder})"), pid, Hint::recover(["status"])))
         }
-        let worktree = FolderId::of(context.worktree());
-        let name = format!("worktree-{:08x}.lock", crc32fast::hash(worktree.to_string().as_bytes()));
-        context.create_state_dir(&context.store().private_dir())?;
-        match FileLock::acquire(context.store().root(), &context.store().private_dir().join(name), Duration::ZERO) {
-            Ok(lock) => Ok(Some(lock)),
-            Err(LockError::Held { holder, .. }) => {
-                let message = format!("another run is at work in {}: {holder}", context.worktree().display());
-                Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"])))
-            }
-            Err(error) => Err(error.into()),
-        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -155,6 +165,7 @@ pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<D
     let (key, events) = new_run(context, ledger.state(), spec)?;
     let now = context.clock.now();
     // Before anything is recorded of a run that is refused.
+    let _worktree = claim_worktree(context, ledger.state(), &key)?;
     let driving = Driving::take(context, &key)?;
     ledger.append(now, events)?;
     let request = Request {
