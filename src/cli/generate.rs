@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use anyhow::Context as _;
 use clap::CommandFactory;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -44,7 +45,7 @@ pub fn command() -> clap::Command {
 
 /// Writes the man pages into `folder`, one a command.
 pub fn man_pages(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut root = command();
     root.build();
     pages(&root, None, folder)

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+
 use crate::engine::base::context::Setup;
 use crate::engine::base::runs::Naming;
 use crate::engine::flow::missing_worktree::refuse_gone;
@@ -39,7 +41,7 @@ pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context
     }
     let setup = setup(global, command, cwd);
     let interrupts = if command.is_some_and(commands::supervises) {
-        Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))?
+        Interrupts::install().context("cannot listen for signals")?
     } else {
         Interrupts::disconnected()
     };

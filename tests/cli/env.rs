@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use anyhow::Context as _;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -163,8 +164,9 @@ impl TestEnv {
     #[track_caller]
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.work.join(path);
-        std::fs::create_dir_all(path.parent().expect("a folder")).expect("its folders");
-        std::fs::write(path, content).expect("written");
+        let folder = path.parent().expect("a folder");
+        std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display())).unwrap();
+        std::fs::write(&path, content).with_context(|| format!("write {}", path.display())).unwrap();
     }
 
     /// Writes an executable script.
@@ -172,19 +174,20 @@ impl TestEnv {
     pub fn script(&self, path: &str, body: &str) {
         use std::os::unix::fs::PermissionsExt;
         self.write(path, format!("#!/bin/sh\n{body}\n"));
-        std::fs::set_permissions(self.work.join(path), std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let executable = std::fs::set_permissions(self.work.join(path), std::fs::Permissions::from_mode(0o755));
+        executable.with_context(|| format!("make {path} executable")).unwrap();
     }
 
     /// Reads a file of the work tree as text.
     #[track_caller]
     pub fn read(&self, path: &str) -> String {
-        std::fs::read_to_string(self.work.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+        std::fs::read_to_string(self.work.join(path)).with_context(|| format!("read {path}")).unwrap()
     }
 
     /// Removes a file of the work tree.
     #[track_caller]
     pub fn remove(&self, path: &str) {
-        std::fs::remove_file(self.work.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        std::fs::remove_file(self.work.join(path)).with_context(|| format!("remove {path}")).unwrap();
     }
 
     /// Whether a path of the work tree exists.
@@ -208,12 +211,13 @@ impl TestEnv {
     #[track_caller]
     pub fn mode(&self, path: &str) -> u32 {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::metadata(self.work.join(path)).expect("there").permissions().mode() & 0o7777
+        let metadata = std::fs::metadata(self.work.join(path)).with_context(|| format!("the mode of {path}")).unwrap();
+        metadata.permissions().mode() & 0o7777
     }
 
     /// A file of the state directory as JSON.
     #[track_caller]
     pub fn state_json(&self, path: &str) -> Value {
-        serde_json::from_str(&self.read_state(path)).expect("JSON")
+        serde_json::from_str(&self.read_state(path)).with_context(|| format!("{path} as JSON")).unwrap()
     }
 }

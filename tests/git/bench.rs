@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Context as _, bail};
 use recover::git::capture::{Capture, capture};
 use recover::git::checkpoint::{CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint};
 use recover::git::repo::{ref_exists, ref_name, set_ref};
@@ -71,24 +72,23 @@ impl Bench {
         assert!(Self::git_in(&self.root, &["merge", "other"]).is_err());
     }
 
-    pub fn git_in(folder: &Path, args: &[&str]) -> Result<String, String> {
+    pub fn git_in(folder: &Path, args: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new("git");
         command.current_dir(folder).args(args);
         for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
             command.env_remove(name);
         }
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-        let output = command.output().unwrap();
+        let output = command.output().context("git does not start")?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if output.status.success() {
-            Ok(text)
-        } else {
-            Err(String::from_utf8_lossy(&output.stderr).into_owned() + &text)
+        if !output.status.success() {
+            bail!("git {args:?}: {}{text}", String::from_utf8_lossy(&output.stderr));
         }
+        Ok(text)
     }
 
     pub fn git(&self, args: &[&str]) -> String {
-        Self::git_in(&self.root, args).unwrap_or_else(|error| panic!("git {args:?}: {error}"))
+        Self::git_in(&self.root, args).unwrap()
     }
 
     pub fn path(&self, path: impl AsRef<[u8]>) -> PathBuf {
@@ -97,8 +97,8 @@ impl Bench {
 
     pub fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
+        fs::create_dir_all(path.parent().unwrap()).with_context(|| format!("make way to {}", path.display())).unwrap();
+        fs::write(&path, content).with_context(|| format!("write {}", path.display())).unwrap();
     }
 
     pub fn chmod(&self, path: &str, mode: u32) {
@@ -106,7 +106,8 @@ impl Bench {
     }
 
     pub fn read(&self, path: impl AsRef<[u8]>) -> Vec<u8> {
-        fs::read(self.path(path)).unwrap()
+        let path = self.path(path);
+        fs::read(&path).with_context(|| format!("read {}", path.display())).unwrap()
     }
 
     pub fn exists(&self, path: &str) -> bool {

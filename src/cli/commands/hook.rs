@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::agent::hooks::read;
 use crate::engine::base::context::Setup;
 use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
@@ -198,8 +200,7 @@ fn answer(
 ) -> Result<(HookEvent, Handled)> {
     let agent = args.agent;
     let event = event(agent, args.event.as_deref())?;
-    let failed = |error| Error::io("cannot find the current folder", error);
-    let here = std::env::current_dir().map_err(failed)?;
+    let here = std::env::current_dir().context("cannot find the current folder")?;
     let folder = folder(global, agent, &event, &here);
     let mut setup = setup(std::fs::canonicalize(&folder).unwrap_or(folder));
     setup.lock_timeout = setup.lock_timeout.min(PATIENCE);
@@ -227,7 +228,7 @@ fn event(agent: HookAgent, named: Option<&str>) -> Result<HookEvent> {
     }
     let mut input = Vec::new();
     let read_all = std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut input);
-    read_all.map_err(|error| Error::io("cannot read stdin", error))?;
+    read_all.context("cannot read stdin")?;
     if input.len() as u64 > LARGEST {
         return Err(usage(format!("more than {} MiB on stdin", LARGEST >> 20)));
     }

@@ -1,5 +1,7 @@
 //! Runs `retry-status`, `init`, `config`, `doctor`, `completions` and `schema`.
 
+use anyhow::Context as _;
+
 use crate::config;
 use crate::durable::{Root, Sync};
 use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
@@ -137,7 +139,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Reply> {
         let message = format!("'{command}' answers with no document of its own; one of these does: {known}");
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["schema"])));
     };
-    let text = serde_json::to_string_pretty(&made).map_err(|error| Error::failed("cannot write the schema", error))?;
+    let text = serde_json::to_string_pretty(&made).context("cannot write the schema")?;
     Ok(Reply::new(SchemaReply { schema: made }, text + "\n"))
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::engine::base::runs;
@@ -123,7 +124,7 @@ fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     loop {
         match tell(&events) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ended(0)),
-            written => written.map_err(|error| Error::io("cannot write to standard output", error))?,
+            written => written.context("cannot write to standard output")?,
         }
         if let Noticed::Stopped(code) = follow.wait(None) {
             return Ok(ended(code));

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
+
 use crate::engine::flow::report::{of_run, to_file};
-use crate::engine::{Context, Error, Result};
+use crate::engine::{Context, Result};
 use crate::policy::report::{Report, html, markdown};
 
 use super::super::args::{ReportArgs, ReportFormat};
@@ -39,7 +41,7 @@ fn written(report: &Report, format: ReportFormat) -> Result<String> {
         ReportFormat::Json => {
             let document = Document::new("report", ReportReply { report, format: None, content: None }, &[]);
             let text = serde_json::to_string_pretty(&document);
-            text.map(|text| text + "\n").map_err(|error| Error::failed("cannot write the report as JSON", error))
+            Ok(text.context("cannot write the report as JSON")? + "\n")
         }
     }
 }

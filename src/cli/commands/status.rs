@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::flow::status::status as look;
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -52,7 +54,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
             let mut out = io::stdout().lock();
             match write!(out, "{between}{text}").and_then(|()| out.flush()) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ended(0)),
-                written => written.map_err(|error| Error::io("cannot write to standard output", error))?,
+                written => written.context("cannot write to standard output")?,
             }
             shown = Some(text);
         }

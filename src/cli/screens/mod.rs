@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use rustix::termios::tcgetwinsize;
 use unicode_width::UnicodeWidthStr;
 
@@ -40,7 +41,7 @@ struct Talk<'a> {
 
 impl<'a> Talk<'a> {
     fn begin(context: &'a Context, ui: &'a Ui) -> Result<Self> {
-        let (taken, keys) = Keys::channel().map_err(|error| Error::io("cannot talk to the terminal", error))?;
+        let (taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
         Ok(Self { context, ui, keys, _taken: taken })
     }
 

@@ -97,7 +97,7 @@ pub struct Error {
     pub hint: Option<Hint>,
     /// The paths it is about.
     pub paths: Vec<PathReason>,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<anyhow::Error>,
 }
 
 impl Error {
@@ -106,19 +106,9 @@ impl Error {
         Self { kind, message: message.into(), hint: None, paths: Vec::new(), source: None }
     }
 
-    /// A failure with its reason.
-    pub fn failed(message: impl Into<String>, source: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self { source: Some(Box::new(source)), ..Self::new(ErrorKind::Failed, message) }
-    }
-
-    /// A failure of the operating system: a full disk is told from the rest.
+    /// A failure of the operating system with what was being done.
     pub fn io(message: impl Into<String>, source: std::io::Error) -> Self {
-        if let Some(refused) = Refused::of(&source) {
-            return refused.clone().into();
-        }
-        let kind = io_kind(&source);
-        let hint = (kind == ErrorKind::NoSpace).then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
-        Self { kind, source: Some(Box::new(source)), hint, ..Self::new(kind, message) }
+        anyhow::Error::new(source).context(message.into()).into()
     }
 
     /// With the command to copy.
@@ -144,7 +134,7 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.source.as_ref()?.source()
     }
 }
 
@@ -153,6 +143,20 @@ fn io_kind(error: &std::io::Error) -> ErrorKind {
     match error.kind() {
         Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::NoSpace,
         _ => ErrorKind::Failed,
+    }
+}
+
+/// What failed with its context, which is the message. A full disk and a place that was refused keep their kinds.
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Self {
+        let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+        if let Some(refused) = io.and_then(Refused::of) {
+            return refused.clone().into();
+        }
+        let kind = io.map_or(ErrorKind::Failed, io_kind);
+        let hint = (kind == ErrorKind::NoSpace).then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
+        let message = error.to_string();
+        Self { hint, source: Some(error), ..Self::new(kind, message) }
     }
 }
 
@@ -278,7 +282,7 @@ impl From<git::Error> for Error {
             Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["checkpoint", "verify"])),
             Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),
-            Git::Git { source, .. } => Self::failed(message, source),
+            Git::Git { source, .. } => anyhow::Error::new(source).context(message).into(),
         }
     }
 }

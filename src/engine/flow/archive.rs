@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -92,7 +93,7 @@ fn write(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Result<Pa
         return Ok(path);
     }
     let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-    fs::create_dir_all(&folder).map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let written = match to_file(context, checkpoint, Format::Bundle, &path, false) {
         Err(error) if error.kind == ErrorKind::AlreadyExists => path,
         written => written?,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -154,8 +155,7 @@ fn look_for_room(context: &Context, report: &mut Report) -> Result<()> {
     let folders: BTreeSet<PathBuf> =
         [Some(state), common].into_iter().flatten().filter_map(|folder| existing(&folder)).collect();
     for folder in folders {
-        let failed = |error| Error::io(format!("cannot look at {}", folder.display()), error);
-        let (code, what) = match lack(&folder).map_err(failed)? {
+        let (code, what) = match lack(&folder).with_context(|| format!("cannot look at {}", folder.display()))? {
             None => continue,
             Some(Lack::Space) => (NO_SPACE, "no space is left for"),
             Some(Lack::Permission) => (READ_ONLY, "nothing can be written in"),

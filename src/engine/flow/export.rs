@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -97,14 +98,14 @@ fn plain(path: &Path) -> Result<PathBuf> {
     };
     let folder = path.parent().unwrap_or(Path::new("/"));
     let folder = fs::canonicalize(folder)
-        .map_err(|error| Error::io(format!("cannot write {}: its folder cannot be found", path.display()), error))?;
+        .with_context(|| format!("cannot write {}: its folder cannot be found", path.display()))?;
     Ok(folder.join(name))
 }
 
 /// Writes it to a stream, a standard output say.
 pub fn to_stream(context: &Context, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
     write(context, checked(context, checkpoint)?, checkpoint, format, out)?;
-    out.flush().map_err(|error| Error::io("cannot write the export", error))
+    Ok(out.flush().context("cannot write the export")?)
 }
 
 /// The repository, once everything that the checkpoint holds was read.
@@ -136,7 +137,7 @@ fn write(context: &Context, repo: &Repo, checkpoint: &Checkpoint, format: Format
         Format::SeedJson => {
             let document = seed_json::document(context, &context.load()?.state, checkpoint)?;
             let written = serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from);
-            written.and_then(|()| out.write_all(b"\n")).map_err(|error| Error::io("cannot write the export", error))
+            Ok(written.and_then(|()| out.write_all(b"\n")).context("cannot write the export")?)
         }
         Format::Patch => patch_of(repo, checkpoint, out),
         Format::Bundle => {

@@ -5,8 +5,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::Result;
 use crate::watch::Watcher;
 
 /// How often the ledger is looked at without a reason.
@@ -80,7 +82,8 @@ pub(in crate::engine) fn on_signal(context: &Context, wake: impl FnOnce() + Send
         wake();
     };
     let started = thread::Builder::new().name("on-signal".to_owned()).spawn(wait);
-    started.map(drop).map_err(|error| Error::io("cannot start a thread", error))
+    started.context("cannot start a thread")?;
+    Ok(())
 }
 
 /// The length of the ledger; 0 where there is none.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,7 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
         let mut ours = Ours::read(context);
         for (path, content) in &views {
             let present = root.read_present(path);
-            let present = present.map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+            let present = present.with_context(|| format!("cannot read {}", path.display()))?;
             let same = present.as_ref() == Some(content);
             if !same {
                 if let Some(foreign) = present.filter(|present| !ours.is(path, present)) {
@@ -206,8 +207,8 @@ fn keep_aside(context: &Context, root: &Root, path: &Path, said: &[u8]) -> Resul
     let mut aside = path.as_os_str().to_owned();
     aside.push(".before");
     let keep = if context.dry_run() { Root::place_of_copy } else { Root::keep_copy };
-    let kept = keep(root, Path::new(&aside), said)
-        .map_err(|error| Error::io(format!("cannot keep a copy of {}", path.display()), error))?;
+    let kept =
+        keep(root, Path::new(&aside), said).with_context(|| format!("cannot keep a copy of {}", path.display()))?;
     if !context.dry_run() {
         tracing::warn!("{} was not written by recover: what it said is kept in {}", path.display(), kept.display());
     }

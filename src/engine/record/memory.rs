@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::durable::{Kind, Sync, is_temporary};
@@ -180,7 +181,7 @@ pub fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
 fn refuse_staying(store: &Store, folder: &RepoPath, plan: &MemoryPlan) -> Result<()> {
     let shown = on_disk(store, folder);
     let entries = store.root().list(&shown);
-    let entries = entries.map_err(|error| Error::io(format!("cannot read {}", shown.display()), error))?;
+    let entries = entries.with_context(|| format!("cannot read {}", shown.display()))?;
     for (name, kind) in entries {
         let path = folder.join(&name.into_vec());
         if kind == Kind::Directory {

@@ -1,6 +1,8 @@
 //! The message of a checkpoint's commit: for people, and with the whole record for who rebuilds the ledger.
 
-use crate::engine::base::error::{Error, Result};
+use anyhow::Context as _;
+
+use crate::engine::base::error::Result;
 use crate::git::checkpoint::{StoredCheckpoint, trailers};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::snapshot::ObjectId;
@@ -10,8 +12,7 @@ pub(in crate::engine) const RECORD: &str = "Record";
 
 /// The message of a checkpoint's commit.
 pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
-    let record = serde_json::to_string(checkpoint)
-        .map_err(|error| Error::failed("cannot encode the checkpoint's record", error))?;
+    let record = serde_json::to_string(checkpoint).context("cannot encode the checkpoint's record")?;
     let (seq, iteration) = (checkpoint.seq.to_string(), checkpoint.after_iteration.to_string());
     Ok(trailers::format(
         &checkpoint.description,

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::engine::attempt::conditions::Detected;
 use crate::engine::attempt::end;
 use crate::engine::base::clock::millis;
@@ -94,8 +96,7 @@ pub fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for run in state.runs_of(&context.worktree_id()) {
         let Some(supervisor) = orphaned_baseline(run) else { continue };
-        let failed = |error| Error::io("cannot look for the run's feedback loops", error);
-        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+        let ended = end_children_of(supervisor, GRACE).context("cannot look for the run's feedback loops")?;
         tracing::debug!(?ended, "feedback loops of a lost run");
         let reason = "recover was killed before the first attempt".to_owned();
         let payload = Payload::RunStatusChanged { status: RunStatus::Cancelled, reason };

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::durable::FileLock;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
@@ -86,9 +88,9 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
 }
 
 fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
-    let failed = |error| Error::io("cannot look for the processes of the step's compensation", error);
     if let Some(supervisor) = &step.compensating {
-        let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
+        let ended =
+            end_children_of(supervisor, GRACE).context("cannot look for the processes of the step's compensation")?;
         tracing::debug!(?ended, "processes of a lost compensation");
     }
     let name = step.start.name.clone();

@@ -1,6 +1,8 @@
 //! Requests to stop while a restore is under way: it is taken back, or finished where that is nearly done anyway. Either
 //! way the work tree is one of the two, however many signals come.
 
+use anyhow::Context as _;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::operation::OperationKind;
@@ -69,5 +71,5 @@ impl Interruption {
 
 /// From here on a request to stop is noted and asked for, instead of ending the process.
 pub fn listen() -> Result<Interrupts> {
-    Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))
+    Ok(Interrupts::install().context("cannot listen for signals")?)
 }

@@ -1,5 +1,6 @@
 //! What the journal of a restore holds beside the file plan.
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -33,7 +34,7 @@ pub struct JournalContext {
 }
 
 pub(in crate::engine) fn encode(journaled: &JournalContext) -> Result<serde_json::Value> {
-    serde_json::to_value(journaled).map_err(|error| Error::failed("cannot encode the restore's journal", error))
+    Ok(serde_json::to_value(journaled).context("cannot encode the restore's journal")?)
 }
 
 pub(super) fn decode(journal: &RestoreJournal) -> Result<JournalContext> {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anyhow::Context as _;
+
 use crate::engine::flow::fix_session::log_of;
 use crate::engine::record::run_settings::{folder_of, loops_of};
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -67,7 +69,7 @@ impl Editor {
         if ui.json {
             command.stdout(Stdio::from(std::io::stderr()));
         }
-        let ended = command.status().map_err(|error| Error::io(format!("cannot start the editor {program}"), error))?;
+        let ended = command.status().with_context(|| format!("cannot start the editor {program}"))?;
         if !ended.success() {
             ui.note(&format!("The editor {program} ended with {ended}."));
         }

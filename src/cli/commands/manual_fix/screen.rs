@@ -6,10 +6,12 @@
 use std::io;
 use std::sync::Arc;
 
+use anyhow::Context as _;
+
 use crate::engine::flow::fix_session::{Fix, log_dir};
 use crate::engine::flow::manual_fix::watch::{Asker, Step, Watch};
 use crate::engine::flow::manual_fix::{Judged, abort, start};
-use crate::engine::{Context, Error, Result};
+use crate::engine::{Context, Result};
 use crate::process::{Show, Signal};
 
 use super::super::super::exit::ExitCode;
@@ -42,7 +44,7 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
         ui.note("No feedback loops are configured: nothing can be verified.");
     }
     context.live.observe(Arc::new(Lines::Stderr));
-    let keys = listen(watch.asker()).map_err(|error| Error::io("cannot talk to the terminal", error))?;
+    let keys = listen(watch.asker()).context("cannot talk to the terminal")?;
     // Only now: what is pressed on the strength of this is a key already.
     ui.note(KEYS);
     let end = attend(&mut watch, context, ui)?;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use tempfile::TempDir;
 
 use crate::config::Config;
@@ -234,7 +235,7 @@ impl Context {
     /// Makes a folder in the state directory, with those above it.
     pub fn create_state_dir(&self, folder: &Path) -> Result<()> {
         let made = self.store.root().create_dir_all(folder);
-        made.map_err(|error| Error::io(format!("cannot create {}", folder.display()), error))
+        Ok(made.with_context(|| format!("cannot create {}", folder.display()))?)
     }
 
     /// The settings that hold here.
@@ -264,8 +265,7 @@ impl Context {
             Repo::private(self.store.root(), self.store.dir(), &self.worktree, home)?
         } else {
             // What is captured is kept elsewhere.
-            let failed = |error| Error::io("cannot make a temporary folder", error);
-            let scratch = tempfile::tempdir().map_err(failed)?;
+            let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
             let private = Repo::private(&Root::own(scratch.path()), scratch.path(), &self.worktree, home)?;
             self.scratch.get_or_init(|| scratch);
             private

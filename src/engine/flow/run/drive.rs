@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::Context as _;
+
 use crate::engine::attempt::{begin, end, report, standing};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -146,7 +148,7 @@ impl Driver<'_> {
         let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, folder) };
         let exit = supervised
             .run(&self.context.interrupts, |_| Ok(()))
-            .map_err(|error| Error::io(format!("cannot run --until '{command}'"), error))?;
+            .with_context(|| format!("cannot run --until '{command}'"))?;
         self.interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
         Ok(exit.exit_code == Some(0))
     }

@@ -1,5 +1,7 @@
 //! One attempt: prompt, environment, command, feedback loops, verdict.
 
+use anyhow::Context as _;
+
 use crate::model::event::AttemptEnd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -81,8 +83,7 @@ pub fn execute(
     let run = || {
         supervised.run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
     };
-    let exit = with_checkpoints(context, key, run)
-        .map_err(|error| Error::io(format!("cannot run {}", command.line()), error))?;
+    let exit = with_checkpoints(context, key, run).with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = exit.spawn_error.as_ref().filter(|error| error.kind != SpawnErrorKind::Other)
         && !command.is_fallback
     {
@@ -267,7 +268,7 @@ fn supervised(
     supervised.grace = context.settings().runner.grace;
     supervised.show = options.show;
     if before.spec.pty {
-        let program = own_program().map_err(|error| Error::io("cannot find the program of recover", error))?;
+        let program = own_program().context("cannot find the program of recover")?;
         supervised.pty = Some(program);
     }
     supervised.log_limit = context.settings().run.log_limit;
@@ -277,7 +278,7 @@ fn supervised(
 fn write(context: &Context, path: &Path, bytes: &[u8]) -> Result<()> {
     let root = context.store().root();
     path.parent().into_iter().for_each(|folder| root.reap(folder));
-    root.write(path, bytes, Sync::All).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+    Ok(root.write(path, bytes, Sync::All).with_context(|| format!("cannot write {}", path.display()))?)
 }
 
 /// What the child can read about earlier attempts; absent at a first one.

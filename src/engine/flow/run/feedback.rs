@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::Progress;
@@ -139,7 +141,7 @@ fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
 /// An empty log in the place of the one that may be there.
 pub fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
     let made = context.store().root().create(path);
-    made.map(Arc::new).map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+    Ok(made.map(Arc::new).with_context(|| format!("cannot write {}", path.display()))?)
 }
 
 fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
@@ -156,9 +158,8 @@ fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>
         log_limit: context.settings().run.log_limit,
         ..Supervised::new(program, start_folder(context, &feedback.dir)?)
     };
-    supervised
-        .run(&context.interrupts, |_| Ok(()))
-        .map_err(|error| Error::io(format!("cannot run the feedback loop '{}'", feedback.name), error))
+    let ended = supervised.run(&context.interrupts, |_| Ok(()));
+    Ok(ended.with_context(|| format!("cannot run the feedback loop '{}'", feedback.name))?)
 }
 
 /// What a classification is made from, of a command that ended.

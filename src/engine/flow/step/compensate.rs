@@ -1,7 +1,9 @@
 //! Steps that a restore goes back past: their effects outside the work tree are taken back, or told of (S12).
 
+use anyhow::Context as _;
+
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
 use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::model::event::Payload;
@@ -110,7 +112,7 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &str) -
     if !crossing.compensates() {
         return Ok(done);
     }
-    let interrupts = Interrupts::install().map_err(|error| Error::io("cannot listen for signals", error))?;
+    let interrupts = Interrupts::install().context("cannot listen for signals")?;
     for (key, step) in &crossing.compensable {
         let name = &step.start.name;
         let _lock = StepLock::take(context, key, name, &|_| {})?;
@@ -150,5 +152,5 @@ fn run(context: &Context, key: &RunKey, step: &Step, checkpoint_id: &str, interr
     supervised.env_set.push(("RECOVER_CHECKPOINT_ID".into(), checkpoint_id.into()));
     supervised.grace = context.settings().runner.grace;
     context.record(key, vec![Payload::StepCompensating { name, supervisor: own_id() }])?;
-    supervised.run(interrupts, |_| Ok(())).map_err(|error| Error::io(format!("cannot run '{line}'"), error))
+    Ok(supervised.run(interrupts, |_| Ok(())).with_context(|| format!("cannot run '{line}'"))?)
 }

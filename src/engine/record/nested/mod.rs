@@ -9,8 +9,10 @@ mod stored;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{Error, Result};
+use crate::engine::base::error::Result;
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{
     CheckpointParts, Copies, StoredCheckpoint, copy_all, load_checkpoint, name_checkpoint, nested_id, outer_ref,
@@ -360,8 +362,7 @@ impl NestedCapture {
             partial: capture.partial,
             ..checkpoint.clone()
         };
-        let record =
-            serde_json::to_string(&record).map_err(|error| Error::failed("cannot encode a nested record", error))?;
+        let record = serde_json::to_string(&record).context("cannot encode a nested record")?;
         let (outer, state) = (context.worktree_id(), context.state_dir_id());
         let headline = format!("{} (nested in {outer})", checkpoint.description);
         let all = [
