@@ -168,6 +168,19 @@ pub struct LaneFields {
     pub retry_status: Option<String>,
 }
 
+impl LaneFields {
+    /// What a record of a stage says of its content: that it failed, or that the stage was completed.
+    pub fn verdict(&self) -> Verdict {
+        match (self.status.as_deref(), self.exit_code) {
+            _ if self.stage.is_none() => Verdict::Unverified,
+            (Some("failed"), _) => Verdict::Failed,
+            (_, Some(code)) if code != 0 => Verdict::Failed,
+            (Some("complete"), _) | (None, Some(_)) => Verdict::Passed,
+            _ => Verdict::Unverified,
+        }
+    }
+}
+
 /// So many of the paths that changed are in a checkpoint's record: it is in the ledger, and must stay small.
 pub const MAX_CHANGED_PATHS: usize = 200;
 

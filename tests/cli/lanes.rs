@@ -193,34 +193,100 @@ fn the_lanes_branch_goes_back_too() {
     assert_eq!(lane.env.read("../ran").lines().count(), 2);
 }
 
-// C5, snapshot.md (HEAD): a record of a stage lists what is on the lane's branch; that makes nobody's commit the run's. A
-// commit that was named as the run's own goes back unasked.
+// C5, C7: what is committed in a lane between its steps is the lane's, as its record lists it: it goes off its branch
+// unasked, and stays reachable. What is on the base branch, or was pushed, does not.
 #[test]
-fn a_commit_by_hand_in_a_lane_is_nobody_elses_to_take() {
+fn a_commit_between_the_steps_of_a_lane_is_the_lanes() {
     let lane = Lane::begun();
     let base = lane.git(&["rev-parse", "HEAD"]);
-    let commit = "echo w > w.txt; git add w.txt; git commit -qm work";
-    lane.here(0, &["step", "work", "--stage", "after_lane_tests", "--", "sh", "-c", commit]);
-    let by_step = lane.git(&["rev-parse", "HEAD"]);
-    lane.write("hand.txt", "mine\n");
-    lane.git(&["add", "hand.txt"]);
-    lane.git(&["commit", "-qm", "by hand"]);
-    let by_hand = lane.git(&["rev-parse", "HEAD"]);
-    lane.stage(&lane.place.clone(), "pre_pr", "ready", &[]);
-    let listed = lane.record("pre_pr")["commit_shas"].as_array().unwrap().len();
-    assert_eq!(listed, 2, "the record tells both");
-    let back = ["rollback", "--to", "stage:after_lane_start", "--edits", "discard"];
-    let refused = lane.here(13, &back);
-    assert!(text(&refused["error"]["message"]).starts_with("1 commit(s)"), "{refused}");
-    assert_eq!((lane.git(&["rev-parse", "HEAD"]), lane.read("hand.txt")), (by_hand.clone(), "mine\n".into()));
-    // Also where the ledger is folded from its start.
-    lane.env.sh("find . -name fold.cache -delete").expect(0);
-    lane.here(13, &back);
-    let named = ["--commit-sha", by_hand.trim(), "--commit-sha", by_step.trim()];
-    lane.stage(&lane.place.clone(), "pre_pr", "complete", &named);
-    lane.here(0, &back);
+    let commit = |name: &str| {
+        lane.write(name, "mine\n");
+        lane.git(&["add", name]);
+        lane.git(&["commit", "-qm", name]);
+        lane.git(&["rev-parse", "HEAD"]).trim().to_owned()
+    };
+    let first = commit("between.txt");
+    lane.here(1, &["step", "test", "--stage", "after_lane_tests", "--", "false"]);
+    let record = lane.record("after_lane_tests");
+    assert_eq!((&record["commit_shas"], &record["status"]), (&serde_json::json!([first]), &"failed".into()));
+    lane.paste(&record["rollback_hint"]).expect(0);
     assert_eq!(lane.git(&["rev-parse", "HEAD"]), base);
-    assert!(!lane.place.join("hand.txt").exists());
+    assert!(!lane.place.join("between.txt").exists());
+    lane.git(&["cat-file", "-e", &first]);
+    lane.here(0, &["undo"]);
+    // Also one that no record knows of yet, and where the ledger is folded from its start.
+    commit("later.txt");
+    lane.env.sh("find . -name fold.cache -delete").expect(0);
+    lane.here(0, &["--rollback", "--edits", "discard"]);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), base);
+    lane.here(0, &["undo"]);
+
+    // What was pushed stays, as others may have it.
+    lane.env.git(&["init", "-q", "--bare", "../origin"]);
+    lane.git(&["remote", "add", "origin", "../origin"]);
+    lane.git(&["push", "-q", "origin", "lane-1"]);
+    lane.git(&["fetch", "-q", "origin"]);
+    let refused = lane.here(13, &["--rollback", "--to", "stage:after_lane_start", "--edits", "discard"]);
+    assert!(text(&refused["error"]["message"]).contains("remote-tracking"), "{refused}");
+    assert!(lane.place.join("later.txt").exists());
+}
+
+// C5, snapshot.md (HEAD): in a lane that works on its base branch itself a commit is whoever's it is, unless it is named.
+#[test]
+fn a_commit_by_hand_on_the_base_branch_is_nobody_elses_to_take() {
+    let env = TestEnv::repo();
+    let create = ["checkpoint", "create", "--run", "r", "--lane", "l", "--base-branch", "main", "--stage"];
+    let stage = |stage: &str, more: &[&str]| env.json(0, &[&create[..], &[stage], more].concat());
+    stage("after_lane_start", &["--status", "complete"]);
+    env.write("hand.txt", "mine\n");
+    env.git(&["add", "hand.txt"]);
+    env.git(&["commit", "-qm", "by hand"]);
+    let by_hand = env.git(&["rev-parse", "HEAD"]);
+    stage("pre_pr", &["--status", "ready"]);
+    let back = ["rollback", "--run", "r", "--lane", "l", "--to", "stage:after_lane_start", "--edits", "discard"];
+    let refused = env.json(13, &back);
+    assert!(text(&refused["error"]["message"]).starts_with("1 commit(s)"), "{refused}");
+    assert_eq!((env.git(&["rev-parse", "HEAD"]), env.read("hand.txt")), (by_hand.clone(), "mine\n".into()));
+    stage("pre_pr", &["--status", "complete", "--commit-sha", by_hand.trim()]);
+    env.json(0, &back);
+    assert!(!env.exists("hand.txt"));
+}
+
+// C4: a lane is taken up from the project's work tree as well, and what is given after `--` is run in it.
+#[test]
+fn resume_works_from_the_main_work_tree_and_runs_a_command() {
+    let lane = Lane::begun();
+    lane.here(0, &["step", "build", "--", "sh", "-c", "echo built > built.txt"]);
+    let main = lane.env.work().to_owned();
+    let told = lane.at(&main, 0, &["--resume"]);
+    assert_eq!((&told["current_stage"], &told["executed"]), (&"after_lane_start".into(), &false.into()));
+    assert_eq!(told["skipped_steps"], serde_json::json!(["build"]));
+    let ran = lane.at(&main, 0, &["--resume", "--", "sh", "-c", "pwd > where.txt; echo x >> ran.txt"]);
+    assert_eq!((&ran["executed"], &ran["outcome"]), (&true.into(), &"complete".into()), "{ran}");
+    assert_eq!(lane.read("where.txt").trim(), lane.place.to_str().unwrap());
+    assert!(!lane.env.exists("where.txt"));
+
+    let lane = Lane::begun();
+    lane.here(1, &["step", "test", "--stage", "after_lane_tests", "--", "false"]);
+    let ran = lane.here(0, &["--resume", "--", "sh", "-c", "echo x >> ran.txt"]);
+    assert_eq!((&ran["executed"], lane.read("ran.txt").as_str()), (&true.into(), "x\n"), "{ran}");
+}
+
+// C3, C9: what a stage's record says is its verdict.
+#[test]
+fn a_stages_exit_code_and_status_are_its_verdict() {
+    let lane = Lane::begun();
+    let place = lane.place.clone();
+    let stage = |status: &str, more: &[&str]| {
+        text(&lane.stage(&place, "after_lane_tests", status, more)["checkpoint"]["verdict"])
+    };
+    assert_eq!(stage("complete", &["--exit-code", "0"]), "passed");
+    assert_eq!(stage("complete", &[]), "passed");
+    assert_eq!(stage("failed", &[]), "failed");
+    assert_eq!(stage("failed", &["--exit-code", "2"]), "failed");
+    assert_eq!(stage("in_progress", &[]), "unverified");
+    let good = lane.here(0, &["step", "test", "--stage", "after_lane_tests", "--", "true"])["checkpoint_id"].clone();
+    assert_eq!(lane.here(0, &["checkpoint", "show", "good"])["checkpoint"]["id"], good);
 }
 
 // C5, snapshot.md (HEAD): a lane goes back in its own work tree; the project's branch is never moved for it.
@@ -310,7 +376,9 @@ fn a_lane_goes_back_to_the_commit_it_began_at() {
     assert!(!lane.place.join("a.txt").exists() && lane.git(&["rev-parse", "HEAD"]) != base);
     assert_eq!(lane.here(0, &["step", "work", "--", "false"])["executed"], false, "its effect is here again");
     lane.here(0, &["redo"]);
-    assert_eq!(lane.here(0, &["--rollback", "--to", "stage:after_lane_start"])["changed"], false);
+    // The stage that was completed counts again; no file differs.
+    let forward = lane.here(0, &["--rollback", "--to", "stage:after_lane_start"]);
+    assert_eq!((names(&forward["result"]["written"]), names(&forward["result"]["deleted"])), (vec![], vec![]));
     assert!(text(&lane.here(0, &["--resume"])["next_actions"][0]).contains(" step work "), "and now it is not");
     // Only some paths: the same. One commit on top: that of the lane's base, with nothing else in it.
     lane.here(0, &["undo"]);

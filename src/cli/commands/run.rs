@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
-use crate::engine::flow::resume::{ResumeRequest, Resumed, next_actions, resume as resume_run};
+use crate::engine::flow::inside::{self, Reach};
+use crate::engine::flow::resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run};
 use crate::engine::flow::run::{DriveOptions, look_at, run as start_run};
 use crate::engine::flow::status::status_of;
 use crate::engine::record::run_settings::called_in;
@@ -139,8 +140,13 @@ fn read_text(path: &Path) -> Result<String> {
 }
 
 /// `recover resume`.
-pub fn resume(context: &Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
+pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    if let Some(home) = home_of_lane(context, args.run_id.as_deref())? {
+        *context = context.at(&home)?;
+        inside::refuse(context, "resume", Reach::Tree)?;
+    }
+    let context = &*context;
     let instructions = match args.instructions.as_deref() {
         Some("-") => Some(read_text(Path::new("-"))?),
         Some(text) => Some(text.to_owned()),

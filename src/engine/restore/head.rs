@@ -1,7 +1,10 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
+use std::collections::BTreeSet;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::lane;
 use crate::git::Repo;
 use crate::git::history::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::repo::resolve_ref;
@@ -12,6 +15,7 @@ use crate::model::manifest::{Head, Manifest};
 use crate::model::operation::OperationKind;
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
 
 use super::request::{Commits, RestoreRequest};
 
@@ -91,13 +95,40 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
     Ok(in_project && worktree != here && here != main)
 }
 
+/// The commits that may go off the branch unasked: those that the run made, and in a lane all that its branch has beyond the
+/// base branch, whatever of the lane's made them.
+#[derive(Debug, Default)]
+pub struct OwnCommits<'a> {
+    run: Option<&'a Run>,
+    of_lane: BTreeSet<ObjectId>,
+}
+
+impl<'a> OwnCommits<'a> {
+    /// Those of `run`, where HEAD is `now`.
+    pub fn of(context: &Context, state: &State, run: Option<&'a Run>, now: &Head) -> Result<Self> {
+        let mut own = Self { run, of_lane: BTreeSet::new() };
+        let Some(run) = run.filter(|run| context.has_git() && is_run_here(context, Some(run))) else { return Ok(own) };
+        let branch = now.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/"));
+        let base = state.lane_base(&run.key).filter(|base| branch.is_some_and(|branch| branch != base));
+        let base = base.and_then(|base| lane::branch_commit(context, &base));
+        if let (Some(base), Some(current)) = (base, &now.commit) {
+            own.of_lane = commits_between(context.repo()?, Some(&base), current)?.into_iter().collect();
+        }
+        Ok(own)
+    }
+
+    fn has(&self, commit: &ObjectId) -> bool {
+        self.of_lane.contains(commit) || self.run.is_some_and(|run| run.own_commits.contains(commit))
+    }
+}
+
 /// Decides what happens to HEAD.
 ///
 /// A checkpoint of before a lane had its own work tree (`before_lane`) names the branch of the project's. Where the lane's
 /// branch began at its commit, it is the lane's branch that goes back to it.
 pub fn plan(
     repo: &Repo,
-    run: Option<&Run>,
+    whose: &OwnCommits<'_>,
     now: &Head,
     target: &Head,
     request: &RestoreRequest,
@@ -146,7 +177,7 @@ pub fn plan(
             .undoes
             .as_ref()
             .is_some_and(|undone| undone.after.as_ref() == Some(current) && undone.before == target.commit);
-        let own = |commit: &&ObjectId| left_there || run.is_some_and(|run| run.own_commits.contains(*commit));
+        let own = |commit: &&ObjectId| left_there || whose.has(commit);
         let foreign: Vec<_> = since.iter().filter(|commit| !own(commit)).collect();
         if !foreign.is_empty() {
             let message = format!(

@@ -25,7 +25,7 @@ use crate::policy::escape::escape;
 use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 
-use super::head::{self, HeadPlan};
+use super::head::{self, HeadPlan, OwnCommits};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::request::{RestoreRequest, RestoreResult};
 
@@ -147,7 +147,8 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
         let before_lane = of_base || head::is_before_lane(context, run, &target)?;
-        head::plan(repo, run, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
+        let whose = OwnCommits::of(context, state, run, &prepared.capture.head)?;
+        head::plan(repo, &whose, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
     } else {
         HeadPlan::Stay
     };

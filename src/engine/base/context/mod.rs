@@ -195,6 +195,14 @@ impl Context {
         Self::new(setup, Interrupts::disconnected())
     }
 
+    /// The same command in another work tree of the repository.
+    pub fn at(&self, folder: &Path) -> Result<Self> {
+        let state_dir = self.setup.state_dir.as_ref().map(|_| self.store.dir().to_owned());
+        let setup = Setup { cwd: folder.to_owned(), state_dir, ..self.setup.clone() };
+        let (warnings, is_rehearsal) = (Arc::clone(&self.warnings), self.is_rehearsal);
+        Ok(Self { is_rehearsal, warnings, ..Self::new(setup, self.interrupts.clone())? })
+    }
+
     /// The same place, where everything is only planned as in a dry run.
     pub fn rehearsal(&self) -> Result<Self> {
         let warnings = Arc::clone(&self.warnings);

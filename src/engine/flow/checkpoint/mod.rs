@@ -60,7 +60,7 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
     ledger.append(now, std::mem::take(&mut events))?;
     let own_commits = request.lane_fields.commit_shas.iter().cloned().map(ObjectId).collect();
     let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
-    let request = Request { lane_fields, ..request };
+    let request = Request { verdict: lane_fields.verdict(), lane_fields, ..request };
     let checkpoint = checkpoint::record(context, &ledger, &key, &prepared, request)?;
     events::append(&mut ledger, &key, now, vec![event_with(&checkpoint, own_commits)])?;
     Ok((true, checkpoint))

@@ -5,6 +5,7 @@ mod next;
 mod prepare;
 mod refuse;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engine::attempt::standing;
@@ -173,6 +174,24 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
         let other = Hint::recover(["resume", "--prepare-only"]).run(&run.key);
         if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other) }
     })
+}
+
+/// The work tree that a lane is at home in which is named from another one of the repository (C4).
+pub fn home_of_lane(context: &Context, run_id: Option<&str>) -> Result<Option<PathBuf>> {
+    if run_id.or(context.naming().run_id.as_deref()).is_none() || !context.has_git() {
+        return Ok(None);
+    }
+    let state = context.load()?.state;
+    let request = ResumeRequest { run_id: run_id.map(str::to_owned), ..ResumeRequest::default() };
+    // Whatever is wrong with the name, the resume itself says it.
+    let Some(run) = chosen(context, &state, &request).ok().and_then(|key| state.run(&key).cloned()) else {
+        return Ok(None);
+    };
+    let is_home = run.worktree != context.worktree_id()
+        && is_lane(&state, &run.key)
+        && state.checkpoints_of(&run.key).next().is_some()
+        && context.is_worktree_of_repo(&run.worktree);
+    Ok(is_home.then(|| run.worktree.path()))
 }
 
 fn is_lane(state: &State, key: &RunKey) -> bool {

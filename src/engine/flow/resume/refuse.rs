@@ -44,7 +44,9 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
         || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
         || (run.status == RunStatus::InProgress && !run.spec.command.is_empty() && run.live.is_none());
     let failed = run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
-    if !failed && !interrupted && !request.restart {
+    // Steps make a lane that nothing has failed in; a command for it is run.
+    let begins = is_lane(state, &run.key) && !request.command.is_empty();
+    if !failed && !interrupted && !begins && !request.restart {
         let message = format!(
             "run {} is not in failed state (it is {}): there is nothing to resume",
             run.key,

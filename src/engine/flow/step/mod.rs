@@ -321,6 +321,7 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> 
     let request = Request {
         description: format!("{headline} {}", start.name),
         trigger: trigger::STEP.to_owned(),
+        verdict: fields.verdict(),
         lane_fields: lane::fill(context, &context.load()?.state, key, fields),
         ..Request::default()
     };
