@@ -40,7 +40,7 @@ pub(in crate::engine) fn make(context: &Context, state: &State, run: &Run, subta
         retry: &status_of(context, state, run),
         loops: &loops_of(context, run),
         stuck: &stuck.collect::<Vec<_>>(),
-        unfinished: liveness::unfinished_operation(context, state)?.as_deref(),
+        unfinished: liveness::unfinished_operation(context)?.as_deref(),
         changes: &changed(context, state, &spans(state, &events)),
         subtask,
         command: &|words| context.line(Hint::recover(words).run(&run.key)),

@@ -118,7 +118,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             report.repaired.push(format!("removed {count} temporary files that were left over"));
         }
     }
-    if let Some(unfinished) = liveness::unfinished_operation(context, &context.load()?.state)? {
+    if let Some(unfinished) = liveness::unfinished_operation(context)? {
         report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
     }
     checkpoints(context, repair, &mut report)?;

@@ -60,7 +60,7 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
         options: resume_options(&state, &run),
         manual_steps: unrecoverable.map(manual_steps).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
-        unfinished_operation: liveness::unfinished_operation(context, &state)?,
+        unfinished_operation: liveness::unfinished_operation(context)?,
         checkpoint_count: state.checkpoints_of(&run.key).count(),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,

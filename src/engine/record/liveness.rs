@@ -4,19 +4,19 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::restore::read_journal;
 use crate::model::run::{ProcessId, Run};
-use crate::model::state::State;
 use crate::process::is_alive;
 
 use super::step_liveness;
 
-/// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished.
-pub fn unfinished_operation(context: &Context, state: &State) -> Result<Option<String>> {
+/// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished. That is in the ledger
+/// as it is: the state that readers get counts such a step as settled.
+pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
     if !context.has_git() && !context.store().exists() {
         return Ok(None);
     }
     match read_journal(context.repo()?)? {
         Some(journal) => Ok(Some(format!("{} {}", journal.kind, journal.operation_id))),
-        None => Ok(step_liveness::unfinished_atomic_step(context, state)),
+        None => Ok(step_liveness::unfinished_atomic_step(context, &context.load()?.state)),
     }
 }
 
