@@ -37,6 +37,7 @@ fn printed(document: &Value) -> String {
     command.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)
 }
 
+// A2, A7: what follows is tried on what was there before it.
 #[test]
 fn the_next_iteration_begins_where_the_one_given_up_began() {
     let env = project();
@@ -90,6 +91,7 @@ fn commits_of_the_run_are_rolled_back_with_it() {
     assert!(!env.git(&["log", "--format=%s"]).contains("wip"));
 }
 
+// A7: nothing of a person is ever taken back unasked.
 #[test]
 fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
     // Between the last attempt and the next iteration, and between two attempts.
@@ -142,7 +144,7 @@ fn what_was_there_when_an_iteration_began_stays_there() {
     assert_eq!((env.read("by-hand").as_str(), env.read("base").as_str()), ("hand\n", "sound\n"));
 }
 
-/// The outcome is escalated until what was given up is fixed, or a person accepts it.
+/// A7, B3: the outcome is escalated until what was given up is fixed, or a person accepts it.
 #[test]
 fn what_was_given_up_is_a_persons_until_it_is_accepted() {
     let env = project();
@@ -164,6 +166,7 @@ fn what_was_given_up_is_a_persons_until_it_is_accepted() {
     assert_eq!(env.read("base"), "sound again\n");
 }
 
+// A7: who takes the run up begins with that.
 #[test]
 fn a_kill_before_the_files_go_back_is_made_up_for() {
     let env = project();
@@ -176,6 +179,29 @@ fn a_kill_before_the_files_go_back_is_made_up_for() {
     let document = env.json(8, &["resume", "r"]);
     assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
     assert!(!env.exists("hopeless"));
+}
+
+#[test]
+fn a_kill_while_the_files_go_back_is_finished() {
+    let env = project();
+    if env.sh("command -v strace").code != 0 {
+        assert!(std::env::var_os("CI").is_none(), "strace is missing");
+        eprintln!("skipped: strace is missing");
+        return;
+    }
+    env.write("agent", AGENT);
+    let recover = env!("CARGO_BIN_EXE_recover");
+    let kill = "strace -f -o /dev/null -P base -e inject=rename,renameat,renameat2:signal=SIGKILL:when=1";
+    let check = CHECK.replace('\'', "'\\''");
+    let run = format!("{kill} {recover} run --run r --iterations 3 --feedback '{check}' -- sh agent");
+    assert_ne!(env.sh(&run).code, 0);
+    assert!(env.exists(".git/recover/journal.json"));
+    // The next command that writes finishes it, whatever it is.
+    env.json(0, &["checkpoint", "create", "--run", "other"]);
+    assert_eq!(env.read("base"), "sound\n");
+    let document = env.json(8, &["resume", "r"]);
+    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert!(!env.exists("hopeless") && env.exists("work-3"));
 }
 
 /// L3: after an error the loop's own state is cleared, after each of them; the rest of the memory goes back.
