@@ -135,7 +135,9 @@ pub fn retain(
         let due = !matches!(which, Which::Due) || matches!(end, End::Tidied | End::Limited);
         let mut results = 0;
         for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
-            let on_the_way = checkpoint.is_safety() || checkpoint.is_in_between() || state.is_superseded(checkpoint);
+            // What is not decided over is not looked at either: runs that are over are packed.
+            let on_the_way =
+                !due || checkpoint.is_safety() || checkpoint.is_in_between() || state.is_superseded(checkpoint);
             let result = (checkpoint.verdict != Verdict::Failed && !on_the_way).then_some(results);
             results += usize::from(result.is_some());
             let mut reasons = protections.of_checkpoint(checkpoint);
