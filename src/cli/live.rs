@@ -4,7 +4,9 @@
 //! Everything goes to stderr, and above the line the command's own output comes as it is. The line is ASCII, takes one
 //! row whatever the terminal's width, and needs neither colour nor escape codes.
 
+mod github;
 mod status_line;
+mod story;
 
 use std::io::{self, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -17,6 +19,7 @@ use chrono::Utc;
 use crate::engine::Context;
 use crate::engine::base::progress::{Live, Observer, Progress};
 use crate::model::feedback::FeedbackResult;
+use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 
@@ -24,14 +27,42 @@ use super::keys::{Key, Keys};
 use super::render::{said, seconds};
 use super::ui::{Ui, escape};
 use status_line::{Doing, View};
+use story::Story;
 
 pub use status_line::cut;
 
 /// How often the line is drawn again.
 const TICK: Duration = Duration::from_millis(200);
 
+/// Shows a run as it goes on to whoever is there: a display on a terminal, else its story in lines.
+#[derive(Default)]
+pub struct Watch {
+    display: Option<Display>,
+    story: Option<Story>,
+}
+
+impl Watch {
+    /// Shows what `context` does from now on.
+    pub fn start(context: &Context, ui: &Ui) -> Self {
+        Self { display: Display::start(context, ui), story: Story::start(context, ui, false) }
+    }
+
+    /// The same beside a command that has our streams to itself, `--passthrough`: nothing is said while all goes well.
+    pub fn beside(context: &Context, ui: &Ui) -> Self {
+        Self { display: Display::beside(context, ui), story: Story::start(context, ui, true) }
+    }
+
+    /// Shows nothing any more; `key` is the run that was shown.
+    pub fn end(self, context: &Context, key: Option<&RunKey>) {
+        drop(self.display);
+        if let Some(story) = self.story {
+            story.end(context, key);
+        }
+    }
+}
+
 /// The display, until it is dropped.
-pub struct Display {
+struct Display {
     shared: Arc<Shared>,
     tick: Option<Sender<()>>,
     ticker: Option<JoinHandle<()>>,
@@ -50,15 +81,15 @@ struct Shared {
 }
 
 impl Display {
-    /// Shows what `context` does from now on; `None` where stderr is no terminal, or nobody wants to see anything.
-    pub fn start(context: &Context, ui: &Ui) -> Option<Self> {
+    /// The display of what `context` does; `None` where stderr is no terminal, or nobody wants to see anything.
+    fn start(context: &Context, ui: &Ui) -> Option<Self> {
         Self::shown(context, ui, false)
     }
 
     /// The same beside a command that has the terminal to itself, `--passthrough`: no line at the bottom and no keys,
     /// for both are the command's, and nothing is said while all goes well; but why it is tried again, and until when
     /// nothing happens.
-    pub fn beside(context: &Context, ui: &Ui) -> Option<Self> {
+    fn beside(context: &Context, ui: &Ui) -> Option<Self> {
         Self::shown(context, &Ui { redraws: false, keys: false, ..ui.clone() }, true)
     }
 
@@ -124,7 +155,7 @@ impl Drop for Display {
 struct Told(Arc<Shared>);
 
 impl Observer for Told {
-    fn see(&self, progress: Progress<'_>) {
+    fn see(&self, _now: Timestamp, progress: Progress<'_>) {
         let shared = &self.0;
         let lines = lock(&shared.view).take(&progress);
         let told = !(shared.sparing && is_usual(&progress));
@@ -243,7 +274,9 @@ impl View {
             }
             Progress::LoopBegun { name, deadline, again } => {
                 self.doing = Some(Doing::now(What::Loop { name: escape(name), deadline, again }));
-                Vec::new()
+                // Its output comes twice.
+                let label = format!("Check {name} failed and is run again, unchanged: it may be flaky");
+                if again { vec![label] } else { Vec::new() }
             }
             Progress::LoopEnded { name, result } => {
                 self.results.push((escape(name), result.passed));

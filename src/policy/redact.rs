@@ -47,6 +47,14 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     redacted
 }
 
+/// Whether a variable of that name holds a secret, as far as the name tells.
+pub fn is_secret_name(name: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIALS"];
+    let name = name.to_ascii_uppercase();
+    WORDS.iter().any(|word| name.ends_with(word) || name.contains(&format!("{word}_")))
+}
+
 /// A match without its secret.
 fn hide(text: &str, found: &Found) -> String {
     let part = |group: usize| found.group(group).map_or("", |range| &text[range]);

@@ -72,6 +72,7 @@ mod step_atomic;
 mod step_compensate;
 mod stopped;
 mod storage;
+mod story;
 mod survival;
 mod task_budget;
 mod terminal;

@@ -23,7 +23,7 @@ use crate::process::Show;
 
 use super::super::args::{ResumeArgs, RunArgs, Wait};
 use super::super::exit::ExitCode;
-use super::super::live::Display;
+use super::super::live::Watch;
 use super::super::render;
 use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
 use super::super::screens::resume::{self as resume_screen, Choice};
@@ -45,9 +45,9 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         return Ok(Reply::new(RunPlanReply::new(totals, &spec), text));
     }
     let show = if args.passthrough { Show::Passthrough } else { show(ui) };
-    let display = if args.passthrough { Display::beside(context, ui) } else { Display::start(context, ui) };
+    let watch = if args.passthrough { Watch::beside(context, ui) } else { Watch::start(context, ui) };
     let driven = start_run(context, spec, &DriveOptions { no_wait: args.no_wait, show, longest_wait: None })?;
-    drop(display);
+    watch.end(context, Some(&driven.run.key));
     let exit = match driven.child_exit_code.filter(|_| args.passthrough) {
         Some(code) => ExitCode::other(code),
         None => ExitCode::of_driven(&driven),
@@ -171,9 +171,9 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         dir: called_in(context),
     };
     let options = DriveOptions { no_wait: false, show: show(ui), longest_wait: args.wait.and_then(longest) };
-    let display = Display::start(context, ui);
+    let watch = Watch::start(context, ui);
     let resumed = resume_run(context, &request, &options)?;
-    drop(display);
+    watch.end(context, resumed.driven.as_ref().map(|driven| &driven.run.key));
     let exit = match &resumed.driven {
         Some(driven) => ExitCode::of_driven(driven),
         None if context.dry_run() || resumed.run.status == RunStatus::Complete => ExitCode::Done,

@@ -17,6 +17,15 @@ pub enum Clock {
     Fixed(Cell<Timestamp>),
 }
 
+/// A wait that is never longer than it looked when it began: what ends it first, the wall clock or a monotonic one. A
+/// wall clock that is set back does not prolong it, and a machine that slept meanwhile is not waited for twice.
+#[derive(Debug)]
+pub struct Wait {
+    until: Timestamp,
+    length: Duration,
+    begun: Instant,
+}
+
 impl Clock {
     /// The machine's clock; with `fixed` (`RECOVER_TEST_NOW`) one that stands at that moment.
     pub fn new(fixed: Option<Timestamp>) -> Self {
@@ -31,20 +40,26 @@ impl Clock {
         }
     }
 
-    /// Sleeps until `until`, or until a signal comes. The wait is measured on a monotonic clock: a wall clock that is
-    /// set back does not prolong it.
-    pub fn sleep_until(&self, until: Timestamp, interrupts: &Interrupts) -> Result<(), Signal> {
-        let wait = until.since(self.now());
+    /// A wait until `until` that begins now.
+    pub fn wait(&self, until: Timestamp) -> Wait {
+        Wait { until, length: until.since(self.now()), begun: Instant::now() }
+    }
+
+    /// What is left of a wait.
+    pub fn left(&self, wait: &Wait) -> Duration {
+        let by_wall_clock = wait.until.since(self.now());
         match self {
-            Self::System => {
-                let begun = Instant::now();
-                while let Some(rest) = wait.checked_sub(begun.elapsed()).filter(|rest| !rest.is_zero()) {
-                    interrupts.sleep(rest)?;
-                }
-                Ok(())
-            }
+            Self::System => by_wall_clock.min(wait.length.saturating_sub(wait.begun.elapsed())),
+            Self::Fixed(_) => by_wall_clock,
+        }
+    }
+
+    /// Sleeps so long, or until a signal comes.
+    pub fn sleep(&self, length: Duration, interrupts: &Interrupts) -> Result<(), Signal> {
+        match self {
+            Self::System => interrupts.sleep(length),
             Self::Fixed(at) => {
-                at.set(until.max(at.get()));
+                at.set(at.get().plus(length));
                 interrupts.sleep(Duration::ZERO)
             }
         }

@@ -81,8 +81,8 @@ pub enum Progress<'a> {
 
 /// Is told what is going on, at once and by the thread that does it: it must not take long.
 pub trait Observer: Send + Sync {
-    /// Takes note.
-    fn see(&self, progress: Progress<'_>);
+    /// Takes note of what is going on at `now`.
+    fn see(&self, now: Timestamp, progress: Progress<'_>);
 }
 
 /// What ended a wait.
@@ -125,10 +125,10 @@ impl Live {
         self.shared.observer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells what is going on.
-    pub fn tell(&self, progress: Progress<'_>) {
+    /// Tells what is going on at `now`.
+    pub(in crate::engine) fn tell(&self, now: Timestamp, progress: Progress<'_>) {
         if let Some(observer) = self.observer() {
-            observer.see(progress);
+            observer.see(now, progress);
         }
     }
 

@@ -8,10 +8,11 @@ use crate::durable::{reap, write_atomic};
 use crate::engine::attempt::report::make;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::hint::Hint;
-use crate::model::run::Run;
+use crate::model::run::{Run, RunKey};
 use crate::policy::report::{MARK, Report};
 
 /// The report of the run that a command works on; only of one subtask where that is named.
@@ -22,6 +23,13 @@ pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
         require_subtask(run, subtask)?;
     }
     make(context, &state, run, subtask)
+}
+
+/// The report of this run.
+pub fn of_key(context: &Context, key: &RunKey) -> Result<Report> {
+    let state = context.load()?.state;
+    let run = run_of(&state, key)?;
+    make(context, &state, &run, None)
 }
 
 fn require_subtask(run: &Run, subtask: &str) -> Result<()> {

@@ -69,9 +69,9 @@ pub fn sleep(
     let decided = run.and_then(|run| run.decision.as_ref()).map(|decision| decision.reason.as_str());
     let reason = parked.map(|parked| parked.reason.as_str()).or(decided).unwrap_or_default();
     context.live.begin_wait();
-    context.live.tell(Progress::Waiting { until, parked: parked.is_some(), reason });
+    context.tell(Progress::Waiting { until, parked: parked.is_some(), reason });
     let slept = sleep_until(context, until, deadline);
-    context.live.tell(Progress::Waited);
+    context.tell(Progress::Waited);
     slept
 }
 
@@ -92,24 +92,25 @@ fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>)
 /// Sleeps until `wake`; the wait is one until `until`.
 fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result<WakeReason> {
     /// So soon it is noticed that somebody asked for something.
-    const SLICE: Duration = Duration::from_millis(100);
+    const GLANCE: Duration = Duration::from_millis(100);
+    /// So soon it is noticed that the machine slept.
+    const LONGEST_SLICE: Duration = Duration::from_secs(5);
     let interrupted = |signal: crate::process::Signal| {
         let message = format!("interrupted by {} while waiting; no attempt was used", signal.name());
         Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
     };
-    if !context.live.is_observed() {
-        context.clock.sleep_until(wake, &context.interrupts).map_err(interrupted)?;
-        return Ok(WakeReason::InTime);
-    }
+    let sleeping = context.clock.wait(wake);
+    // Who watches may ask for something; a clock that jumps is noticed as well.
+    let slice = if context.live.is_observed() { GLANCE } else { LONGEST_SLICE };
     loop {
         if let Some(woken) = context.live.asked(until) {
             return Ok(woken);
         }
-        let now = context.clock.now();
-        if now >= wake {
+        let left = context.clock.left(&sleeping);
+        if left.is_zero() {
             return Ok(WakeReason::InTime);
         }
-        context.clock.sleep_until(wake.min(now.plus(SLICE)), &context.interrupts).map_err(interrupted)?;
+        context.clock.sleep(left.min(slice), &context.interrupts).map_err(interrupted)?;
     }
 }
 

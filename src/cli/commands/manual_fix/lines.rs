@@ -6,6 +6,7 @@ use crate::engine::base::progress::{Observer, Progress};
 use crate::engine::flow::manual_fix::Judged;
 use crate::engine::flow::manual_fix::watch::Step;
 use crate::model::snapshot::Change;
+use crate::model::time::Timestamp;
 
 use super::super::super::render::{said, seconds};
 use super::super::super::ui::{Ui, escape};
@@ -51,7 +52,7 @@ impl Lines {
 
 /// Tells what each feedback loop said as soon as it has said it.
 impl Observer for Lines {
-    fn see(&self, progress: Progress<'_>) {
+    fn see(&self, _now: Timestamp, progress: Progress<'_>) {
         if let Progress::LoopEnded { name, result } = progress {
             let mark = if result.passed { "passed" } else { "FAILED" };
             let line = format!("{mark} {}: {} ({})\n", escape(name), said(result), seconds(result.duration));

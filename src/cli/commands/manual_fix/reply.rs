@@ -13,7 +13,7 @@ use crate::process::Show;
 
 use super::super::super::args::Wait;
 use super::super::super::exit::ExitCode;
-use super::super::super::live::Display;
+use super::super::super::live::Watch;
 use super::super::super::render;
 use super::super::super::replies::run::{ContinuedReply, FixReply, PreparedReply};
 use super::super::super::ui::{Reply, Ui, escape};
@@ -30,9 +30,9 @@ pub fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Sh
         Some(Wait::Forever) | None => None,
     };
     let options = DriveOptions { no_wait: false, show, longest_wait: longest };
-    let display = if prepare_only { None } else { Display::start(context, ui) };
+    let watch = if prepare_only { Watch::default() } else { Watch::start(context, ui) };
     let continued = resume_with_fix(context, &options, prepare_only)?;
-    drop(display);
+    watch.end(context, continued.driven.as_ref().map(|driven| &driven.run.key));
     let text = text(context, &continued.fix);
     Ok(match &continued.driven {
         Some(driven) => {

@@ -27,7 +27,7 @@ use crate::store::{Loaded, Origin, Store};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
-use super::progress::Live;
+use super::progress::{Live, Progress};
 use super::runs::Naming;
 
 use place::{check_owners, discover, lane_root, project_root, task_of_run};
@@ -315,6 +315,11 @@ impl Context {
         if !self.setup.settings_only {
             origin::warn_if_foreign(self);
         }
+    }
+
+    /// Tells whoever watches what is going on.
+    pub(in crate::engine) fn tell(&self, progress: Progress<'_>) {
+        self.live.tell(self.clock.now(), progress);
     }
 
     /// Warns on stderr, and in the answer's document.

@@ -26,7 +26,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
     context.record(key, vec![Payload::BaselineStarted { supervisor: own_id() }])?;
     tracing::info!("running the feedback loops before the first attempt");
-    context.live.tell(Progress::Baseline { run: &run });
+    context.tell(Progress::Baseline { run: &run });
     let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);

@@ -207,7 +207,7 @@ impl Driver<'_> {
         write_views(&ledger, Some(self.key))?;
         drop(ledger);
         let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
-        self.context.live.tell(Progress::Attempt {
+        self.context.tell(Progress::Attempt {
             run: &started.run,
             iteration: started.iteration,
             attempt: started.attempt,
@@ -229,7 +229,7 @@ impl Driver<'_> {
     }
 
     fn tell(&self, ended: &Ended, started: &Started) {
-        self.context.live.tell(Progress::Ended {
+        self.context.tell(Progress::Ended {
             iteration: started.iteration,
             attempt: started.attempt,
             failure: ended.end.failure.as_ref(),
@@ -323,7 +323,7 @@ impl Driver<'_> {
             return Ok(());
         }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
-        self.context.live.tell(Progress::RollingBack { checkpoint: &target.id });
+        self.context.tell(Progress::RollingBack { checkpoint: &target.id });
         restore_checkpoint(self.context, self.key, target, Edits::Keep).map(drop)
     }
 

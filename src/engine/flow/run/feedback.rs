@@ -60,12 +60,12 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
     let mut report = LoopReport::default();
     for feedback in loops {
         let begun = |again| Progress::LoopBegun { name: &feedback.name, deadline: deadline_of(feedback), again };
-        context.live.tell(begun(false));
+        context.tell(begun(false));
         let mut exit = run_one(context, feedback, setting, "")?;
         let mut flaky = false;
         if may_be_flaky(context, &exit) {
             tracing::info!("the feedback loop '{}' failed: it is run again, unchanged", feedback.name);
-            context.live.tell(begun(true));
+            context.tell(begun(true));
             let again = run_one(context, feedback, setting, ".again")?;
             flaky = has_passed(&again);
             // What failed twice is told as it failed first.
@@ -74,7 +74,7 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             }
         }
         if let Some(signal) = exit.cancelled {
-            context.live.tell(Progress::LoopsEnded);
+            context.tell(Progress::LoopsEnded);
             report.interrupted = Some(signal.exit_code());
             return Ok(report);
         }
@@ -101,13 +101,13 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             flaky,
             missing,
         };
-        context.live.tell(Progress::LoopEnded { name: &feedback.name, result: &result });
+        context.tell(Progress::LoopEnded { name: &feedback.name, result: &result });
         report.results.insert(feedback.name.clone(), result);
         if !passed && report.first_failure.is_none() {
             report.first_failure = Some((feedback.clone(), evidence));
         }
     }
-    context.live.tell(Progress::LoopsEnded);
+    context.tell(Progress::LoopsEnded);
     Ok(report)
 }
 
