@@ -34,8 +34,9 @@ pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
     let next = Some(run.iteration_after(iteration));
     let next = next.filter(|next| run.spec.iterations_total.is_none_or(|total| *next <= total));
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
-    // Where nothing comes after it, to go on is to accept what failed: that is a person's own thought.
-    let decided = decided.filter(|strategy| *strategy != Strategy::ContinueNext || next.is_some());
+    // Where it was given up already, or nothing comes after it, to go on is to accept what failed: a person's own thought.
+    let accepts = next.is_none() || run.given_up().any(|given_up| given_up == iteration);
+    let decided = decided.filter(|strategy| *strategy != Strategy::ContinueNext || !accepts);
     let recommended = decided.unwrap_or(Strategy::RetryWithContext);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
