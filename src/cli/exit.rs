@@ -64,7 +64,7 @@ impl ExitCode {
         (Self::GaveUpWaiting, "Gave up waiting."),
         (Self::NoRepository, "No state or repository here and the command needs one."),
         (Self::Locked, "Another process holds the lock."),
-        (Self::Corrupt, "State or objects are corrupt; recover doctor says what."),
+        (Self::Corrupt, "State or objects are corrupt; recover doctor reports what."),
         (Self::Refused, "Refused: unsafe, not confirmed, or not applicable."),
         (Self::NoSpace, "No space, or a size limit."),
         (Self::Newer, "State was written by a newer version; nothing was changed."),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 
 use crate::engine::Context;
-use crate::engine::base::progress::{Live, Observer, Progress};
+use crate::engine::base::progress::{Observer, Progress, ProgressEvent};
 use crate::model::feedback::FeedbackResult;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -71,7 +71,7 @@ struct Display {
 
 struct Shared {
     ui: Ui,
-    live: Live,
+    progress: Progress,
     /// What is as it should be is not told.
     sparing: bool,
     view: Mutex<View>,
@@ -101,7 +101,7 @@ impl Display {
             Ok(display) => Some(display),
             // The run is more important than its display.
             Err(error) => {
-                tracing::warn!(%error, "the run cannot be shown as it goes on");
+                tracing::warn!(%error, "the progress of the run cannot be shown");
                 None
             }
         }
@@ -111,7 +111,7 @@ impl Display {
         let footer = ui.redraws.then(|| Footer::new(ui.moves)).transpose()?;
         let shared = Arc::new(Shared {
             ui: ui.clone(),
-            live: context.live.clone(),
+            progress: context.progress.clone(),
             sparing,
             view: Mutex::default(),
             footer: Mutex::new(footer),
@@ -132,7 +132,7 @@ impl Display {
             }
         };
         let ticker = thread::Builder::new().name("display".to_owned()).spawn(redraw)?;
-        context.live.observe(Arc::new(Told(Arc::clone(&shared))));
+        context.progress.observe(Arc::new(Told(Arc::clone(&shared))));
         Ok(Self { shared, tick: Some(tick), ticker: Some(ticker), _registered: Some(registered) })
     }
 }
@@ -155,26 +155,26 @@ impl Drop for Display {
 struct Told(Arc<Shared>);
 
 impl Observer for Told {
-    fn see(&self, _now: Timestamp, progress: Progress<'_>) {
+    fn on_event(&self, _now: Timestamp, event: ProgressEvent<'_>) {
         let shared = &self.0;
-        let lines = lock(&shared.view).take(&progress);
-        let told = !(shared.sparing && is_usual(&progress));
+        let lines = lock(&shared.view).take(&event);
+        let told = !(shared.sparing && is_usual(&event));
         if told {
             for line in &lines {
                 shared.say(line);
             }
         }
-        if let Progress::LoopEnded { name, result } = progress
+        if let ProgressEvent::LoopEnded { name, result } = event
             && told
         {
             shared.say_result(name, result);
         }
-        if let Progress::Attempt { run, .. } = progress
+        if let ProgressEvent::Attempt { run, .. } = event
             && run.spec.pty
         {
             // The command has the terminal to itself.
             shared.leave(true);
-        } else if matches!(progress, Progress::LoopBegun { .. } | Progress::Ended { .. }) {
+        } else if matches!(event, ProgressEvent::LoopBegun { .. } | ProgressEvent::Ended { .. }) {
             shared.leave(false);
         }
         shared.draw();
@@ -182,12 +182,12 @@ impl Observer for Told {
 }
 
 /// Whether this is what everybody expects.
-fn is_usual(progress: &Progress<'_>) -> bool {
+fn is_usual(progress: &ProgressEvent<'_>) -> bool {
     match progress {
-        Progress::Attempt { attempt, .. } => *attempt == 1,
-        Progress::LoopEnded { result, .. } => result.passed,
-        Progress::Ended { failure, .. } => failure.is_none(),
-        Progress::Baseline { .. } => true,
+        ProgressEvent::Attempt { attempt, .. } => *attempt == 1,
+        ProgressEvent::LoopEnded { result, .. } => result.passed,
+        ProgressEvent::Ended { failure, .. } => failure.is_none(),
+        ProgressEvent::Baseline { .. } => true,
         _ => false,
     }
 }
@@ -224,9 +224,9 @@ impl Shared {
 
     fn pressed(&self, key: Key) -> bool {
         match key {
-            Key::Char('r' | 'R') if lock(&self.view).is_waiting() => self.live.retry_now(),
+            Key::Char('r' | 'R') if lock(&self.view).is_waiting() => self.progress.retry_now(),
             Key::Char('s' | 'S') => {
-                let stops = self.live.toggle_stop();
+                let stops = self.progress.toggle_stop();
                 lock(&self.view).stops = stops;
             }
             Key::Gone => lock(&self.view).keys = false,
@@ -256,13 +256,13 @@ use status_line::What;
 
 impl View {
     /// Takes note; the answer is what stays to be read.
-    fn take(&mut self, progress: &Progress<'_>) -> Vec<String> {
+    fn take(&mut self, progress: &ProgressEvent<'_>) -> Vec<String> {
         match *progress {
-            Progress::Baseline { run } => {
+            ProgressEvent::Baseline { run } => {
                 self.run = escape(&run.key.to_string());
                 vec!["Checking before the first attempt.".to_owned()]
             }
-            Progress::Attempt { run, iteration, attempt, limit, deadline } => {
+            ProgressEvent::Attempt { run, iteration, attempt, limit, deadline } => {
                 let of = |total: Option<u32>| total.map_or_else(String::new, |total| format!(" of {total}"));
                 self.run = escape(&run.key.to_string());
                 self.iteration = format!("{iteration}{}", of(run.spec.iterations_total).replace(" of ", "/"));
@@ -272,17 +272,17 @@ impl View {
                 let iterations = of(run.spec.iterations_total);
                 vec![format!("Iteration {iteration}{iterations}, attempt {attempt}{}", of(limit))]
             }
-            Progress::LoopBegun { name, deadline, again } => {
+            ProgressEvent::LoopBegun { name, deadline, again } => {
                 self.doing = Some(Doing::now(What::Loop { name: escape(name), deadline, again }));
                 // Its output comes twice.
                 let label = format!("Check {name} failed and is run again, unchanged: it may be flaky");
                 if again { vec![label] } else { Vec::new() }
             }
-            Progress::LoopEnded { name, result } => {
+            ProgressEvent::LoopEnded { name, result } => {
                 self.results.push((escape(name), result.passed));
                 Vec::new()
             }
-            Progress::Ended { iteration, attempt, failure, decision } => {
+            ProgressEvent::Ended { iteration, attempt, failure, decision } => {
                 self.doing = Some(Doing::now(What::Recording));
                 let mut lines = vec![match failure {
                     None => format!("Passed: iteration {iteration}, attempt {attempt}"),
@@ -294,18 +294,18 @@ impl View {
                 self.reason = decision.map(|decision| escape(&decision.reason)).unwrap_or_default();
                 lines
             }
-            Progress::Waiting { until, parked, reason } => {
+            ProgressEvent::Waiting { until, parked, reason } => {
                 self.doing = Some(Doing::now(What::Waiting { until, parked }));
                 let what = if parked { "Parked" } else { "Waiting" };
                 // What was said just now need not be said again.
                 let told = std::mem::replace(&mut self.reason, escape(reason)) == self.reason;
                 vec![if told { format!("{what} until {until}") } else { format!("{what} until {until}: {reason}") }]
             }
-            Progress::LoopsEnded | Progress::Waited => {
+            ProgressEvent::LoopsEnded | ProgressEvent::Waited => {
                 self.doing = Some(Doing::now(What::Recording));
                 Vec::new()
             }
-            Progress::RollingBack { checkpoint } => {
+            ProgressEvent::RollingBack { checkpoint } => {
                 self.doing = Some(Doing::now(What::RollingBack));
                 vec![format!("Rolling back to {checkpoint}")]
             }
@@ -323,10 +323,10 @@ mod tests {
     fn what_others_said_is_fitted_as_it_is_shown() {
         let mut view = View::default();
         let until = Timestamp::from_millis(90_000);
-        view.take(&Progress::LoopBegun { name: "te\tst\u{1b}", deadline: None, again: false });
+        view.take(&ProgressEvent::LoopBegun { name: "te\tst\u{1b}", deadline: None, again: false });
         let line = |view: &View, width| view.line(width, Instant::now(), Timestamp::from_millis(0)).unwrap();
         assert!(line(&view, 79).contains("te\\tst\\u{1b} 0:0"), "{}", line(&view, 79));
-        let said = view.take(&Progress::Waiting { until, parked: false, reason: "a\u{1b}[2J\nb" });
+        let said = view.take(&ProgressEvent::Waiting { until, parked: false, reason: "a\u{1b}[2J\nb" });
         assert_eq!(said.len(), 1);
         for width in 0..100 {
             let line = line(&view, width);

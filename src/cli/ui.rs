@@ -155,7 +155,7 @@ impl Ui {
         }
     }
 
-    /// The same where nobody asked for quiet.
+    /// Prints a line on stderr, also with `--quiet`.
     pub fn say(text: &str) {
         // With stderr closed there is nobody left to tell.
         let _ = Stderr.write_all(format!("{}\n", escape(text)).as_bytes());

@@ -89,7 +89,7 @@ impl Config {
         Self::from_document(file, document, env, task)
     }
 
-    /// The same for a text that is already there.
+    /// Reads the configuration from `text`; `file` is its name in errors.
     pub fn parse(file: &Path, text: &str, env: Environment<'_>, task: Option<&str>) -> Result<Self, ConfigError> {
         Self::from_document(file, parse::parse(file, text)?, env, task)
     }

@@ -190,7 +190,7 @@ impl Root {
         self.create_in(&dir, name, self.file_mode(path)).map_err(io::Error::from)
     }
 
-    /// The same root for what is not ours alone, as git's objects or the loop's own files: what is made is as readable for
+    /// This root for what is not ours alone, as git's objects or the loop's own files: what is made is as readable for
     /// others as the umask allows.
     #[must_use]
     pub fn for_all(&self) -> Self {

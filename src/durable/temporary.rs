@@ -59,8 +59,7 @@ impl Root {
         }
     }
 
-    /// The same for all folders below one, also where nobody writes any more, whatever was looked at before. Returns how
-    /// many files that were.
+    /// Removes the temporary files of dead processes below `folder`, at any depth. Returns how many.
     pub fn reap_below(&self, folder: &Path) -> usize {
         self.remove_left_over(folder, true)
     }

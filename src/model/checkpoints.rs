@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, Verdict};
-use super::packed::{Packed, Part};
+use super::lazy_compressed::{LazyCompressed, Part};
 use super::run_key::RunKey;
 
 /// How many sequence numbers a page spans.
@@ -35,7 +35,7 @@ struct Page {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_passed: bool,
     /// Themselves.
-    content: Packed<BTreeMap<u64, Checkpoint>>,
+    content: LazyCompressed<BTreeMap<u64, Checkpoint>>,
 }
 
 impl Page {
@@ -172,7 +172,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::packed::Bytes;
+    use crate::model::lazy_compressed::Bytes;
 
     fn some(seq: u64, run: u64, stage: bool) -> Checkpoint {
         let oid = "0".repeat(40);

@@ -53,7 +53,7 @@ pub struct Imported {
     pub document: Value,
 }
 
-/// The same as the state keeps it.
+/// An imported document in the state, compressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedDocument {
     /// What was taken over.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, Iteration, IterationStatus};
-use super::packed::{Packed, Part};
+use super::lazy_compressed::{LazyCompressed, Part};
 
 /// How many numbers a page spans.
 const PAGE: u32 = 16;
@@ -29,7 +29,7 @@ struct Page {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     about: Option<About>,
     /// Themselves.
-    content: Packed<BTreeMap<u32, Iteration>>,
+    content: LazyCompressed<BTreeMap<u32, Iteration>>,
 }
 
 /// What is known of the iterations of a page without a look.
@@ -105,7 +105,7 @@ impl Iterations {
         self.pages.get(&(number / PAGE))?.content.get(&number)
     }
 
-    /// The same, to be changed.
+    /// A mutable reference to it.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Iteration> {
         self.get(number)?;
         self.pages.get_mut(&(number / PAGE))?.content.get_mut(&number)
@@ -229,7 +229,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::packed::Bytes;
+    use crate::model::lazy_compressed::Bytes;
     use crate::model::run::AttemptOutcome;
 
     fn attempt(number: u32, subtask: u32, ended: Option<u64>) -> Attempt {

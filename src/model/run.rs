@@ -16,8 +16,8 @@ use super::history::Line;
 use super::hook::HookAgent;
 use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
+use super::lazy_compressed::LazyCompressed;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
-use super::packed::Packed;
 use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
@@ -168,7 +168,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedDocument>,
     /// The rest.
-    pub details: Packed<RunDetails>,
+    pub details: LazyCompressed<RunDetails>,
 }
 
 /// What is asked of one run at a time. A [`Run`] is read as if it stood there.

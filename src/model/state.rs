@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
 use super::checkpoints::Checkpoints;
+use super::lazy_compressed::Part;
 use super::operation::WorktreeState;
-use super::packed::Part;
 use super::run::{Run, RunKey};
 
 pub use select::SelectionError;

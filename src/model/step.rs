@@ -143,7 +143,7 @@ impl Step {
         self.crossed && self.would_run_again(run)
     }
 
-    /// The same, if it were gone back past.
+    /// Whether it would have to be done again after a rollback to before it.
     pub fn would_run_again(&self, run: &RunKey) -> bool {
         self.status == StepStatus::Done && (run.lane != NONE || self.start.stage.is_some())
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(DateTime<Utc>);
 
 impl Timestamp {
-    /// The same instant, cut to the milliseconds that are written down, so that what is read back is equal.
+    /// Cuts the instant to milliseconds, the precision it is written with, so that what is read back is equal.
     pub fn new(at: DateTime<Utc>) -> Self {
         Self::from_millis(at.timestamp_millis())
     }

@@ -23,7 +23,7 @@ const PARK_UNKNOWN: Duration = Duration::from_secs(3600);
 
 /// What the decision depends on beside the failure.
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances<'a> {
+pub struct DecisionInput<'a> {
     /// Whose failures count.
     pub account: Account<'a>,
     /// The project's settings, with the run's overrides.
@@ -45,23 +45,23 @@ pub struct Circumstances<'a> {
 }
 
 /// Decides. `failure` is not recorded yet: it counts on top of what the ledger holds.
-pub fn decide(failure: &Failure, around: &Circumstances<'_>) -> Decision {
-    match around.fallback {
+pub fn decide(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
+    match input.fallback {
         Fallback::Failed { exhausted, decision, before } => {
-            fallback::after(failure, (exhausted, decision, before), around)
+            fallback::after(failure, (exhausted, decision, before), input)
         }
-        Fallback::Ready => fallback::instead(failure, decide_itself(failure, around), around),
-        Fallback::None => decide_itself(failure, around),
+        Fallback::Ready => fallback::instead(failure, decide_itself(failure, input), input),
+        Fallback::None => decide_itself(failure, input),
     }
 }
 
 /// The decision without a fallback.
-fn decide_itself(failure: &Failure, around: &Circumstances<'_>) -> Decision {
-    let decider = Decider::new(failure, around);
+fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
+    let decider = Decider::new(failure, input);
     let mut decision = decider.decide();
     if let (Some(asked), true) = (failure.retry_after, decision.leads_to_attempt()) {
         // Whatever else was worked out: not before the time that the failure itself names.
-        decision.not_before = decision.not_before.max(Some(asked)).filter(|at| *at > around.now);
+        decision.not_before = decision.not_before.max(Some(asked)).filter(|at| *at > input.now);
     }
     decider.within_time(decision)
 }
@@ -78,16 +78,16 @@ const SHARED: [BudgetScope; 4] = [BudgetScope::Task, BudgetScope::Session, Budge
 
 struct Decider<'a> {
     failure: &'a Failure,
-    around: &'a Circumstances<'a>,
+    input: &'a DecisionInput<'a>,
     counts: Counts,
     budgets: Vec<Budget>,
 }
 
 impl<'a> Decider<'a> {
-    fn new(failure: &'a Failure, around: &'a Circumstances<'a>) -> Self {
-        let counts = around.account.counts(failure.cause, around.now, around.cost_micros).plus_one();
-        let budgets = budget::budgets(&around.settings.retry, Some(failure), counts);
-        Self { failure, around, counts, budgets }
+    fn new(failure: &'a Failure, input: &'a DecisionInput<'a>) -> Self {
+        let counts = input.account.counts(failure.cause, input.now, input.cost_micros).plus_one();
+        let budgets = budget::budgets(&input.settings.retry, Some(failure), counts);
+        Self { failure, input, counts, budgets }
     }
 
     fn decide(&self) -> Decision {
@@ -96,7 +96,7 @@ impl<'a> Decider<'a> {
             let reason = "it was interrupted; resume takes it up";
             return self.uncharged(self.make(&[Action::Retry], Some(Strategy::RetrySame), None, reason));
         }
-        if self.around.on_failure == OnFailure::ManualFix {
+        if self.input.on_failure == OnFailure::ManualFix {
             let strategy = Some(Strategy::ManualThenContinue);
             return self.make(&[Action::ManualFix], strategy, None, "the run waits for a person's fix");
         }
@@ -119,10 +119,10 @@ impl<'a> Decider<'a> {
         let failure = self.failure;
         match (failure.cause, failure.detail) {
             (Cause::ContextExhausted, _) => {
-                self.go_on("the agent's context is full: the work is kept and goes on in a fresh session")
+                self.go_on("the agent's context is full: the work is kept and continues in a fresh session")
             }
             (_, Some(CauseDetail::MaxTurns)) => {
-                self.go_on("the agent used up its turns: the work is kept and goes on in a fresh session")
+                self.go_on("the agent used up its turns: the work is kept and continues in a fresh session")
             }
             (_, Some(CauseDetail::CostLimit)) => self.escalate("the cost limit is reached: a person decides", None),
             (Cause::DiskFull | Cause::OutOfMemory, _) => {
@@ -154,8 +154,8 @@ impl<'a> Decider<'a> {
 
     /// A broken build is worth one look at another approach, from a state that is known to build.
     fn broken_build(&self) -> Decision {
-        let overridden = self.around.settings.retry.override_attempts.is_some();
-        let may_roll_back = self.around.has_good_checkpoint && self.around.on_failure != OnFailure::Retry;
+        let overridden = self.input.settings.retry.override_attempts.is_some();
+        let may_roll_back = self.input.has_good_checkpoint && self.input.on_failure != OnFailure::Retry;
         let spent = self.spent(&OWN);
         if overridden {
             return match spent {
@@ -167,11 +167,11 @@ impl<'a> Decider<'a> {
         if spent.is_none() {
             return self.retry("the build is broken and attempts are left");
         }
-        if !self.around.has_good_checkpoint {
+        if !self.input.has_good_checkpoint {
             return self.escalate("the build is broken and there is no good checkpoint to go back to", None);
         }
-        let used = self.around.account.run.rollbacks_used;
-        let rollbacks = Budget::new(BudgetScope::Rollbacks, used, self.around.settings.retry.max_rollbacks());
+        let used = self.input.account.run.rollbacks_used;
+        let rollbacks = Budget::new(BudgetScope::Rollbacks, used, self.input.settings.retry.max_rollbacks());
         if rollbacks.left == 0 {
             return self
                 .escalate(&format!("the build is broken again after {used} rollbacks"), Some(BudgetScope::Rollbacks));
@@ -183,7 +183,7 @@ impl<'a> Decider<'a> {
         match self.spent(&OWN) {
             Some(spent) => self.exhausted(spent),
             // A crash in a check says nothing against the work; one of the command may have left half of it.
-            None if self.around.in_feedback_loop || self.around.on_failure == OnFailure::Retry => {
+            None if self.input.in_feedback_loop || self.input.on_failure == OnFailure::Retry => {
                 self.retry("a process died; attempts are left")
             }
             None => {
@@ -209,7 +209,7 @@ impl<'a> Decider<'a> {
     }
 
     fn retry(&self, reason: &str) -> Decision {
-        if self.around.on_failure == OnFailure::Rollback && self.around.has_good_checkpoint {
+        if self.input.on_failure == OnFailure::Rollback && self.input.has_good_checkpoint {
             let strategy = Some(Strategy::RollbackAndRetry);
             return self.make(&[Action::Rollback, Action::Retry], strategy, self.delay(), reason);
         }
@@ -244,14 +244,14 @@ impl<'a> Decider<'a> {
 
     /// Until when a limit that resets by itself is waited for.
     fn park_until(&self) -> Option<Timestamp> {
-        let spread = PARK_JITTER.mul_f64(self.around.random.clamp(0.0, 1.0));
+        let spread = PARK_JITTER.mul_f64(self.input.random.clamp(0.0, 1.0));
         match (self.failure.cause, self.failure.detail, self.failure.retry_after) {
             (Cause::RateLimited, Some(CauseDetail::UsageLimit), Some(reset)) => {
-                Some(reset.max(self.around.now).plus(PARK_BUFFER + spread))
+                Some(reset.max(self.input.now).plus(PARK_BUFFER + spread))
             }
             (Cause::RateLimited, Some(CauseDetail::UsageLimit), None) => {
-                let wait = PARK_UNKNOWN.min(self.around.settings.retry.max_park);
-                Some(self.around.now.plus(wait))
+                let wait = PARK_UNKNOWN.min(self.input.settings.retry.max_park);
+                Some(self.input.now.plus(wait))
             }
             (Cause::RateLimited, _, Some(at)) => Some(at),
             _ => None,
@@ -260,9 +260,9 @@ impl<'a> Decider<'a> {
 
     /// No attempt begins after the run's time is up: that is said now rather than after a wait.
     fn within_time(&self, decision: Decision) -> Decision {
-        let Some(longest) = self.around.settings.retry.max_wall_time else { return decision };
-        let end = budget::begun(self.around.account.run, self.around.now).plus(longest);
-        let next = decision.not_before.unwrap_or(self.around.now).max(self.around.now);
+        let Some(longest) = self.input.settings.retry.max_wall_time else { return decision };
+        let end = budget::begun(self.input.account.run, self.input.now).plus(longest);
+        let next = decision.not_before.unwrap_or(self.input.now).max(self.input.now);
         let stays = !decision.leads_to_attempt() || self.failure.kind == FailureType::Cancellation || next < end;
         let spent = self.budgets.iter().find(|budget| budget.scope == BudgetScope::WallTime);
         match spent.filter(|_| !stays) {
@@ -272,8 +272,8 @@ impl<'a> Decider<'a> {
     }
 
     fn park(&self, until: Timestamp) -> Decision {
-        let wait = until.since(self.around.now);
-        let longest = self.around.settings.retry.max_park;
+        let wait = until.since(self.input.now);
+        let longest = self.input.settings.retry.max_park;
         if wait > longest {
             let reason = format!("the limit resets at {until}, later than max_park ({})", format_duration(longest));
             return self.escalate(&reason, None);
@@ -291,7 +291,7 @@ impl<'a> Decider<'a> {
             session: self.counts.session - 1,
             ..self.counts
         };
-        let budgets = budget::budgets(&self.around.settings.retry, Some(self.failure), before);
+        let budgets = budget::budgets(&self.input.settings.retry, Some(self.failure), before);
         let attempts_used = budgets.first().map_or(0, |budget| budget.used);
         Decision { attempts_used, attempts_left: budget::left(&budgets), ..decision }
     }
@@ -301,25 +301,25 @@ impl<'a> Decider<'a> {
             // Nothing has run since, and nobody knows since when.
             return None;
         }
-        let settings = self.around.settings;
+        let settings = self.input.settings;
         let mut delay = settings.retry.delay_for(self.failure.cause, self.failure.detail);
         if self.failure.cause == Cause::NetworkError && self.counts.cause == 1 && delay.kind == DelayKind::Exponential {
             // The first retry after a network error is delayed, later ones are spread (requirements, contradictions).
             delay.kind = DelayKind::Delayed;
         }
-        backoff::delay(&delay, self.counts.cause, settings.cooldown.duration, self.around.random)
+        backoff::delay(&delay, self.counts.cause, settings.cooldown.duration, self.input.random)
     }
 
     fn make(&self, actions: &[Action], strategy: Option<Strategy>, wait: Option<Duration>, reason: &str) -> Decision {
         Decision {
             actions: actions.to_vec(),
             strategy,
-            not_before: wait.filter(|wait| !wait.is_zero()).map(|wait| self.around.now.plus(wait)),
+            not_before: wait.filter(|wait| !wait.is_zero()).map(|wait| self.input.now.plus(wait)),
             attempts_used: self.budgets.first().map_or(0, |budget| budget.used),
             attempts_left: budget::left(&self.budgets),
             stopped_by: None,
             reason: reason.to_owned(),
-            decided_at: self.around.now,
+            decided_at: self.input.now,
         }
     }
 }

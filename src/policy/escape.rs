@@ -5,7 +5,7 @@ pub fn escape(text: &str) -> String {
     escape_but(text, &[])
 }
 
-/// The same for a text of several lines.
+/// Like [`escape`], but newlines and tabs stay.
 pub fn escape_lines(text: &str) -> String {
     escape_but(text, &['\n', '\t'])
 }

@@ -75,16 +75,16 @@ pub fn label(strategy: Strategy) -> &'static str {
 fn description(strategy: Strategy, iteration: u32, next: Option<u32>, has_good_checkpoint: bool) -> String {
     match strategy {
         Strategy::RetrySame => format!("Re-run iteration {iteration} with the same prompt"),
-        Strategy::RetryWithContext => format!("Re-run iteration {iteration} and tell the agent about the error"),
+        Strategy::RetryWithContext => format!("Re-run iteration {iteration} with the error in the prompt"),
         Strategy::RollbackAndRetry => {
             let from = if has_good_checkpoint { "the last good checkpoint" } else { "where the run began" };
-            format!("Take back the changes of iteration {iteration}, then retry from {from}")
+            format!("Undo the changes of iteration {iteration}, then retry from {from}")
         }
         Strategy::ContinueNext => match next {
             Some(next) => format!("Accept the current state and continue with iteration {next}"),
             None => "Accept the current state: no iteration is left, the run is complete then".to_owned(),
         },
-        Strategy::ManualThenContinue => "Make changes yourself, verify them, then go on".to_owned(),
+        Strategy::ManualThenContinue => "Make changes yourself, verify them, then continue".to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::hook::ToolCall;
 
 /// What a tool call is to the work tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum ToolCallRisk {
     /// It may destroy work.
     Risky,
     /// Its effect is outside the work tree.
@@ -23,7 +23,7 @@ pub enum Occasion {
     Nothing,
 }
 
-impl Occasion {
+impl ToolCallRisk {
     /// Why a checkpoint is taken before it; `None` where one is taken only if it is due.
     pub fn trigger(self) -> Option<&'static str> {
         match self {
@@ -114,11 +114,11 @@ const EDITS: &[&str] = &[
 
 struct Rules {
     patterns: Patterns,
-    occasions: Vec<Occasion>,
+    occasions: Vec<ToolCallRisk>,
 }
 
 static RULES: LazyLock<Rules> = LazyLock::new(|| {
-    let lists = [(RISKY, Occasion::Risky), (EXTERNAL, Occasion::External), (EDITS, Occasion::Edit)];
+    let lists = [(RISKY, ToolCallRisk::Risky), (EXTERNAL, ToolCallRisk::External), (EDITS, ToolCallRisk::Edit)];
     let all = || lists.iter().flat_map(|(list, occasion)| list.iter().map(|pattern| (*pattern, *occasion)));
     Rules {
         patterns: Patterns::new(all().map(|(pattern, _)| pattern)),
@@ -127,31 +127,31 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
 });
 
 /// What a tool call is. The worst of a command's lines counts.
-pub fn occasion(call: &ToolCall) -> Occasion {
+pub fn occasion(call: &ToolCall) -> ToolCallRisk {
     let name = call.name.to_ascii_lowercase();
     if let Some(command) = call.command.as_deref().filter(|_| !EDITORS.contains(&name.as_str())) {
         return of_command(command);
     }
     match name.as_str() {
-        name if EDITORS.contains(&name) => Occasion::Edit,
-        name if SHELLS.contains(&name) => Occasion::Operation,
+        name if EDITORS.contains(&name) => ToolCallRisk::Edit,
+        name if SHELLS.contains(&name) => ToolCallRisk::Operation,
         // What a server of tools does is its own affair.
-        name if name.starts_with("mcp_") => Occasion::External,
-        _ => Occasion::Nothing,
+        name if name.starts_with("mcp_") => ToolCallRisk::External,
+        _ => ToolCallRisk::Nothing,
     }
 }
 
-fn of_command(command: &str) -> Occasion {
+fn of_command(command: &str) -> ToolCallRisk {
     let joined = command.replace("\\\n", " ");
     let mut room = Matches::default();
-    let mut found = Occasion::Operation;
+    let mut found = ToolCallRisk::Operation;
     for line in joined.lines() {
         // The lists are in the order of what is worse.
         let first = RULES.patterns.matches(line.as_bytes(), &mut room).first().copied();
         match first.map(|number| RULES.occasions[usize::from(number)]) {
-            Some(Occasion::Risky) => return Occasion::Risky,
-            Some(Occasion::External) => found = Occasion::External,
-            Some(other) if found == Occasion::Operation => found = other,
+            Some(ToolCallRisk::Risky) => return ToolCallRisk::Risky,
+            Some(ToolCallRisk::External) => found = ToolCallRisk::External,
+            Some(other) if found == ToolCallRisk::Operation => found = other,
             _ => {}
         }
     }
@@ -162,7 +162,7 @@ fn of_command(command: &str) -> Occasion {
 mod tests {
     use super::*;
 
-    fn of(command: &str) -> Occasion {
+    fn of(command: &str) -> ToolCallRisk {
         occasion(&ToolCall { name: "Bash".into(), command: Some(command.into()), path: None })
     }
 
@@ -204,35 +204,35 @@ mod tests {
             "dd if=/dev/zero of=disk.img",
             "make clean",
         ] {
-            assert_eq!(of(command), Occasion::Risky, "{command}");
+            assert_eq!(of(command), ToolCallRisk::Risky, "{command}");
         }
     }
 
     #[test]
     fn calls_and_edits_are_told_from_looks() {
         for command in ["git push", "gh pr create", "npm publish", "curl -X POST http://x", "kubectl apply -f a.yml"] {
-            assert_eq!(of(command), Occasion::External, "{command}");
+            assert_eq!(of(command), ToolCallRisk::External, "{command}");
         }
         for command in ["sed -i s/a/b/ f", "echo x > f", "cat a >> b", "mv a b", "cargo fmt", "prettier --write ."] {
-            assert_eq!(of(command), Occasion::Edit, "{command}");
+            assert_eq!(of(command), ToolCallRisk::Edit, "{command}");
         }
         for command in
             ["ls -la", "cargo test 2>&1", "grep -rn x src", "git status", "git log", "make 2>/dev/null", "a => b"]
         {
-            assert_eq!(of(command), Occasion::Operation, "{command}");
+            assert_eq!(of(command), ToolCallRisk::Operation, "{command}");
         }
         let tool = |name: &str| occasion(&ToolCall { name: name.into(), ..ToolCall::default() });
         for name in ["Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "write_file", "replace", "edit"] {
-            assert_eq!(tool(name), Occasion::Edit, "{name}");
+            assert_eq!(tool(name), ToolCallRisk::Edit, "{name}");
         }
-        assert_eq!(tool("mcp__db__query"), Occasion::External);
+        assert_eq!(tool("mcp__db__query"), ToolCallRisk::External);
         assert_eq!(
             (tool("Read"), tool("Grep"), tool("Bash")),
-            (Occasion::Nothing, Occasion::Nothing, Occasion::Operation)
+            (ToolCallRisk::Nothing, ToolCallRisk::Nothing, ToolCallRisk::Operation)
         );
         // Codex's own editor puts its patch where others put a command.
         let patch =
             ToolCall { name: "apply_patch".into(), command: Some("*** Begin Patch\nrm -rf".into()), path: None };
-        assert_eq!(occasion(&patch), Occasion::Edit);
+        assert_eq!(occasion(&patch), ToolCallRisk::Edit);
     }
 }

@@ -62,7 +62,7 @@ fn error_context(failure: &Failure, strategy: Option<Strategy>) -> String {
     let details = failure.details.as_deref().map(str::trim).filter(|details| !details.is_empty());
     match (strategy, details) {
         (Some(Strategy::RollbackAndRetry), Some(details)) => {
-            format!("Previous attempt failed: {}\n\nIts changes were taken back.\n\n{details}", failure.message)
+            format!("Previous attempt failed: {}\n\nIts changes were rolled back.\n\n{details}", failure.message)
         }
         (Some(Strategy::RollbackAndRetry), None) => format!("Previous attempt failed: {}", failure.message),
         (_, Some(details)) if details.contains(failure.message.as_str()) => details.to_owned(),

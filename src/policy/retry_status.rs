@@ -47,7 +47,7 @@ pub fn retry_status(
     witnessed_status(state, run, retry, (now, seen), |_| Vec::new())
 }
 
-/// The same for a supervisor: `witnessed` are the causes of the failures at a subtask that it saw itself.
+/// The status for a supervisor: `witnessed` are the causes of the failures at a subtask that it saw itself.
 pub fn witnessed_status(
     state: &State,
     run: &Run,

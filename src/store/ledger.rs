@@ -23,11 +23,11 @@ use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
 
 use super::error::StoreError;
-use super::fold_cache::FoldCache;
 use super::origin::Origin;
-use super::packed_lines::Flaw;
+use super::packed_lines::DecodeError;
 use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
+use super::state_cache::StateCache;
 use super::written::Written;
 use unsynced::Unsynced;
 
@@ -46,7 +46,7 @@ pub struct Store {
     root: Root,
     lock_timeout: Duration,
     lane_file: PathBuf,
-    /// The same for the lane records, where somebody chose their place.
+    /// The root of the lane records, where their place is configured.
     lane_root: Option<Root>,
     copy: Option<SecondCopy>,
     /// What of the second copy may not be on disk yet.
@@ -375,10 +375,10 @@ impl Store {
         StoreError::Corrupt { path: self.ledger_path(), line, reason: reason.into() }
     }
 
-    fn flaw(&self, line: u64, flaw: Flaw) -> StoreError {
+    fn flaw(&self, line: u64, flaw: DecodeError) -> StoreError {
         match flaw {
-            Flaw::Damaged(reason) => self.corrupt(line, reason),
-            Flaw::Newer(schema) => StoreError::Newer { path: self.ledger_path(), schema },
+            DecodeError::Damaged(reason) => self.corrupt(line, reason),
+            DecodeError::Newer(schema) => StoreError::Newer { path: self.ledger_path(), schema },
         }
     }
 
@@ -459,9 +459,9 @@ impl Store {
     /// What the cache says, where it is about this file.
     fn cached(&self, file: &File, length: u64) -> Result<Option<Loaded>, StoreError> {
         let path = self.cache_path();
-        let read = FoldCache::read(&self.root, &path);
+        let read = StateCache::read(&self.root, &path);
         let read = read.map_err(|source| StoreError::Io { action: "read", path, source })?;
-        let cached = read.map(|FoldCache { offset, ends_with, lines, packed, state, .. }| {
+        let cached = read.map(|StateCache { offset, ends_with, lines, packed, state, .. }| {
             Loaded::cached(state, offset, ends_with, lines, packed)
         });
         Ok(cached.filter(|cached| cached.is_in(file, length)))
@@ -510,8 +510,8 @@ impl Store {
         self.put_right(&mut loaded)?;
         if loaded.torn > 0 {
             tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
-            let file = self.root.open_to_write(&self.ledger_path()).map_err(self.io("mend"))?;
-            file.set_len(loaded.offset).and_then(|()| file.sync_all()).map_err(self.io("mend"))?;
+            let file = self.root.open_to_write(&self.ledger_path()).map_err(self.io("repair"))?;
+            file.set_len(loaded.offset).and_then(|()| file.sync_all()).map_err(self.io("repair"))?;
             loaded.torn = 0;
         }
         if loaded.lines > 0 {

@@ -5,7 +5,6 @@
 //! from elsewhere ([`Origin::Foreign`]) gives out no lock.
 
 mod error;
-mod fold_cache;
 mod ledger;
 mod ledger_line;
 mod origin;
@@ -13,6 +12,7 @@ mod packed_lines;
 mod rebuild;
 mod registry;
 mod second_copy;
+mod state_cache;
 pub mod views;
 mod written;
 

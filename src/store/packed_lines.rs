@@ -27,15 +27,15 @@ const SHORTEST: usize = 64;
 
 /// What is wrong with a packed line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum DecodeError {
     /// A reason.
     Damaged(String),
     /// Another version packed it, in a way that this one does not know.
     Newer(u32),
 }
 
-fn damaged(reason: &(impl ToString + ?Sized)) -> Flaw {
-    Flaw::Damaged(reason.to_string())
+fn damaged(reason: &(impl ToString + ?Sized)) -> DecodeError {
+    DecodeError::Damaged(reason.to_string())
 }
 
 /// A packed line.
@@ -54,13 +54,13 @@ pub struct PackedLine {
 }
 
 /// The packed line that `text` (without its newline) is, if it is one; the error says what is wrong with it.
-pub fn packed(text: &[u8]) -> Option<Result<PackedLine, Flaw>> {
+pub fn packed(text: &[u8]) -> Option<Result<PackedLine, DecodeError>> {
     let digits = text.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     digits[end..].starts_with(b",\"packed\":").then(|| {
         let json = ledger_line::checked(text).map_err(|error| damaged(&error))?;
         match ledger_line::schema_of(&json) {
-            Some(schema) if schema > SCHEMA => Err(Flaw::Newer(schema)),
+            Some(schema) if schema > SCHEMA => Err(DecodeError::Newer(schema)),
             _ => serde_json::from_str(&json).map_err(|error| damaged(&error)),
         }
     })
@@ -68,7 +68,7 @@ pub fn packed(text: &[u8]) -> Option<Result<PackedLine, Flaw>> {
 
 impl PackedLine {
     /// Its lines as they were appended, each with its newline.
-    pub fn unpack(&self) -> Result<Vec<u8>, Flaw> {
+    pub fn unpack(&self) -> Result<Vec<u8>, DecodeError> {
         let deflated = STANDARD_NO_PAD.decode(&self.lines).map_err(|error| damaged(&error))?;
         let mut lines = Vec::new();
         DeflateDecoder::new(deflated.as_slice()).take(MOST).read_to_end(&mut lines).map_err(|error| damaged(&error))?;
@@ -80,15 +80,15 @@ impl PackedLine {
         }
     }
 
-    /// The same of a line that stands where number `next` belongs.
-    pub fn unpack_at(&self, next: u64) -> Result<Vec<u8>, Flaw> {
+    /// Unpacks a line, which has to begin with sequence `next`.
+    pub fn unpack_at(&self, next: u64) -> Result<Vec<u8>, DecodeError> {
         if self.seq != next {
             return Err(damaged(&format!("sequence {} where {next} belongs", self.seq)));
         }
         self.unpack()
     }
 
-    fn pack(seq: u64, lines: &[u8]) -> Result<Self, Flaw> {
+    fn pack(seq: u64, lines: &[u8]) -> Result<Self, DecodeError> {
         let mut runs = BTreeSet::new();
         for text in lines_of(lines) {
             let event = ledger_line::decode(text).map_err(|error| damaged(&error))?;
@@ -110,7 +110,7 @@ pub fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Whole lines as packed ones, a newline after each; `first` is the number of the first of them. What does not come out
 /// of it again byte for byte is an error.
-pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, Flaw> {
+pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let mut packed_lines = Vec::new();
     let (mut rest, mut seq) = (lines, first);
     while !rest.is_empty() {
@@ -132,7 +132,7 @@ pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, Flaw> {
 }
 
 /// All lines in the open; damaged ones stand as they are.
-pub fn in_the_open(lines: &[u8]) -> Vec<u8> {
+pub fn decompress_all(lines: &[u8]) -> Vec<u8> {
     let mut open = Vec::with_capacity(lines.len());
     for text in lines.split_inclusive(|byte| *byte == b'\n') {
         let line = text.strip_suffix(b"\n").unwrap_or(text);
@@ -146,7 +146,7 @@ pub fn in_the_open(lines: &[u8]) -> Vec<u8> {
 
 /// What can still be read of damaged packed lines: theirs up to the damage, whose own checksums tell what is sound.
 /// Wherever a piece of base64 begins, lines may have been packed: what stood around it is not asked for.
-pub fn remains(text: &[u8]) -> Vec<u8> {
+pub fn salvage_lines(text: &[u8]) -> Vec<u8> {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let mut remains = Vec::new();
     for piece in text.split(|byte| !is_base64(byte)).filter(|piece| piece.len() >= SHORTEST) {
@@ -188,7 +188,7 @@ mod tests {
         let all = lines(7, 9000);
         let made = pack(7, &all).unwrap();
         assert!(made.len() * 5 < all.len(), "{} of {}", made.len(), all.len());
-        assert_eq!(in_the_open(&made), all);
+        assert_eq!(decompress_all(&made), all);
         let packed_lines: Vec<_> =
             made.split(|byte| *byte == b'\n').filter_map(packed).collect::<Result<_, _>>().unwrap();
         assert!(packed_lines.len() > 1);
@@ -222,7 +222,7 @@ mod tests {
         let mut damaged = line.to_vec();
         let at = damaged.len() * 3 / 4;
         damaged[at] = b'!';
-        let rest = remains(&damaged);
+        let rest = salvage_lines(&damaged);
         assert!(rest.len() > all.len() / 4 && all.starts_with(&rest[..all.len() / 4]), "{}", rest.len());
         // Around the packed lines nothing of them is lost, also where a damaged newline joins two.
         let begin = memchr::memmem::find(line, b"\"lines\":\"").unwrap() + 9;
@@ -230,7 +230,7 @@ mod tests {
             let mut damaged = line.to_vec();
             damaged[at] = b'!';
             let both = [&damaged[..], b"!", line].concat();
-            let (one, two) = (remains(&damaged), remains(&both));
+            let (one, two) = (salvage_lines(&damaged), salvage_lines(&both));
             assert!(one == all && two == [&all[..], &all[..]].concat(), "byte {at}");
         }
     }
@@ -242,6 +242,6 @@ mod tests {
         newer["schema"] = serde_json::json!(2);
         newer.as_object_mut().unwrap().remove("checksum");
         let text = ledger_line::with_checksum(&newer).unwrap();
-        assert_eq!(packed(text.trim_end().as_bytes()), Some(Err(Flaw::Newer(2))));
+        assert_eq!(packed(text.trim_end().as_bytes()), Some(Err(DecodeError::Newer(2))));
     }
 }

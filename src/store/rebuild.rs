@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 use super::error::StoreError;
 use super::ledger::{Owned, Store};
 use super::ledger_line::{self, Line};
-use super::packed_lines::{self, Flaw, lines_of};
+use super::packed_lines::{self, DecodeError, lines_of};
 
 /// What can be read of lines that may be damaged.
 #[derive(Clone, Debug, Default)]
@@ -40,8 +40,8 @@ pub fn salvage(bytes: &[u8]) -> Salvaged {
                 }
             }
             Some(Ok(lines)) => found.take_all(&lines),
-            Some(Err(Flaw::Newer(schema))) => found.newer = Some(schema),
-            Some(Err(Flaw::Damaged(_))) => {
+            Some(Err(DecodeError::Newer(schema))) => found.newer = Some(schema),
+            Some(Err(DecodeError::Damaged(_))) => {
                 found.unreadable += 1;
                 found.take_remains(text);
             }
@@ -58,7 +58,7 @@ impl Salvaged {
     }
 
     fn take_remains(&mut self, text: &[u8]) {
-        for text in lines_of(&packed_lines::remains(text)) {
+        for text in lines_of(&packed_lines::salvage_lines(text)) {
             self.take(text);
         }
     }

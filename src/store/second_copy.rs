@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::durable::{Kind, Root, Sync};
 
-use super::packed_lines::in_the_open;
+use super::packed_lines::decompress_all;
 
 /// So many bytes of the end are compared: more than the checksum of the last line.
 const END_LENGTH: usize = 64;
@@ -90,7 +90,7 @@ impl SecondCopy {
             let is_there = matches!(self.root.kind(&self.path), Ok(Some(Kind::RegularFile)));
             return is_there && matches!(root.kind(ledger), Ok(None));
         };
-        let whole = |bytes: &[u8]| in_the_open(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]);
+        let whole = |bytes: &[u8]| decompress_all(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]);
         let part = whole(&bytes);
         let is_copy = |name: &str| name.strip_prefix("ledger-").is_some_and(|rest| rest.contains(".jsonl"));
         let Some(folder) = self.path.parent() else { return false };

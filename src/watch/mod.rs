@@ -40,7 +40,7 @@ impl Watcher {
             gone: Arc::default(),
         };
         if let Some(name) = remote::name_of(root) {
-            return unwatched(format!("{name} does not tell what others change"));
+            return unwatched(format!("{name} does not report what others change"));
         }
         match RecommendedWatcher::new(handler(Arc::clone(&gone), notice), Config::default()) {
             Ok(system) => Self { system: Some(system), unavailable: None, watched: BTreeSet::new(), gone },

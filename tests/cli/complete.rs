@@ -217,7 +217,7 @@ fn zsh_completes_them_at_a_terminal() {
         ("recover resume --", "--restart           -- Start again from iteration 1; checkpoints and history are kept"),
         ("recover resume ", "-- paused, started "),
         ("recover --run 'r 1' rollback --to ", "-- before the run"),
-        ("recover --run 'r 1' resume --strategy ", "-- Make changes yourself, verify them, then go on"),
+        ("recover --run 'r 1' resume --strategy ", "-- Make changes yourself, verify them, then continue"),
     ] {
         shell.shows(line, shown);
     }
@@ -255,7 +255,7 @@ fn fish_completes_them() {
         ),
         (r"recover --run=r\ 1 checkpoint diff ", "latest\tthe latest\n"),
         ("recover --run 'r 1' resume --strategy man", "manual_then_continue\tMake changes yourself, "),
-        ("recover --resume --strategy rol", "rollback_and_retry\tTake back the changes of iteration 2, "),
+        ("recover --resume --strategy rol", "rollback_and_retry\tUndo the changes of iteration 2, "),
         ("recover resume ", ODD),
     ] {
         let said = with(&path, line);

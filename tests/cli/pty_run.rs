@@ -137,6 +137,6 @@ fn a_screen_that_was_left_behind_is_switched_back() {
         let (ended, said) = terminal.end();
         assert_eq!(ended, code, "{how}: {said}");
         let back = said.find("\u{1b}[?25h\u{1b}[?1000l\u{1b}[?1049l").unwrap_or_else(|| panic!("{how}: {said:?}"));
-        assert!(said[back..].contains("Go on: "), "{how}: {said}");
+        assert!(said[back..].contains("Continue: "), "{how}: {said}");
     }
 }

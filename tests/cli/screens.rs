@@ -31,20 +31,20 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
     let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
     terminal.expect(HELP);
     terminal.expect("Rollback of run r: escalated, iteration 4 of 5");
-    terminal.expect("take back iteration 4 only");
+    terminal.expect("undo iteration 4 only");
     terminal.expect("after iteration 4  failed");
     terminal.expect("before the run ");
-    terminal.expect("take back the entire run");
+    terminal.expect("undo the entire run");
     // The last good one is proposed.
     terminal.expect("> 3. after iteration 3  passed");
     terminal.press("j");
     terminal.expect("> 4. after iteration 2  passed");
     terminal.press("\u{1b}[B\u{1b}[A\r");
     terminal.expect("What will happen:");
-    terminal.expect("The run goes on from iteration 3; its history stays.");
+    terminal.expect("The run continues from iteration 3; its history stays.");
     terminal.expect("- 2 files will be deleted: file3, file4");
     terminal.expect("HEAD stays at ");
-    terminal.expect("recover undo takes it back");
+    terminal.expect("recover undo restores it");
     assert!(env.exists("file3"), "nothing has happened yet");
     terminal.press("\rxy");
     let (code, said) = terminal.end();
@@ -184,7 +184,7 @@ fn a_screen_fits_its_terminal() {
     let Some(mut terminal) = Terminal::with(&env, &["rollback"], (80, 24), &[]) else { return };
     terminal.expect(HELP);
     terminal.press("G");
-    terminal.expect("\u{1b}[K\u{1b}[1m> take back the entire run\u{1b}[0m");
+    terminal.expect("\u{1b}[K\u{1b}[1m> undo the entire run\u{1b}[0m");
     terminal.press("q");
     assert_eq!(terminal.end().0, 130);
 }

@@ -81,7 +81,7 @@ fn files_outside_the_covered_ones_stay() {
     let env = many();
     let line = "echo x > src/f00.rs; echo y > notes.md; echo z > beside; exit 5";
     let shown = env.recover(&atomic(&["--path", "src/**"], line)).expect(5);
-    assert!(shown.stderr.contains("put back"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("restored"), "{}", shown.stderr);
     assert_eq!(env.read("src/f00.rs"), "struct User0;\n");
     assert_eq!((env.read("notes.md").as_str(), env.read("beside").as_str()), ("y\n", "z\n"));
 }
@@ -153,7 +153,7 @@ fn the_step_that_was_killed_begins_from_the_start() {
     killed(&env);
     let again = env.recover(&atomic(&[], "cat src/f00.rs; ls src | wc -l")).expect(0);
     assert_eq!(again.stdout, "struct User0;\n52\n");
-    assert!(again.stderr.contains("cut off") && again.stderr.contains("put back"), "{}", again.stderr);
+    assert!(again.stderr.contains("cut off") && again.stderr.contains("restored"), "{}", again.stderr);
 }
 
 // Killed at any moment, before, in and after the command, and while the files are put back: all or nothing.

@@ -36,7 +36,7 @@ fn a_rollback_takes_effects_back_in_reverse_order() {
     assert_eq!(names(&planned["compensated"]), ["deploy", "cluster"]);
     assert_eq!(names(&planned["crossed"]), ["mail"]);
     let shown = env.recover(&[&["--dry-run"][..], &rollback].concat()).expect(0).stdout;
-    assert!(shown.contains("would take back step 'deploy'") && shown.contains("would cross step 'mail'"), "{shown}");
+    assert!(shown.contains("would undo step 'deploy'") && shown.contains("would cross step 'mail'"), "{shown}");
     assert_eq!(world(&env), "cluster,deploy,mail,");
 
     let ran = env.recover(&[&["--json"][..], &rollback].concat()).expect(0);

@@ -51,7 +51,7 @@ fn settled(env: &TestEnv, child: Child, code: i32, (before, target): (&Seen, &Se
     let ran = Ran::of(&output).expect(code);
     assert!(!env.exists(journal), "{ran:?}");
     let now = seen(env.work());
-    let (back, finished) = (ran.stderr.contains("taken back"), ran.stderr.contains("was finished"));
+    let (back, finished) = (ran.stderr.contains("reverted"), ran.stderr.contains("was finished"));
     let untouched = ran.stderr.contains("nothing was written");
     assert_eq!(usize::from(back) + usize::from(finished) + usize::from(untouched), 1, "{ran:?}");
     assert!(if finished { now == *target } else { now == *before }, "as it says: {ran:?}");

@@ -144,13 +144,13 @@ fn program(context: &Context, wanted: Option<&str>) -> (String, Option<String>) 
 /// What cannot be seen in the settings.
 fn notes(agent: HookAgent, first: Option<String>) -> Vec<String> {
     let of_agent: &[&str] = match agent {
-        HookAgent::Claude => &["failed turns are told (StopFailure) by Claude Code 2.1.78 and newer"],
+        HookAgent::Claude => &["failed turns are reported (StopFailure) by Claude Code 2.1.78 and newer"],
         HookAgent::Codex => &[
             "Codex runs a project's hooks once they are trusted: look at them with /hooks",
-            "Codex tells no hook of a turn that failed: supervise it with `recover run -- codex exec --json …`",
+            "Codex runs no hook when a turn fails: supervise it with `recover run -- codex exec --json …`",
         ],
         HookAgent::Gemini => {
-            &["Gemini CLI tells no hook of a turn that failed: supervise it with `recover run -- gemini …`"]
+            &["Gemini CLI runs no hook when a turn fails: supervise it with `recover run -- gemini …`"]
         }
         HookAgent::Opencode => &["opencode reads its plugins when it starts"],
         HookAgent::Git => &[

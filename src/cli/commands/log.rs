@@ -133,7 +133,7 @@ fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
         if let Some((event, _)) = new.last() {
             last = event.seq;
         } else if let Some(now) = Some(context.load()?.state.last_seq).filter(|now| *now < last) {
-            ui.note("The ledger was made again: what comes from here on is told.");
+            ui.note("The ledger was rebuilt: new events appear from here on.");
             last = now;
         }
         events = chosen(context, new);

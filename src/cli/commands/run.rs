@@ -225,6 +225,6 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
     for action in next_actions(context, resumed) {
         text.push_str(&format!("Next: {action}\n"));
     }
-    text.push_str(&format!("Take back: {}\n", context.line(Hint::recover(["rollback", "--full"]).run(key))));
+    text.push_str(&format!("Roll back: {}\n", context.line(Hint::recover(["rollback", "--full"]).run(key))));
     text
 }

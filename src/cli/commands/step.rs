@@ -39,7 +39,7 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
     let key = report.step.as_ref().filter(|step| step.stage.is_some()).map(|step| &step.run);
     let lane = render::lane(context, key)?;
     if exit != ExitCode::Done && !ui.quiet {
-        // The ways on and back, beside the command's own output (C9).
+        // The commands that resume and roll back, beside the command's own output (C9).
         lane.prompt.lines().for_each(|line| ui.note(line));
     }
     Ok(Reply::new(StepReply::new(&report, lane.standing.as_ref()), "").exit(exit))
@@ -61,12 +61,12 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
         }
         Notice::RolledBack(step) => {
             ui.note(&format!(
-                "step '{name}' was done since {}, and its lane was gone back past it: it runs again",
+                "step '{name}' was done since {}, and its lane was rolled back past it: it runs again",
                 at(step)
             ));
         }
         Notice::CutOff(step) => {
-            let put_back = if step.rolled_back { " The files it covers were put back as they were." } else { "" };
+            let put_back = if step.rolled_back { " The files it covers were restored." } else { "" };
             Ui::warn(&format!(
                 "step '{name}' was begun at {} and cut off: {}\n  How far it got is not known.{put_back} It runs again \
                  now, and side effects that it had already may be repeated.",
@@ -90,7 +90,7 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
     match report.rolled_back {
         Some(0) => ui.note(&format!("step '{name}' failed: the files it covers are as they were")),
         Some(paths) => ui.note(&format!(
-            "step '{name}' failed: {paths} path(s) were put back as they were (recover undo brings its changes back)"
+            "step '{name}' failed: {paths} path(s) were restored (recover undo brings its changes back)"
         )),
         None => {}
     }
@@ -114,7 +114,7 @@ fn planned(request: &StepRequest, report: &StepReport) -> Reply {
         text.push_str(&format!("{}\n", join(&request.command)));
         if request.atomic {
             let covered = if request.paths.is_empty() { "the whole work tree".into() } else { request.paths.join(" ") };
-            text.push_str(&format!("Unless it succeeds, would put back: {covered}\n"));
+            text.push_str(&format!("Unless it succeeds, would restore: {covered}\n"));
         }
     }
     Reply::new(StepReply::planned(report, request, would), text)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::engine::Context;
-use crate::engine::base::progress::Progress;
+use crate::engine::base::progress::ProgressEvent;
 use crate::engine::record::run_settings::folder_of;
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
@@ -68,11 +68,11 @@ impl Github {
     }
 
     /// What goes before the lines about it, and what after them.
-    pub fn around(&self, progress: &Progress<'_>) -> (String, String) {
+    pub fn around(&self, progress: &ProgressEvent<'_>) -> (String, String) {
         let group = |title: &str| format!("::group::{}\n", data(title));
         match progress {
-            Progress::Baseline { .. } => (group("recover: checks before the first attempt"), String::new()),
-            Progress::Attempt { run, iteration, attempt, .. } => {
+            ProgressEvent::Baseline { .. } => (group("recover: checks before the first attempt"), String::new()),
+            ProgressEvent::Attempt { run, iteration, attempt, .. } => {
                 let dirs = std::iter::once(&run.spec.dir).chain(run.spec.feedback.iter().map(|one| &one.dir));
                 let own = dirs.map(|dir| self.worktree.join(dir.path()));
                 let mut folders = lock(&self.folders);
@@ -85,7 +85,7 @@ impl Github {
                 let title = format!("recover: iteration {iteration}, attempt {attempt}");
                 (format!("{}{}", Self::END, group(&title)), String::new())
             }
-            Progress::Ended { iteration, attempt, failure, decision } => {
+            ProgressEvent::Ended { iteration, attempt, failure, decision } => {
                 let again = decision.is_some_and(Decision::leads_to_attempt);
                 let level = if again { "warning" } else { "error" };
                 let title = format!("recover: iteration {iteration}, attempt {attempt} failed");

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 
 use crate::engine::Context;
-use crate::engine::base::progress::{Observer, Progress};
+use crate::engine::base::progress::{Observer, ProgressEvent};
 use crate::engine::flow::report::of_key;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -41,7 +41,7 @@ impl Story {
             write(&Github::masks());
         }
         let told = Arc::new(Told { view: Mutex::default(), github, sparing });
-        context.live.observe(Arc::<Told>::clone(&told));
+        context.progress.observe(Arc::<Told>::clone(&told));
         Some(Self(told))
     }
 
@@ -58,9 +58,9 @@ impl Story {
 }
 
 impl Observer for Told {
-    fn see(&self, now: Timestamp, progress: Progress<'_>) {
+    fn on_event(&self, now: Timestamp, progress: ProgressEvent<'_>) {
         let mut lines = lock(&self.view).take(&progress);
-        if let Progress::LoopEnded { name, result } = progress {
+        if let ProgressEvent::LoopEnded { name, result } = progress {
             let verdict = if result.passed { "passed" } else { "FAILED" };
             lines.push(format!("Check {name} {verdict}: {} ({})", said(result), seconds(result.duration)));
         }

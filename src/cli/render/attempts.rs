@@ -17,7 +17,7 @@ pub fn iterations_text(ui: &Ui, run: &Run) -> String {
     latest_iterations(ui, run, usize::MAX)
 }
 
-/// The same of the latest attempts.
+/// The `most` latest attempts, a line each.
 pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     let header = ["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"];
     let mut notes = String::new();

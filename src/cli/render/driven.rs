@@ -17,7 +17,7 @@ pub fn note_report(driven: &Driven, ui: &Ui) {
     }
 }
 
-/// A run for people: how it ended, its attempts, the ways on.
+/// A run for people: how it ended, its attempts, what can be done next.
 pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     let outcome = match driven.outcome {
         Outcome::Complete => "complete",
@@ -40,11 +40,11 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         let another = ["resume", "--strategy", "retry_with_context"];
         let is_their_word = driven.run.stands_still() && !driven.run.is_being_fixed();
         let on = if is_their_word { &another[..] } else { way_on(&driven.run) };
-        text.push_str(&format!("Go on:     {}\n", context.line(Hint::recover(on).run(key))));
-        text.push_str(&format!("Look:      {}\n", context.line(Hint::recover(["status"]).run(key))));
+        text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
+        text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
         let back: &[&str] =
             if driven.has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] };
-        text.push_str(&format!("Take back: {}\n", context.line(Hint::recover(back).run(key))));
+        text.push_str(&format!("Roll back: {}\n", context.line(Hint::recover(back).run(key))));
     }
     text
 }

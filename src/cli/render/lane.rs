@@ -13,7 +13,7 @@ use super::super::ui::escape;
 pub struct Lane {
     /// What there is to tell.
     pub standing: Option<LaneStanding>,
-    /// The same for people: its stage, its records, the ways on and back.
+    /// For people: its stage, its records, and the commands that resume it and roll it back.
     pub prompt: String,
 }
 

@@ -13,7 +13,7 @@ use super::attempts::latest_iterations;
 use super::steps::steps_table;
 use super::tables::when;
 
-/// How many attempts `status` lists: with the failure and the ways on it fits a small terminal.
+/// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
 
 /// Where a run stands (B1). What matters most comes last, where a terminal stands still.

@@ -27,9 +27,9 @@ pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
 
 fn status_of(step: &Step) -> String {
     let more = match () {
-        () if step.compensating.is_some() => " (its effect is being taken back)",
+        () if step.compensating.is_some() => " (its effect is being undone)",
         () if step.crossed => " (crossed)",
-        () if step.rolled_back => " (put back)",
+        () if step.rolled_back => " (files restored)",
         () => "",
     };
     format!("{}{more}", step.status.as_str())
@@ -41,8 +41,8 @@ pub fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
     for one in &result.compensated {
         let command = escape(one.step.compensate.as_deref().unwrap_or_default());
         let (verb, end) = match one.succeeded {
-            None if dry_run => ("would take back", String::new()),
-            Some(false) => ("not taken back:", format!(" ended with {}", one.compensate_exit_code.unwrap_or(1))),
+            None if dry_run => ("would undo", String::new()),
+            Some(false) => ("not undone:", format!(" ended with {}", one.compensate_exit_code.unwrap_or(1))),
             _ => ("took back", String::new()),
         };
         // Writing to a String cannot fail.

@@ -69,7 +69,7 @@ const LATEST: usize = 20;
 pub struct StatusReply<'a> {
     run: RunLine<'a>,
     failure: Option<&'a Failure>,
-    /// Ways on; empty where the failure is not recoverable.
+    /// What a person can do next; empty where the failure is not recoverable.
     options: &'a [ResumeOption],
     manual_steps: &'a [String],
     manual_fix: Option<&'a ManualFixSession>,

@@ -91,7 +91,7 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
         ErrorKind::HeadMoved => {
             talk.ask(
                 "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top \
-                 takes it back; b another one; q quit",
+                 reverts it; b another one; q quit",
             );
             Ok(match talk.one_of(&['k', 'd', 'r', 'b', 'q'])? {
                 'k' => Some(How { commits: Some(Commits::Keep), ..how }),
@@ -144,6 +144,6 @@ fn what_will_happen(restore: &Restore) -> Vec<String> {
         _ => {}
     }
     lines.extend(crossed_text(result, true).lines().map(str::to_owned));
-    lines.push("First all of it is kept in a safety checkpoint: recover undo takes it back".to_owned());
+    lines.push("First everything is saved in a safety checkpoint: recover undo restores it".to_owned());
     lines
 }

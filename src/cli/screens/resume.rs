@@ -1,4 +1,4 @@
-//! The resume screen (B7): what failed, the ways on with the recommended one marked, additional instructions, cancel.
+//! The resume screen (B7): what failed, the options with the recommended one marked, additional instructions, cancel.
 //!
 //! Questions go to stderr, so that stdout stays the answer's; nothing is asked unless both ends are a terminal.
 

@@ -84,11 +84,11 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
 fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
     let run = &targets.run;
     let current = run.shown_iteration();
-    let from = |number: u32| format!("The run goes on from iteration {number}; its history stays.");
+    let from = |number: u32| format!("The run continues from iteration {number}; its history stays.");
     let mut rows = vec![Row {
         target: Target::Iteration(current),
         words: vec!["--iteration".to_owned(), current.to_string()],
-        label: format!("take back iteration {current} only"),
+        label: format!("undo iteration {current} only"),
         good: false,
         after: from(current),
     }];
@@ -105,7 +105,7 @@ fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
         rows.push(Row {
             target: Target::Full,
             words: vec!["--full".to_owned()],
-            label: "take back the entire run".to_owned(),
+            label: "undo the entire run".to_owned(),
             good: false,
             after: "The run starts fresh from iteration 1; its history stays.".to_owned(),
         });

@@ -112,7 +112,7 @@ pub(super) const COOLDOWN: Section = Section {
 pub(super) const ROLLBACK: Section = Section {
     path: "rollback",
     shape: Shape::Table,
-    doc: "What may be put back without being asked. Every restore can be undone.",
+    doc: "What may be restored without asking. Every restore can be undone.",
     keys: &[
         Key::new(
             "enabled",

@@ -67,7 +67,7 @@ pub(super) const RUN: Section = Section {
 pub(super) const CHECKS: Section = Section {
     path: "checks",
     shape: Shape::Table,
-    doc: "What is looked at beside the exit codes of the feedback loops.",
+    doc: "What is checked besides the exit codes of the feedback loops.",
     keys: &[
         Key::new("flaky", Bool, "Run a failing loop again unchanged; if it passes, it is flaky."),
         Key::new(

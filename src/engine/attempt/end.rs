@@ -17,7 +17,7 @@ use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::budget::Account;
-use crate::policy::decide::{Circumstances, decide, fallback_of, is_charged};
+use crate::policy::decide::{DecisionInput, decide, fallback_of, is_charged};
 use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
@@ -202,7 +202,7 @@ fn decide_for(
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let decision = decide(
         failure,
-        &Circumstances {
+        &DecisionInput {
             account: Account { state, run, subtask: &started.subtask, session: &session, witnessed: &witnessed },
             settings: &settings,
             on_failure: run.spec.on_failure,

@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 
 /// What is going on.
 #[derive(Clone, Copy, Debug)]
-pub enum Progress<'a> {
+pub enum ProgressEvent<'a> {
     /// The feedback loops run before the first attempt.
     Baseline {
         /// The run.
@@ -82,7 +82,7 @@ pub enum Progress<'a> {
 /// Is told what is going on, at once and by the thread that does it: it must not take long.
 pub trait Observer: Send + Sync {
     /// Takes note of what is going on at `now`.
-    fn see(&self, now: Timestamp, progress: Progress<'_>);
+    fn on_event(&self, now: Timestamp, event: ProgressEvent<'_>);
 }
 
 /// What ended a wait.
@@ -96,9 +96,9 @@ pub enum WakeReason {
     Stop,
 }
 
-/// The line to those who watch. Clones are handles to the same.
+/// The connection to an observer. Clones are handles to the same.
 #[derive(Clone, Default)]
-pub struct Live {
+pub struct Progress {
     shared: Arc<Shared>,
 }
 
@@ -110,8 +110,8 @@ struct Shared {
     waived: Mutex<Option<Timestamp>>,
 }
 
-impl Live {
-    /// Has everything told to `observer` from now on, and to nobody else.
+impl Progress {
+    /// Reports everything to `observer` from now on, and to nobody else.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         *self.shared.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
@@ -125,10 +125,10 @@ impl Live {
         self.shared.observer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells what is going on at `now`.
-    pub(in crate::engine) fn tell(&self, now: Timestamp, progress: Progress<'_>) {
+    /// Reports to the observer what happens at `now`.
+    pub(in crate::engine) fn emit(&self, now: Timestamp, event: ProgressEvent<'_>) {
         if let Some(observer) = self.observer() {
-            observer.see(now, progress);
+            observer.on_event(now, event);
         }
     }
 
@@ -153,7 +153,7 @@ impl Live {
     }
 
     /// What was asked during a wait until `until`. That wait is waited for no more.
-    pub(in crate::engine) fn asked(&self, until: Timestamp) -> Option<WakeReason> {
+    pub(in crate::engine) fn take_request(&self, until: Timestamp) -> Option<WakeReason> {
         if self.is_to_stop() {
             return Some(WakeReason::Stop);
         }
@@ -171,9 +171,9 @@ impl Live {
     }
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("observed", &self.is_observed()).finish_non_exhaustive()
+        f.debug_struct("Progress").field("observed", &self.is_observed()).finish_non_exhaustive()
     }
 }
 
@@ -183,16 +183,16 @@ mod tests {
 
     #[test]
     fn only_the_wait_that_was_cut_short_is_waived() {
-        let live = Live::default();
+        let progress = Progress::default();
         let at = Timestamp::from_millis;
-        live.retry_now();
-        live.begin_wait();
-        assert_eq!(live.asked(at(5)), None, "asked before the wait began");
-        live.retry_now();
-        assert_eq!(live.asked(at(5)), Some(WakeReason::Now));
-        assert!(live.skips_wait(at(5)) && !live.skips_wait(at(6)) && !live.skips_wait(at(4)));
-        assert!(live.toggle_stop());
-        assert_eq!(live.asked(at(5)), Some(WakeReason::Stop));
-        assert!(!live.toggle_stop() && !live.is_to_stop());
+        progress.retry_now();
+        progress.begin_wait();
+        assert_eq!(progress.take_request(at(5)), None, "asked before the wait began");
+        progress.retry_now();
+        assert_eq!(progress.take_request(at(5)), Some(WakeReason::Now));
+        assert!(progress.skips_wait(at(5)) && !progress.skips_wait(at(6)) && !progress.skips_wait(at(4)));
+        assert!(progress.toggle_stop());
+        assert_eq!(progress.take_request(at(5)), Some(WakeReason::Stop));
+        assert!(!progress.toggle_stop() && !progress.is_to_stop());
     }
 }

@@ -135,7 +135,7 @@ pub(in crate::engine) fn changes_since(
     changes_with_seen(context, state, session, prepared, &Seen::new())
 }
 
-/// The same, after an earlier look that has seen this.
+/// [`changes_since`], reusing the line counts of an earlier call.
 pub(in crate::engine) fn changes_with_seen(
     context: &Context,
     state: &State,

@@ -21,7 +21,7 @@ use crate::model::import::ImportKind;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::policy::import::{Circumstances, Problem, is_known_history, read, recognise};
+use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
 use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
 use crate::store::{NewEvent, Store};
 
@@ -198,16 +198,11 @@ fn take_over(
     for document in documents {
         let source = document.path.to_string_lossy().into_owned();
         let worktree = context.worktree_id();
-        let at = Circumstances {
-            state,
-            source: &source,
-            worktree: &worktree,
-            run: named.as_ref(),
-            now: context.clock.now(),
-        };
+        let at =
+            ImportInput { state, source: &source, worktree: &worktree, run: named.as_ref(), now: context.clock.now() };
         let parts = read(document.kind, &document.content, &at).map_err(|problem| damaged(&document.path, &problem))?;
         let message = if is_own_view(document, state) {
-            Some("it is what the ledger says")
+            Some("the ledger has it already")
         } else if named.is_none() && is_old_view(context, document, state)? {
             Some("an old copy of what the ledger holds")
         } else {

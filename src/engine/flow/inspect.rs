@@ -71,7 +71,7 @@ pub fn patch_since_previous(context: &Context, state: &State, checkpoint: &Check
 pub struct Difference {
     /// Paths, sorted.
     pub changes: Vec<Change>,
-    /// The same for the working memory, without line counts.
+    /// Changes of the working memory, without line counts.
     pub memory_updates: Vec<Change>,
     /// A patch, where it was asked for.
     pub patch: Option<Vec<u8>>,

@@ -119,8 +119,8 @@ pub fn tidy_up(context: &Context, run: &RunKey) -> Result<()> {
     tidy(context, Which::Run(run))
 }
 
-/// The same for the runs whose time has come after their end, and a look at what all checkpoints take. It is taken whenever a
-/// run ends, for whose end a failure of it is no reason to fail.
+/// Cleans up the runs whose retention time after their end is over, and warns of what all checkpoints take. Called whenever
+/// a run ends; an error is only logged.
 pub fn tidy_up_due(context: &Context) {
     if let Err(error) = tidy(context, Which::Due) {
         tracing::warn!(%error, "checkpoints of runs that are over were not tidied up");

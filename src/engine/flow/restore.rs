@@ -27,8 +27,8 @@ pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
     restore_noting_damage(context, request.kind, false, |_| Ok(request.clone()))
 }
 
-/// The same for a person, whose request to stop takes it back: what `request` makes of the state as it is once nobody else can change the work tree: two restores at once take
-/// place one after the other, and each is chosen and planned from what the other left.
+/// Restores for a person, whose request to stop reverts it. `request` chooses from the state under the work tree's lock, so
+/// that of two restores at once the second is planned from what the first left.
 pub fn restore_with(
     context: &Context,
     kind: OperationKind,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::engine::attempt::standing::{Retry, status_of};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::{Progress, WakeReason};
+use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::{attempt_record, select};
 use crate::engine::recovery::crash;
@@ -68,10 +68,10 @@ pub fn sleep(
     let parked = run.and_then(|run| run.parked.as_ref());
     let decided = run.and_then(|run| run.decision.as_ref()).map(|decision| decision.reason.as_str());
     let reason = parked.map(|parked| parked.reason.as_str()).or(decided).unwrap_or_default();
-    context.live.begin_wait();
-    context.tell(Progress::Waiting { until, parked: parked.is_some(), reason });
+    context.progress.begin_wait();
+    context.emit(ProgressEvent::Waiting { until, parked: parked.is_some(), reason });
     let slept = sleep_until(context, until, deadline);
-    context.tell(Progress::Waited);
+    context.emit(ProgressEvent::Waited);
     slept
 }
 
@@ -101,9 +101,9 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
     };
     let sleeping = context.clock.wait(wake);
     // Who watches may ask for something; a clock that jumps is noticed as well.
-    let slice = if context.live.is_observed() { GLANCE } else { LONGEST_SLICE };
+    let slice = if context.progress.is_observed() { GLANCE } else { LONGEST_SLICE };
     loop {
-        if let Some(woken) = context.live.asked(until) {
+        if let Some(woken) = context.progress.take_request(until) {
             return Ok(woken);
         }
         let left = context.clock.left(&sleeping);
@@ -132,7 +132,7 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
         if others > 0 && budget.left <= others {
             let scope = budget.scope.as_str();
             let message = format!(
-                "the last attempt of the {scope} is under way in another run; once that has passed, resume goes on"
+                "the last attempt of the {scope} is under way in another run; once that has passed, resume continues"
             );
             return Err(Error::new(ErrorKind::Exhausted, message).hint(Hint::recover(["retry-status"]).run(&run.key)));
         }

@@ -17,7 +17,7 @@ use super::{foreign_views, retry};
 pub struct Status {
     /// The run.
     pub run: Run,
-    /// Ways on; empty where the failure is not recoverable.
+    /// What a person can do next; empty where the failure is not recoverable.
     pub options: Vec<ResumeOption>,
     /// What to do by hand; empty where it is recoverable.
     pub manual_steps: Vec<String>,

@@ -210,7 +210,7 @@ fn keep_aside(context: &Context, root: &Root, path: &Path, said: &[u8]) -> Resul
     let kept =
         keep(root, Path::new(&aside), said).with_context(|| format!("cannot keep a copy of {}", path.display()))?;
     if !context.dry_run() {
-        tracing::warn!("{} was not written by recover: what it said is kept in {}", path.display(), kept.display());
+        tracing::warn!("{} was not written by recover: its content is kept in {}", path.display(), kept.display());
     }
     let text = |path: &Path| path.to_string_lossy().into_owned();
     Ok(KeptAside { path: text(path), copy: text(&kept) })

@@ -79,7 +79,7 @@ pub fn record(
     record_with(context, ledger, key, prepared, request, |_| Vec::new())
 }
 
-/// The same where more events than [`event`] follow in the same hold of the lock. They are known already and go into the
+/// [`record`] where more events than [`event`] follow in the same hold of the lock. They are known already and go into the
 /// checkpoint too, so that a ledger which is rebuilt from it has them; `following` makes them of the checkpoint's id.
 pub fn record_with(
     context: &Context,
@@ -201,7 +201,7 @@ pub fn event(checkpoint: &Checkpoint) -> NewEvent {
     event_with(checkpoint, Vec::new())
 }
 
-/// The same where the caller named commits as the run's own.
+/// [`event`] with commits that the caller named as the run's own.
 pub(in crate::engine) fn event_with(checkpoint: &Checkpoint, own_commits: Vec<ObjectId>) -> NewEvent {
     let checkpoint = Box::new(checkpoint.clone());
     let key = checkpoint.run.clone();
@@ -212,8 +212,8 @@ fn headline(checkpoint: &Checkpoint) -> String {
     match (checkpoint.trigger.as_str(), checkpoint.after_iteration) {
         (trigger::INITIAL, _) => "Before the first attempt".to_owned(),
         (trigger::SAFETY, _) => "Before a restore".to_owned(),
-        (trigger::INTERVAL, _) => "On the way: the last one was old enough".to_owned(),
-        (trigger::OPERATION, _) => "On the way: enough was done since the last one".to_owned(),
+        (trigger::INTERVAL, _) => "Automatic: the last one was old enough".to_owned(),
+        (trigger::OPERATION, _) => "Automatic: enough was done since the last one".to_owned(),
         (_, 0) => "Checkpoint".to_owned(),
         (_, number) => format!("After iteration {number}"),
     }

@@ -242,7 +242,7 @@ pub fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
     failed.map(|checkpoint| checkpoint.lane_fields.failure_context.clone()).unwrap_or_default()
 }
 
-/// Where a lane stands and the ways on and back (C6).
+/// The state of a lane, and the commands that resume it and roll it back (C6).
 #[derive(Clone, Debug)]
 pub struct LaneStanding {
     /// Its stage.

@@ -136,7 +136,7 @@ pub fn plan(now: &[MemoryFile], target: &[MemoryFile], settings: &MemorySettings
     Ok(MemoryPlan { write, delete })
 }
 
-/// The same after an error: the loop's own state is cleared, whatever `target` has of it (L3).
+/// [`plan`] after an error: the loop's own state is cleared, whatever `target` has of it (L3).
 pub fn plan_after_error(now: &[MemoryFile], target: &[MemoryFile], settings: &MemorySettings) -> Result<MemoryPlan> {
     let loop_state = globs(&settings.loop_state)?;
     let is_cleared = |path: &RepoPath| loop_state.is_match(Path::new(&*path.to_lossy()));

@@ -35,7 +35,7 @@ pub fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
     record_in(&stored.message, &stored.commit)
 }
 
-/// The same from the message of the commit.
+/// The record in the message of a checkpoint's commit.
 pub(in crate::engine) fn record_in(message: &str, commit: &ObjectId) -> Option<Checkpoint> {
     let all = trailers::parse(message);
     let record = &all.iter().rfind(|(key, _)| key == RECORD)?.1;

@@ -94,7 +94,7 @@ pub fn keep_active(context: &Context, checkpoint: &Checkpoint, memory: &[MemoryF
     let files = capture.file_states(&checkpoint.changed_paths, MOST_BYTES / STATE_BYTES);
     let active = bounded(checkpoint, memory, files, capture.stats.files);
     if let Err(error) = active.keep(context.store()) {
-        tracing::warn!(%error, "active_checkpoint.json does not tell of the files of {}", checkpoint.id);
+        tracing::warn!(%error, "active_checkpoint.json does not list the files of {}", checkpoint.id);
     }
 }
 
@@ -105,7 +105,7 @@ pub fn active_state(context: &Context, state: &State) -> Option<ActiveState> {
     let kept = ActiveState::read(context.store()).filter(|kept| kept.checkpoint_id == latest.id);
     kept.or_else(|| {
         let made = made_again(context, latest);
-        made.inspect_err(|error| tracing::warn!(%error, "the files of {} cannot be told", latest.id)).ok()
+        made.inspect_err(|error| tracing::warn!(%error, "the files of {} cannot be listed", latest.id)).ok()
     })
 }
 

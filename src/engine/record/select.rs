@@ -57,8 +57,8 @@ fn say_which(context: &Context, naming: &Naming, state: &State, taken: &Run) {
     }
 }
 
-/// The same for the end of an attempt, whose `--phase` is that of its events too (L5): where no run has that phase, it
-/// says nothing of the run.
+/// The run whose attempt ends. Its `--phase` is also that of the attempt's events (L5), so it does not select the run where
+/// no run has that phase.
 pub fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     let naming = context.naming();
     let found = find(context, state);
@@ -128,7 +128,7 @@ fn is_foreign(known: &KnownCheckpoint) -> Error {
     let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
     let (why, hint) = match (&known.checkpoint.commit, known.in_repository) {
         (Some(commit), Some(true)) => (
-            format!("its commit {commit} is in this repository: git restore --source puts it back, after a checkpoint"),
+            format!("its commit {commit} is in this repository: git restore --source restores it, after a checkpoint"),
             Hint::git(["show", "--stat", commit]),
         ),
         (Some(commit), _) => {
@@ -192,7 +192,7 @@ pub fn find_or_create_for_capture(context: &Context, state: &State) -> Result<(R
     Ok((run.key.clone(), events))
 }
 
-/// The same for the end of an attempt.
+/// [`find_or_create`] for the end of an attempt: see [`find_for_attempt`].
 pub fn find_or_create_for_attempt(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
     or_create(context, state, find_for_attempt(context, state))
 }

@@ -83,7 +83,7 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
         return Ok(());
     }
     let file = context.store().lane_file().display();
-    let message = format!("[checkpoint] lane_file: {file} is there and holds no lane records; name another file");
+    let message = format!("[checkpoint] lane_file: {file} exists and holds no lane records; name another file");
     Err(Error::new(ErrorKind::Config, message).hint(Hint::recover(["config", "--origins"])))
 }
 

@@ -75,14 +75,14 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     let put_back = match restore_covered_files(context, key, &step.start) {
         // Nothing will ever bring them back: that must not hold up everything else.
         Err(error) if matches!(error.kind, ErrorKind::NoCheckpoint | ErrorKind::Corrupt) => {
-            tracing::warn!(%error, "step '{name}' was cut off, and its files cannot be put back");
+            tracing::warn!(%error, "step '{name}' was cut off, and its files cannot be restored");
             None
         }
         other => other?,
     };
     context.record(key, vec![ended(context, step, put_back.is_some())])?;
     Ok(match put_back {
-        Some(paths) => format!("step '{name}' of run {key} was cut off: {paths} paths were put back"),
+        Some(paths) => format!("step '{name}' of run {key} was cut off: {paths} paths were restored"),
         None => format!("step '{name}' of run {key} was cut off"),
     })
 }

@@ -263,14 +263,14 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
             Ok(Some(format!("{} {} had been cut off: finished", journal.kind, journal.operation_id)))
         }
         Err(error) => {
-            tracing::warn!(%error, "a restore that was cut off cannot be finished; it is taken back");
+            tracing::warn!(%error, "a restore that was cut off cannot be finished; it is reverted");
             let left = revert(context, &lock, &journal).map_err(|second| not_reverted(&error, &second))?;
             if !left.is_empty() {
                 return Err(
-                    Error::new(ErrorKind::Partial, "a cut-off restore could be taken back in part only").paths(left)
+                    Error::new(ErrorKind::Partial, "a cut-off restore could be reverted in part only").paths(left)
                 );
             }
-            Ok(Some(format!("{} {} had been cut off: taken back", journal.kind, journal.operation_id)))
+            Ok(Some(format!("{} {} had been cut off: reverted", journal.kind, journal.operation_id)))
         }
     }
 }

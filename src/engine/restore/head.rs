@@ -155,7 +155,7 @@ pub fn plan(
     if now.branch != target.branch {
         let name = |head: &Head| head.branch.clone().unwrap_or_else(|| "a detached HEAD".to_owned());
         let message = format!(
-            "the checkpoint was taken on {}, now it is {}; --commits keep puts only the files back",
+            "the checkpoint was taken on {}, now it is {}; --commits keep restores only the files",
             name(target),
             name(now)
         );
@@ -181,8 +181,8 @@ pub fn plan(
         let foreign: Vec<_> = since.iter().filter(|commit| !own(commit)).collect();
         if !foreign.is_empty() {
             let message = format!(
-                "{} commit(s) since the checkpoint were not made by the run ({}…); --commits keep leaves them and puts \
-                 only the files back, revert adds one commit on top, drop takes them off the branch",
+                "{} commit(s) since the checkpoint were not made by the run ({}…); --commits keep leaves them and restores \
+                 only the files, revert adds one commit on top, drop takes them off the branch",
                 foreign.len(),
                 foreign[0].short()
             );
@@ -191,7 +191,7 @@ pub fn plan(
         }
         if on_remote_tracking(repo, &since)? {
             let message = "commits since the checkpoint are on a remote-tracking branch; --commits revert adds one commit \
-                           on top, keep puts only the files back";
+                           on top, keep restores only the files";
             let again = request.command(&["--commits", "keep"]);
             return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }

@@ -254,7 +254,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The same for those that could not be captured.
+    /// Repositories that could not be captured, and were not skipped in the checkpoint: listed as kept.
     fn uncaptured(&mut self, then: &Manifest) {
         let prepared = self.prepared;
         let manifest = &prepared.capture.manifest;

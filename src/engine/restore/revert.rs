@@ -15,7 +15,7 @@ use crate::model::path::PathReason;
 use super::journal::{decode, is_recorded};
 
 /// How the message of an error ends after which everything is as it was.
-const TAKEN_BACK: &str = "what was written was taken back";
+const REVERTED: &str = "what was written was reverted";
 
 /// Takes back what a failed restore has done so far. The journal stays only where that fails too.
 pub(super) fn revert_after(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
@@ -24,7 +24,7 @@ pub(super) fn revert_after(context: &Context, lock: &WorktreeLock, journal: &Res
         Ok(left) => {
             let mut partial = Error::new(
                 ErrorKind::Partial,
-                format!("{error}; not everything could be taken back: undo does, once what is in the way is gone"),
+                format!("{error}; not everything could be reverted: undo does it, once what is in the way is gone"),
             );
             partial.hint = Some(Hint::recover(["undo"]));
             partial.paths(left)
@@ -37,9 +37,9 @@ pub(super) fn revert_after(context: &Context, lock: &WorktreeLock, journal: &Res
 
 /// What stopped the restore, and that nothing is left of that.
 fn reverted(mut error: Error) -> Error {
-    if !error.message.ends_with(TAKEN_BACK) {
+    if !error.message.ends_with(REVERTED) {
         error.message.push_str("; ");
-        error.message.push_str(TAKEN_BACK);
+        error.message.push_str(REVERTED);
     }
     error
 }
@@ -51,7 +51,7 @@ pub(super) fn temp_file_left(error: &Error) -> Error {
 
 /// Neither done nor taken back: the journal waits until the reason is gone.
 pub(super) fn not_reverted(error: &Error, second: &Error) -> Error {
-    journal_pending(format!("{}; taking it back failed: {}", in_full(error), in_full(second)))
+    journal_pending(format!("{}; reverting it failed: {}", in_full(error), in_full(second)))
 }
 
 /// Everything is as it should be, but the event, the views or the journal's removal failed.
@@ -124,7 +124,7 @@ fn revert_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Re
     if let Some(after) = &journal.head_after
         && repo.head()? == *after
     {
-        let message = format!("recover: {} taken back", journal.kind);
+        let message = format!("recover: {} reverted", journal.kind);
         move_branch(repo, lock, after, journal.head_before.commit.as_ref(), &message)?;
     }
     Ok(())

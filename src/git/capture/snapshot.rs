@@ -126,7 +126,7 @@ impl Capture {
         }
     }
 
-    /// The same for a capture that is not recorded because nothing changed since the one that the cache is of.
+    /// Refreshes the cache after a capture that is not recorded because nothing changed since the one that the cache is of.
     pub fn write_cache_if_unchanged(&self) {
         let Some(cache_builder) = self.cache_builder.take() else { return };
         let header = &cache_builder.cache.header;

@@ -179,7 +179,7 @@ fn is_file(entry: &Entry) -> bool {
     matches!(entry.kind, EntryKind::File | EntryKind::Symlink)
 }
 
-/// The same modes and empty folders.
+/// Whether modes and empty folders are equal.
 fn same_modes(now: &Manifest, then: &Manifest) -> bool {
     now.modes == then.modes
         && now.file_modes == then.file_modes
@@ -187,7 +187,7 @@ fn same_modes(now: &Manifest, then: &Manifest) -> bool {
         && now.empty_folders == then.empty_folders
 }
 
-/// The same but for what was skipped. Of nested repositories only the commits are compared: what else they hold is
+/// Whether the manifests are equal but for what was skipped. Of nested repositories only the commits are compared: what else they hold is
 /// compared by their own checkpoints.
 fn same_manifest(now: &Manifest, then: &Manifest) -> bool {
     let commits = |manifest: &Manifest| {

@@ -49,7 +49,7 @@ pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<
     write_linked(repo, capture, &capture.manifest.nested, None, parts)
 }
 
-/// The same; `nested` are the repositories inside with the checkpoints that were taken of them. After what was captured
+/// [`write_checkpoint`] with links: `nested` are the repositories inside with the checkpoints that were taken of them. After what was captured
 /// became a commit on the branch, HEAD and index are recorded as that left them.
 pub fn write_linked(
     repo: &Repo,
@@ -104,7 +104,7 @@ pub fn name_checkpoint(
     name_written(repo, lock, &capture.writer, (name, commit), base)
 }
 
-/// The same for what any writer has published.
+/// [`name_checkpoint`] for what any writer has published.
 pub(super) fn name_written(
     repo: &Repo,
     lock: &WorktreeLock,

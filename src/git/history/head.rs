@@ -135,7 +135,7 @@ pub fn commit_on_top(
     Ok(id)
 }
 
-/// The same with the writer of other objects, which publishes it together with them.
+/// Writes the commit with the writer of other objects, which publishes it together with them.
 pub(in crate::git) fn write_commit(
     repo: &Repo,
     writer: &ObjectWriter,

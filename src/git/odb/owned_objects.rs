@@ -77,7 +77,7 @@ pub(super) fn lock_shared(repo: &Repo) -> Result<File> {
     Ok(file)
 }
 
-/// The same without a trace. Where the file is not there, nothing of ours was ever removed: `None`.
+/// Takes the shared lock without making its file. `None` where there is none: nothing of ours was ever removed.
 pub(super) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
     let path = repo.shared_folder().join(LOCK);
     match repo.shared().open(&path) {

@@ -30,7 +30,7 @@ struct Held {
     _file: Option<FileLock>,
     /// Where quarantines are.
     folder: PathBuf,
-    /// The same where it is made for a rehearsal and removed with it.
+    /// The folder of quarantines of a rehearsal, removed with it.
     scratch: Option<TempDir>,
     /// One bit for each quarantine that is in use.
     slots: AtomicU64,

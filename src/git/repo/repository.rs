@@ -203,7 +203,7 @@ impl Repo {
         self.git_dir().join(OWN)
     }
 
-    /// The same folder, which is made when it is not there.
+    /// Makes [`Self::own_folder`] if it is missing.
     pub fn recover_dir(&self) -> Result<PathBuf> {
         let path = self.own_folder();
         self.own.create_dir_all(&path).map_err(Error::at(&path))?;

@@ -35,7 +35,7 @@ pub fn changes(
 /// The changes of an earlier comparison with the same side, with what was there then.
 pub type Seen = BTreeMap<RepoPath, (Change, Option<Entry>)>;
 
-/// The same as [`changes`]; the lines of what is as it was in the comparison `seen` are not counted once more.
+/// [`changes`] that reuses the line counts of `seen` for paths that are unchanged since.
 pub fn changes_with(
     objects: Objects<'_>,
     from: TreeView<'_>,

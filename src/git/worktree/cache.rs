@@ -64,7 +64,7 @@ pub(in crate::git) struct Cache {
     pub header: Header,
     /// Where the folders' records are, in the order of a walk.
     folders: Vec<u32>,
-    /// The same by the folders' paths.
+    /// Indices into `folders` by path.
     by_path: HashMap<Box<[u8]>, u32>,
     /// The file system's time when the capture began, nanoseconds.
     began: i64,
@@ -80,7 +80,7 @@ impl Cache {
         Ok(Self { began, ..Self::of_objects(repo, doubted) })
     }
 
-    /// The same for a rehearsal, which writes nothing: it cannot know that time, and no cache comes of it.
+    /// Reads the cache for a rehearsal, which writes nothing: it cannot know the file system's time, so it cannot make a cache.
     pub fn open_readonly(repo: &Repo, doubted: bool) -> Self {
         Self::of_objects(repo, doubted)
     }

@@ -3,7 +3,7 @@
 mod said;
 mod words;
 
-use super::lack::{self, Kind};
+use super::missing_resource::{self, Kind};
 use super::quoted::{Quote, Quoted};
 use super::verdict::{BROKEN, INVALID, MISSING, Verdict};
 use crate::policy::text::{Line, Text};
@@ -42,7 +42,7 @@ pub(super) fn not_there<'a>(command: &str, text: &'a Text) -> Option<Answer<'a>>
         (Role::Plain, Said::Missing) => {
             // The tool's own command, as against what it is to run.
             let own = arguments(command, 1).any(|argument| argument == word.text);
-            let command = lack::lack(line).is_some_and(|lack| lack.kind == Some(Kind::Command));
+            let command = missing_resource::find(line).is_some_and(|lack| lack.kind == Some(Kind::Command));
             Some(if own && command { ("shape.command", INVALID) } else { ("shape.not-there", MISSING) })
         }
         (Role::Option, _) | (Role::Value | Role::Plain, Said::Refused) => None,
@@ -126,7 +126,7 @@ fn of_missing_value(command: &str, value: &str, line: &str) -> Verdict {
     let fetches = command.split_whitespace().any(|word| FETCHES.contains(&word));
     let said = line.to_lowercase();
     let library = LIBRARIES.iter().any(|word| said.contains(word));
-    match lack::lack(line).and_then(|lack| lack.kind) {
+    match missing_resource::find(line).and_then(|lack| lack.kind) {
         Some(Kind::Thing | Kind::Code) if library && !fetches => BROKEN,
         Some(Kind::Thing) => MISSING,
         _ if is_path(value) || fetches => MISSING,

@@ -4,7 +4,7 @@ use crate::model::decision::{Action, BudgetScope, Decision, Strategy};
 use crate::model::failure::{Cause, CauseDetail, Failure, FailureType};
 use crate::model::run::{OnFailure, Run};
 
-use super::{Circumstances, decide_itself};
+use super::{DecisionInput, decide_itself};
 
 /// What the fallback has to do with a failure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,8 +48,8 @@ pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
 }
 
 /// A decision that ends the attempts, with the fallback in its place where an alternative may help.
-pub(super) fn instead(failure: &Failure, decision: Decision, around: &Circumstances<'_>) -> Decision {
-    let chosen = matches!(around.on_failure, OnFailure::ManualFix | OnFailure::Stop);
+pub(super) fn instead(failure: &Failure, decision: Decision, input: &DecisionInput<'_>) -> Decision {
+    let chosen = matches!(input.on_failure, OnFailure::ManualFix | OnFailure::Stop);
     let mended_first = matches!(failure.cause, Cause::DiskFull | Cause::OutOfMemory);
     let over = [BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost];
     let over = decision.stopped_by.is_some_and(|scope| over.contains(&scope));
@@ -70,22 +70,22 @@ pub(super) fn instead(failure: &Failure, decision: Decision, around: &Circumstan
 pub(super) fn after(
     failure: &Failure,
     (exhausted, decision, before): (&Failure, &Decision, Option<&str>),
-    around: &Circumstances<'_>,
+    input: &DecisionInput<'_>,
 ) -> Decision {
     if failure.kind == FailureType::Cancellation {
         let reason = "the fallback was interrupted; resume takes it up".to_owned();
-        return Decision { reason, decided_at: around.now, ..decision.clone() };
+        return Decision { reason, decided_at: input.now, ..decision.clone() };
     }
-    let held = decide_itself(exhausted, around);
+    let held = decide_itself(exhausted, input);
     let mut actions = if held.leads_to_attempt() { vec![Action::None] } else { held.actions };
     // After a kill nobody is there to put them back; who takes the run up sees what was left.
     let lost = failure.detail == Some(CauseDetail::SupervisorLost);
-    let restored = before.is_some() && !lost && around.on_failure != OnFailure::Retry;
+    let restored = before.is_some() && !lost && input.on_failure != OnFailure::Retry;
     if restored {
         actions.insert(0, Action::Rollback);
         actions.retain(|action| *action != Action::None);
     }
-    let back = if restored { " and what it left is put back" } else { "" };
+    let back = if restored { " and what it left is rolled back" } else { "" };
     Decision {
         actions,
         not_before: None,

@@ -93,7 +93,7 @@ impl Simulation {
         let account = Account { state: &self.state, run, subtask: &subtask, session: "s", witnessed: &[] };
         decide(
             failure,
-            &Circumstances {
+            &DecisionInput {
                 account,
                 settings: &self.settings,
                 on_failure: self.on_failure,

@@ -199,7 +199,7 @@ mod tests {
             assert_eq!(added["hooks"]["Notification"], theirs["hooks"]["Notification"]);
             let keys: Vec<&String> = added.as_object().unwrap().keys().collect();
             assert_eq!(keys, ["permissions", "hooks", "model"]);
-            assert_eq!(with_ours(added.clone(), agent, "recover").unwrap(), added, "twice is once");
+            assert_eq!(with_ours(added.clone(), agent, "recover").unwrap(), added, "installing twice changes nothing");
             let moved = with_ours(added.clone(), agent, "/opt/recover").unwrap();
             assert_eq!(moved.to_string().matches(" hook run ").count(), entries(agent).len(), "in place of the old");
             assert_eq!(without_ours(moved, agent).unwrap(), theirs);

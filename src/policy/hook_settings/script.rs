@@ -119,7 +119,7 @@ mod tests {
         assert!(
             with.contains("\nrecover hook run git pre-push </dev/null || true\n") && with.ends_with("exec ./lint\n")
         );
-        assert_eq!(with_block(Some(&with), "recover", "pre-push").unwrap(), with, "twice is once");
+        assert_eq!(with_block(Some(&with), "recover", "pre-push").unwrap(), with, "installing twice changes nothing");
         assert_eq!(without_block(&with), theirs);
         let new = with_block(None, "/a b/recover", "pre-rebase").unwrap();
         assert!(is_bare(&without_block(&new)), "{new}");

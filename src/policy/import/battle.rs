@@ -13,14 +13,14 @@ use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 
-use super::part::{Circumstances, Part, imported, known};
+use super::part::{ImportInput, Part, imported, known};
 use super::past_attempt::{PastAttempt, failure_of, failure_of_type};
 use super::read::{Place, Problem};
 
 /// More tries of one iteration than any battle has.
 const MAX_RETRIES: u32 = 1000;
 
-pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Problem> {
+pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);
     let key = RunKey::new(root.required("id")?.name()?, None, None);
     let run = at.state.run(&key);
@@ -123,7 +123,7 @@ fn attempts(
     subtask: &str,
     status: Option<IterationStatus>,
     failure: Option<&Failure>,
-    at: &Circumstances<'_>,
+    at: &ImportInput<'_>,
 ) -> Result<Vec<PastAttempt>, Problem> {
     let retries = iteration.number_of("retryCount")?.unwrap_or(0);
     if retries > MAX_RETRIES {
@@ -163,7 +163,7 @@ fn attempts(
 }
 
 /// Why the battle failed; the cause is found from what it says.
-fn failure(field: &Place<'_>, at: &Circumstances<'_>) -> Result<Failure, Problem> {
+fn failure(field: &Place<'_>, at: &ImportInput<'_>) -> Result<Failure, Problem> {
     let kind = field.required("type")?;
     let found: FailureType = serde_json::from_value(kind.value.clone())
         .map_err(|_| kind.problem(format!("{} is no type of failure", kind.value)))?;

@@ -6,14 +6,14 @@ use crate::model::event::Payload;
 use crate::model::import::{IMPORTED_SESSION, ImportKind};
 use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunKey, RunStatus};
 
-use super::part::{Circumstances, Part, created, imported, known};
+use super::part::{ImportInput, Part, created, imported, known};
 use super::past_attempt::{PastAttempt, failure_of};
 use super::read::{Place, Problem};
 
 /// The run that attempts by subtask are taken over into, where none is named.
 pub const HISTORY_RUN: &str = "imported-history";
 
-pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Problem> {
+pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);
     let key = at.run.cloned().unwrap_or_else(|| RunKey::new(HISTORY_RUN, None, None));
     let run = at.state.run(&key);
@@ -73,7 +73,7 @@ fn iteration_of(run: &Run, id: &str) -> Option<(u32, usize)> {
     Some((found.number, found.attempts.len()))
 }
 
-fn past(attempt: &Place<'_>, id: &str, iteration: u32, at: &Circumstances<'_>) -> Result<PastAttempt, Problem> {
+fn past(attempt: &Place<'_>, id: &str, iteration: u32, at: &ImportInput<'_>) -> Result<PastAttempt, Problem> {
     let success = attempt.flag_of("success")?.ok_or_else(|| attempt.problem("it has no 'success'"))?;
     let when = attempt.required("timestamp")?.time()?;
     let session = attempt.number_of("session")?.unwrap_or(1);

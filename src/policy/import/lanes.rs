@@ -8,13 +8,13 @@ use crate::model::lane::{Origin, STAGES};
 use crate::model::run::{NONE, RunKey, RunStatus};
 use crate::model::time::Timestamp;
 
-use super::part::{Circumstances, Part, created, imported};
+use super::part::{ImportInput, Part, created, imported};
 use super::read::{Place, Problem};
 
 /// What a record may say of its stage (C2).
 const STATUSES: [&str; 7] = ["ready", "in_progress", "failed", "blocked", "complete", "rolled_back", "retrying"];
 
-pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Vec<Part>, Problem> {
+pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Vec<Part>, Problem> {
     let mut parts: Vec<Part> = Vec::new();
     for record in Place::root(document).items()? {
         let run_id = record.required("run_id")?.name()?;
@@ -67,7 +67,7 @@ enum Known {
 }
 
 /// Whether the ledger has this record already, or a later one of its stage.
-fn newer(at: &Circumstances<'_>, key: &RunKey, stage: &str, record: &Value, when: Option<Timestamp>) -> Known {
+fn newer(at: &ImportInput<'_>, key: &RunKey, stage: &str, record: &Value, when: Option<Timestamp>) -> Known {
     let records = at.state.lane_records(key);
     let Some(known) = records.iter().find(|known| known.stage == stage) else { return Known::No };
     match known.origin {

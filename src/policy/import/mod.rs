@@ -21,7 +21,7 @@ use read::{MAX_DEPTH, Place};
 
 pub use history::HISTORY_RUN;
 pub use own::is_known_history;
-pub use part::{Circumstances, Part};
+pub use part::{ImportInput, Part};
 pub use read::Problem;
 pub use recovery::LOOP_RUN;
 
@@ -45,7 +45,7 @@ pub fn recognise(document: &Value) -> Option<ImportKind> {
 ///
 /// # Errors
 /// The place in the document that makes no sense, and why.
-pub fn read(kind: ImportKind, document: &Value, at: &Circumstances<'_>) -> Result<Vec<Part>, Problem> {
+pub fn read(kind: ImportKind, document: &Value, at: &ImportInput<'_>) -> Result<Vec<Part>, Problem> {
     Place::root(document).no_deeper_than(MAX_DEPTH)?;
     match kind {
         ImportKind::Battle => battle::read(document, at).map(|part| vec![part]),

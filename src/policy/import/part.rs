@@ -13,7 +13,7 @@ use super::read::Problem;
 
 /// What is known beside the document.
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances<'a> {
+pub struct ImportInput<'a> {
     /// What the ledger holds already.
     pub state: &'a State,
     /// The file, absolute.
@@ -38,12 +38,7 @@ pub struct Part {
 }
 
 /// The event that makes a run.
-pub(super) fn created(
-    at: &Circumstances<'_>,
-    key: &RunKey,
-    task_id: Option<String>,
-    worktree: Option<&str>,
-) -> Payload {
+pub(super) fn created(at: &ImportInput<'_>, key: &RunKey, task_id: Option<String>, worktree: Option<&str>) -> Payload {
     Payload::RunCreated {
         task_id,
         session: key.run_id.clone(),
@@ -53,13 +48,13 @@ pub(super) fn created(
 }
 
 /// The event that records the document itself.
-pub(super) fn imported(at: &Circumstances<'_>, kind: ImportKind, id: &str, document: &Value) -> Payload {
+pub(super) fn imported(at: &ImportInput<'_>, kind: ImportKind, id: &str, document: &Value) -> Payload {
     let (source, document) = (at.source.to_owned(), document.clone());
     Payload::Imported(Box::new(Imported { kind, id: id.to_owned(), source, document }))
 }
 
 /// The document of this kind and id that the run was given last.
-pub(super) fn known<'a>(at: &Circumstances<'a>, key: &RunKey, kind: ImportKind, id: &str) -> Option<&'a Value> {
+pub(super) fn known<'a>(at: &ImportInput<'a>, key: &RunKey, kind: ImportKind, id: &str) -> Option<&'a Value> {
     let run = at.state.run(key)?;
     let found = run.imported.iter().rfind(|one| one.imported.kind == kind && one.imported.id == id);
     found.map(|one| &one.imported.document)

@@ -7,7 +7,7 @@ use crate::model::run::AttemptOutcome;
 use crate::model::time::Timestamp;
 use crate::policy::classify::classify;
 
-use super::part::Circumstances;
+use super::part::ImportInput;
 
 /// An attempt that another system made.
 #[derive(Clone, Debug)]
@@ -57,12 +57,12 @@ impl PastAttempt {
 }
 
 /// A failure of which only its message is known.
-pub(super) fn failure_of(message: Option<&str>, at: &Circumstances<'_>) -> Failure {
+pub(super) fn failure_of(message: Option<&str>, at: &ImportInput<'_>) -> Failure {
     failure_of_type(message, FailureType::FeedbackFailure, at)
 }
 
-/// The same where its type is known: what a supervisor saw is no matter of the message.
-pub(super) fn failure_of_type(message: Option<&str>, kind: FailureType, at: &Circumstances<'_>) -> Failure {
+/// A failure of a known type: what a supervisor saw is not guessed from the message.
+pub(super) fn failure_of_type(message: Option<&str>, kind: FailureType, at: &ImportInput<'_>) -> Failure {
     let text = message.unwrap_or("failed; why is not recorded");
     let crashed = kind == FailureType::Crash;
     let evidence = FailureEvidence {

@@ -8,7 +8,7 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, RunKey};
 
-use super::part::{Circumstances, Part, created, imported, known};
+use super::part::{ImportInput, Part, created, imported, known};
 use super::past_attempt::{PastAttempt, failure_of};
 use super::read::{Place, Problem};
 
@@ -18,7 +18,7 @@ pub const LOOP_RUN: &str = "imported-loop";
 /// More errors than any loop's budget has.
 const MAX_ERRORS: u32 = 1000;
 
-pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Problem> {
+pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);
     let key = at.run.cloned().unwrap_or_else(|| RunKey::new(LOOP_RUN, None, None));
     let run = at.state.run(&key);
@@ -82,7 +82,7 @@ pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Pro
                 attempts_used: errors,
                 attempts_left: None,
                 stopped_by: None,
-                reason: "the loop went on after its cooldown, as its state says".to_owned(),
+                reason: "the loop continued after its cooldown, according to its state".to_owned(),
                 decided_at: last_error_at,
             });
         }

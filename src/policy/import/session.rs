@@ -6,10 +6,10 @@ use crate::model::event::Payload;
 use crate::model::import::ImportKind;
 use crate::model::run::{RunKey, RunStatus};
 
-use super::part::{Circumstances, Part, created, imported, known};
+use super::part::{ImportInput, Part, created, imported, known};
 use super::read::{Place, Problem};
 
-pub(super) fn read(document: &Value, at: &Circumstances<'_>) -> Result<Part, Problem> {
+pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);
     let id = root.required("checkpoint_id")?.name()?;
     let session = root.required("session_id")?.name()?;

@@ -15,7 +15,7 @@ fn now() -> Timestamp {
 /// Takes a document over into the state; returns how many events that were.
 fn take(state: &mut State, kind: ImportKind, document: &Value) -> usize {
     let before = state.clone();
-    let at = Circumstances { state: &before, source: "/f", worktree: &"/w".into(), run: None, now: now() };
+    let at = ImportInput { state: &before, source: "/f", worktree: &"/w".into(), run: None, now: now() };
     let mut made = 0;
     for part in read(kind, document, &at).unwrap() {
         for (at, payload) in part.events {
@@ -29,7 +29,7 @@ fn take(state: &mut State, kind: ImportKind, document: &Value) -> usize {
 
 fn problem(kind: ImportKind, document: &Value) -> Problem {
     let state = State::default();
-    let at = Circumstances { state: &state, source: "/f", worktree: &"/w".into(), run: None, now: now() };
+    let at = ImportInput { state: &state, source: "/f", worktree: &"/w".into(), run: None, now: now() };
     read(kind, document, &at).unwrap_err()
 }
 

@@ -53,7 +53,7 @@ impl Steps<'_, '_> {
             RunStatus::Parked => self.wait(),
             RunStatus::Cancelled | RunStatus::RolledBack => {
                 self.look();
-                self.go_on("Take the run up again", &["resume"]);
+                self.go_on("Resume the run", &["resume"]);
             }
             RunStatus::Paused if run.failure.as_ref().is_none_or(|failure| failure.recoverable) => {
                 self.look();
@@ -80,7 +80,7 @@ impl Steps<'_, '_> {
         if self.is_loop() {
             self.go_on("Wait until the loop may try again", &["retry-status", "--wait"]);
         } else {
-            self.go_on("Go on when the wait is over", &["resume", "--wait"]);
+            self.go_on("Continue when the wait is over", &["resume", "--wait"]);
         }
     }
 
@@ -88,7 +88,7 @@ impl Steps<'_, '_> {
     fn solve(&mut self) {
         self.look();
         self.reproduce();
-        let Some(failure) = &self.source.run.failure else { return self.go_on("Take the run up again", &["resume"]) };
+        let Some(failure) = &self.source.run.failure else { return self.go_on("Resume the run", &["resume"]) };
         if failure.recoverable {
             self.check_around(failure);
             self.compare();
@@ -127,11 +127,11 @@ impl Steps<'_, '_> {
         let advice = match failure.cause {
             Cause::NetworkError => "Check the network connection and external dependencies",
             Cause::RateLimited => "Check the plan's usage limit, or wait for its reset",
-            Cause::ToolTimeout => "Look for what hangs, or give attempts more time (--timeout)",
-            Cause::BrokenBuild => "Mend the build, or go back to the last state that built",
+            Cause::ToolTimeout => "Find what hangs, or give attempts more time (--timeout)",
+            Cause::BrokenBuild => "Fix the build, or go back to the last state that built",
             Cause::InvalidInput => "Correct the prompt or the arguments",
             Cause::VerificationFailed => "Consider an alternative approach, and whether the check itself is right",
-            Cause::Crashed => "Look for memory or signals that ended the process",
+            Cause::Crashed => "Check for memory limits or signals that ended the process",
             _ => "Check external dependencies, and consider an alternative approach",
         };
         self.push(advice, None);
@@ -193,18 +193,18 @@ impl Steps<'_, '_> {
     fn finish_fix(&mut self) {
         self.step("See what the fix has changed", &["manual-fix", "status"]);
         if self.source.loops.is_empty() {
-            self.push("Say how a fix is verified: add [[feedback]] to .ultraplan/recover.toml", None);
+            self.push("Configure how a fix is verified: add [[feedback]] to .ultraplan/recover.toml", None);
         }
         self.step("Run the checks on the fix", &["manual-fix", "verify"]);
-        self.go_on("Go on with the verified fix", &["manual-fix", "continue"]);
-        self.step("Or give the fix up", &["manual-fix", "abort"]);
+        self.go_on("Continue with the verified fix", &["manual-fix", "continue"]);
+        self.step("Or abandon the fix", &["manual-fix", "abort"]);
     }
 
     /// The run ended, but not everything in it was done.
     fn look_at_given_up(&mut self) {
         if self.source.run.iterations.statuses().any(|(_, status)| status == IterationStatus::Skipped) {
             self.look();
-            self.push("Look at what was given up; the run itself is complete", None);
+            self.push("Review what was given up; the run itself is complete", None);
         }
     }
 

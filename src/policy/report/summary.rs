@@ -155,7 +155,7 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
         RunStatus::Failed => format!("Failed after {tried}.{what}"),
         RunStatus::Cancelled => format!("Interrupted after {tried}."),
         RunStatus::Parked => format!("Parked after {tried}: it waits for a known time.{what}"),
-        RunStatus::Paused => format!("Paused after {tried}; it can be taken up.{what}"),
+        RunStatus::Paused => format!("Paused after {tried}; it can be resumed.{what}"),
         RunStatus::Blocked => format!("Blocked after {tried}.{what}"),
         RunStatus::RolledBack => format!("Rolled back after {tried}."),
         RunStatus::Pending if attempts.total == 0 => "Nothing has been tried yet.".to_owned(),

@@ -104,7 +104,7 @@ fn step_title(end: &StepEnd) -> String {
         StepStatus::CutOff => "cut off",
         status => status.as_str(),
     };
-    let back = if end.rolled_back { ", its files put back" } else { "" };
+    let back = if end.rolled_back { ", its files restored" } else { "" };
     format!("Step {} {found}{back}", words::line(&end.name))
 }
 
@@ -119,7 +119,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         }
         Payload::RunResumed { strategy, iteration, instructions, restart, .. } => {
             let how = strategy.map(|strategy| format!(" with {}", strategy.as_str())).unwrap_or_default();
-            let verb = if *restart { "Restarted" } else { "Taken up" };
+            let verb = if *restart { "Restarted" } else { "Resumed" };
             new(
                 MomentKind::Run,
                 format!("{verb}{how} at iteration {iteration}"),
@@ -174,7 +174,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         }
         Payload::StepEnded(end) => new(MomentKind::Step, step_title(end), None),
         Payload::StepCompensated { name, succeeded, .. } => {
-            let found = if *succeeded { "taken back" } else { "not taken back" };
+            let found = if *succeeded { "undone" } else { "not undone" };
             new(MomentKind::Step, format!("Effect of step {} {found}", words::line(name)), None)
         }
         Payload::Imported(imported) => {
@@ -256,7 +256,7 @@ fn taken(at: Timestamp, checkpoint: &Checkpoint) -> Moment {
 fn restored(at: Timestamp, operation: &Operation) -> Moment {
     let (kind, verb) = match operation.kind {
         OperationKind::Rollback => (MomentKind::Rollback, "Rolled back"),
-        OperationKind::Restore if operation.scope == Scope::State => (MomentKind::Rollback, "Working memory put back"),
+        OperationKind::Restore if operation.scope == Scope::State => (MomentKind::Rollback, "Working memory restored"),
         OperationKind::Restore => (MomentKind::Rollback, "Restored"),
         OperationKind::Undo => (MomentKind::Undo, "Undone"),
         OperationKind::Redo => (MomentKind::Undo, "Redone"),

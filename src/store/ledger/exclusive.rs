@@ -12,8 +12,8 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 
 use super::super::error::StoreError;
-use super::super::fold_cache::FoldCache;
 use super::super::ledger_line;
+use super::super::state_cache::StateCache;
 use super::super::written::Written;
 use super::{CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
 
@@ -44,7 +44,7 @@ impl Exclusive {
         self.append_dated(events.into_iter().map(|event| (at, event)).collect())
     }
 
-    /// The same for events that happened at times of their own, before they were recorded here.
+    /// Appends events with times of their own, before they were recorded here.
     pub fn append_dated(&mut self, events: Vec<(Timestamp, NewEvent)>) -> Result<(), StoreError> {
         let mut text = String::new();
         let mut made = Vec::with_capacity(events.len());
@@ -135,7 +135,7 @@ impl Exclusive {
         self.check_copy();
         self.compact();
         let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
-        let cache = FoldCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
+        let cache = StateCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
         cache.write(&self.store.root, &self.store.cache_path());
         self.loaded.beyond_cache = 0;
         self.loaded.begin_at_end();
@@ -202,7 +202,7 @@ impl Exclusive {
         let source = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut imported = self.state().runs.iter().flat_map(|run| &run.imported);
         if imported.any(|one| Path::new(&one.imported.source) == source) {
-            tracing::info!("{} was not written by recover: what it said is kept in {}", path.display(), copy.display());
+            tracing::info!("{} was not written by recover: its content is kept in {}", path.display(), copy.display());
             return Ok(());
         }
         // For a state directory in its usual place the project is known, too.

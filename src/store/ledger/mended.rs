@@ -8,7 +8,7 @@ use crate::durable::{Refused, Sync};
 
 use super::super::error::StoreError;
 use super::super::origin::Origin;
-use super::super::packed_lines::in_the_open;
+use super::super::packed_lines::decompress_all;
 use super::super::rebuild::salvage;
 use super::super::second_copy::Standing;
 use super::{Loaded, Store};
@@ -51,7 +51,8 @@ impl Store {
         match (folded(ledger), folded(copy)) {
             (Ok(own), Ok(other)) if own >= other => Ok(None),
             (Ok(own), Ok(other)) => {
-                let first = |lines: &[u8]| in_the_open(lines).split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec);
+                let first =
+                    |lines: &[u8]| decompress_all(lines).split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec);
                 if own > 0 && first(ledger) != first(copy) {
                     let reason = format!("it ends here, and its second copy has {other} events of another beginning");
                     return Err(self.corrupt(own + 1, reason));
@@ -66,7 +67,7 @@ impl Store {
                 _ => Ok(None),
             },
             (Err(error), Ok(other)) => {
-                let (open, known) = (in_the_open(ledger), in_the_open(copy));
+                let (open, known) = (decompress_all(ledger), decompress_all(copy));
                 if let Some(more) = open.get(known.len()..).filter(|more| !more.is_empty()) {
                     let joined = [copy, more].concat();
                     if folded(&joined).is_ok() {
@@ -131,7 +132,7 @@ impl Store {
             && self.mended()?.is_some()
         {
             flaws.push((self.ledger_path(), "it was cut off, set back or damaged, and its second copy is whole"));
-        } else if !ledger.starts_with(&held) && !in_the_open(ledger).starts_with(&in_the_open(&held)) {
+        } else if !ledger.starts_with(&held) && !decompress_all(ledger).starts_with(&decompress_all(&held)) {
             flaws.push((copy.path().to_owned(), "the ledger's second copy is damaged, and the ledger is whole"));
         }
         Ok(flaws)
@@ -158,7 +159,7 @@ impl Store {
         let path = self.ledger_path();
         let failed = self.io("repair");
         let present = self.root.read_present(&path).map_err(&failed)?.unwrap_or_default();
-        if !in_the_open(&lines).starts_with(&in_the_open(whole(&present))) {
+        if !decompress_all(&lines).starts_with(&decompress_all(whole(&present))) {
             let aside = self.private_dir().join("damaged").join("events.jsonl");
             let aside = self.root.keep_copy(&aside, &present).map_err(&failed)?;
             tracing::warn!("what stood in the damaged ledger is kept in {}", aside.display());

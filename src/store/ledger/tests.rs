@@ -204,7 +204,7 @@ enum Fate {
     Torn(u8),
     /// The second name of a file that begins with so many of the same lines and goes on with others.
     Replace(u8, u8, u8),
-    /// The same without another file.
+    /// Rewritten in place.
     Rewrite(u8, u8, u8),
     /// Cut to so many percent.
     Truncate(u8),
@@ -330,7 +330,7 @@ fn with_copy(count: usize) -> (tempfile::TempDir, Store, [PathBuf; 2]) {
     (folder, store, files)
 }
 
-/// The same place, seen by another process.
+/// The store as another process opens it.
 fn newcomer(store: &Store) -> Store {
     Store { recent: Arc::default(), unsynced: Arc::default(), ..store.clone() }
 }
@@ -598,7 +598,7 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
 
     // Set back to before it was ever compacted: the copy knows better still.
     let late = fs::read(store().ledger_path()).unwrap();
-    for set_back in [early.as_slice(), &packed_lines::in_the_open(&late)[..late.len() * 2]] {
+    for set_back in [early.as_slice(), &packed_lines::decompress_all(&late)[..late.len() * 2]] {
         fs::remove_file(store().ledger_path()).unwrap();
         let whole = memchr::memrchr(b'\n', set_back).unwrap();
         fs::write(store().ledger_path(), &set_back[..=whole]).unwrap();
@@ -624,7 +624,7 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     }
     // One that a kill left without its copy: both say the same.
     fs::remove_file(store().ledger_path()).unwrap();
-    fs::write(store().ledger_path(), packed_lines::in_the_open(&late)).unwrap();
+    fs::write(store().ledger_path(), packed_lines::decompress_all(&late)).unwrap();
     drop(store().lock().unwrap());
     assert_eq!(store().read_lines(0).unwrap(), said);
 

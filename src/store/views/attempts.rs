@@ -111,7 +111,7 @@ pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
     history_with_imports(state, state.runs.iter())
 }
 
-/// The same as far as it is about what `run` worked on.
+/// The history of the subtasks that `run` worked on.
 pub fn attempt_history_of<'a>(state: &'a State, run: &Run) -> AttemptHistory<'a> {
     let shares = sharing(run.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect());
     history_with_imports(state, state.runs.iter().filter(|other| is_import(other) || shares(other)))

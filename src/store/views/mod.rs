@@ -32,7 +32,7 @@ pub fn write_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<(), Store
     rewrite_views(ledger, run).map(drop)
 }
 
-/// The same; returns those that did not hold exactly that already.
+/// Writes them like [`write_views`]; returns those whose content changed.
 pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<PathBuf>, StoreError> {
     let state = ledger.state();
     let mut views: Vec<(PathBuf, Vec<u8>)> = vec![

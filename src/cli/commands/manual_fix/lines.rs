@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::engine::base::progress::{Observer, Progress};
+use crate::engine::base::progress::{Observer, ProgressEvent};
 use crate::engine::flow::manual_fix::Judged;
 use crate::engine::flow::manual_fix::watch::Step;
 use crate::model::snapshot::Change;
@@ -52,8 +52,8 @@ impl Lines {
 
 /// Tells what each feedback loop said as soon as it has said it.
 impl Observer for Lines {
-    fn see(&self, _now: Timestamp, progress: Progress<'_>) {
-        if let Progress::LoopEnded { name, result } = progress {
+    fn on_event(&self, _now: Timestamp, event: ProgressEvent<'_>) {
+        if let ProgressEvent::LoopEnded { name, result } = event {
             let mark = if result.passed { "passed" } else { "FAILED" };
             let line = format!("{mark} {}: {} ({})\n", escape(name), said(result), seconds(result.duration));
             // Whether anybody still reads is asked with the next step.

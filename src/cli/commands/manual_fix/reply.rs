@@ -73,15 +73,15 @@ fn text(context: &Context, fix: &Fix) -> String {
     let key = Some(&fix.run.key);
     let next = match session.status {
         ManualFixStatus::Active if session.verified => {
-            format!("Verified. Go on: {}", context.line(Hint::recover(["manual-fix", "continue"]).run(key)))
+            format!("Verified. Continue: {}", context.line(Hint::recover(["manual-fix", "continue"]).run(key)))
         }
         ManualFixStatus::Active => {
             let tried = !session.verification_results.is_empty();
             let said = if tried { "Verification failed. Try again" } else { "Fix it in your editor, then" };
             format!("{said}: {}", context.line(Hint::recover(["manual-fix", "verify"]).run(key)))
         }
-        ManualFixStatus::Completed => "The run goes on with the fix.".to_owned(),
-        ManualFixStatus::Aborted => "Given up; files stay as they are.".to_owned(),
+        ManualFixStatus::Completed => "The run continues with the fix.".to_owned(),
+        ManualFixStatus::Aborted => "Abandoned; files stay as they are.".to_owned(),
     };
     let _ = writeln!(text, "{next}");
     text

@@ -43,7 +43,7 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
     if watch.loops().is_empty() {
         ui.note("No feedback loops are configured: nothing can be verified.");
     }
-    context.live.observe(Arc::new(Lines::Stderr));
+    context.progress.observe(Arc::new(Lines::Stderr));
     let keys = listen(watch.asker()).context("cannot talk to the terminal")?;
     // Only now: what is pressed on the strength of this is a key already.
     ui.note(KEYS);

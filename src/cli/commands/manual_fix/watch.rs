@@ -39,7 +39,7 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
             ui.note("No feedback loops are configured: nothing is verified.");
         }
         let lines = Lines::of(ui);
-        context.live.observe(Arc::new(lines));
+        context.progress.observe(Arc::new(lines));
         follow(&mut watch, deadline, goal, lines)?
     };
     let fix = watch.fix()?;
@@ -49,7 +49,7 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
         ManualFixStatus::Active => "watch",
         ManualFixStatus::Completed | ManualFixStatus::Aborted => "status",
     };
-    ui.note(&format!("Go on: {}", context.line(Hint::recover(["manual-fix", next]).run(key))));
+    ui.note(&format!("Continue: {}", context.line(Hint::recover(["manual-fix", next]).run(key))));
     Ok(Reply::new(FixReply::from(&fix), "").exit(exit))
 }
 

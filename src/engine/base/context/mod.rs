@@ -27,7 +27,7 @@ use crate::store::{Loaded, Origin, Store};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
-use super::progress::{Live, Progress};
+use super::progress::{Progress, ProgressEvent};
 use super::runs::Naming;
 
 use place::{check_owners, discover, lane_root, project_root, task_of_run};
@@ -86,7 +86,7 @@ pub struct Context {
     /// Requests to stop.
     pub interrupts: Interrupts,
     /// Progress observer and its interactive requests.
-    pub live: Live,
+    pub progress: Progress,
     /// A request to stop that came when a restore was nearly done.
     pub stopped_late: Cell<Option<Signal>>,
     /// Made to plan what a person is asked about: see [`Context::rehearsal`].
@@ -174,7 +174,7 @@ impl Context {
             config,
             clock: Clock::new(fixed),
             interrupts,
-            live: Live::default(),
+            progress: Progress::default(),
             stopped_late: Cell::new(None),
             is_rehearsal: false,
             skipped,
@@ -183,7 +183,7 @@ impl Context {
         })
     }
 
-    /// The same place for another thread, with its own view of the repository, to take checkpoints of a run there. What
+    /// A context of this place for another thread, with its own view of the repository, to take checkpoints of a run there. What
     /// this one was allowed to do, that one is.
     pub fn for_run(&self, key: &RunKey) -> Result<Self> {
         let mut setup = self.setup.clone();
@@ -195,7 +195,7 @@ impl Context {
         Self::new(setup, Interrupts::disconnected())
     }
 
-    /// The same command in another work tree of the repository.
+    /// A context for the same command in another work tree of the repository.
     pub fn at(&self, folder: &Path) -> Result<Self> {
         let state_dir = self.setup.state_dir.as_ref().map(|_| self.store.dir().to_owned());
         let setup = Setup { cwd: folder.to_owned(), state_dir, ..self.setup.clone() };
@@ -203,7 +203,7 @@ impl Context {
         Ok(Self { is_rehearsal, warnings, ..Self::new(setup, self.interrupts.clone())? })
     }
 
-    /// The same place, where everything is only planned as in a dry run.
+    /// A context of this place in which everything is only planned, as in a dry run.
     pub fn rehearsal(&self) -> Result<Self> {
         let warnings = Arc::clone(&self.warnings);
         Ok(Self { is_rehearsal: true, warnings, ..Self::new(self.setup.clone(), self.interrupts.clone())? })
@@ -310,16 +310,16 @@ impl Context {
     /// Says what was passed over because it is somebody else's, and that the state is, where it is.
     pub fn warn_of_others(&self) {
         for (path, owner) in &self.skipped {
-            self.warn(format!("{} belongs to another user (uid {owner}): it is not looked at", path.display()));
+            self.warn(format!("{} belongs to another user (uid {owner}): it is ignored", path.display()));
         }
         if !self.setup.settings_only {
             origin::warn_if_foreign(self);
         }
     }
 
-    /// Tells whoever watches what is going on.
-    pub(in crate::engine) fn tell(&self, progress: Progress<'_>) {
-        self.live.tell(self.clock.now(), progress);
+    /// Reports progress to the observer.
+    pub(in crate::engine) fn emit(&self, event: ProgressEvent<'_>) {
+        self.progress.emit(self.clock.now(), event);
     }
 
     /// Warns on stderr, and in the answer's document.

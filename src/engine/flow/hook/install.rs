@@ -142,7 +142,7 @@ fn folder_of(path: &Path) -> Option<PathBuf> {
 fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<PathBuf> {
     let Some(file) = settings_file(agent, place) else {
         let message =
-            format!("{} has no settings of a user in a project: leave --local out, or say --user", agent.as_str());
+            format!("{} has no settings of a user in a project: leave --local out, or add --user", agent.as_str());
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["hook", "print", agent.as_str()])));
     };
     let root = match place {
@@ -254,7 +254,7 @@ fn read(root: &Root, path: &Path) -> Result<Option<String>> {
 
 fn refused(path: &Path, why: &str) -> Error {
     let message =
-        format!("{} is left as it is: {why}; mend it, or add what hook print prints yourself", path.display());
+        format!("{} is left as it is: {why}; repair it, or add what hook print prints yourself", path.display());
     Error::new(ErrorKind::Config, message).hint(Hint::recover(["hook", "print", "--help"]))
 }
 

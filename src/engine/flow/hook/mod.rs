@@ -24,7 +24,7 @@ use crate::model::failure::{EvidenceSource, Failure, FailureEvidence, LoopKind};
 use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
 use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
-use crate::policy::pre_tool::{Occasion, occasion};
+use crate::policy::pre_tool::{ToolCallRisk, occasion};
 use crate::policy::redact::redact;
 
 use super::checkpoint::{Options, create, due, record_operation};
@@ -147,10 +147,10 @@ fn at_work(context: &Context) -> Result<Option<Context>> {
 
 fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCall) -> Result<Handled> {
     let occasion = occasion(call);
-    if occasion == Occasion::Nothing {
-        return Ok(Handled::nothing("the tool only looks"));
+    if occasion == ToolCallRisk::Nothing {
+        return Ok(Handled::nothing("the tool only reads"));
     }
-    if occasion == Occasion::Edit && call.path.as_deref().is_some_and(|path| is_elsewhere(context, path)) {
+    if occasion == ToolCallRisk::Edit && call.path.as_deref().is_some_and(|path| is_elsewhere(context, path)) {
         return Ok(Handled::nothing("the file is not in this work tree"));
     }
     if !context.settings().checkpoint.enabled {

@@ -248,7 +248,7 @@ fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &
         // Handing over is no attempt: a person need not wait.
         Standing::Wait(_) if request.strategy == Some(Strategy::ManualThenContinue) => Ok(None),
         Standing::Wait(_) if request.prepare_only || context.dry_run() => Ok(None),
-        Standing::Wait(until) if context.live.skips_wait(until) => Ok(None),
+        Standing::Wait(until) if context.progress.skips_wait(until) => Ok(None),
         Standing::Wait(until) => match request.wait {
             None => Ok(Some(untouched(context, state, run))),
             Some(longest) => {

@@ -68,7 +68,7 @@ fn reachable(state: &State, run: &Run, strategy: Option<Strategy>, from: u32) ->
         let known = run.iterations.last_number().unwrap_or(0).max(run.current_iteration);
         let checkpoints = state.checkpoints_of(&run.key).map(|checkpoint| checkpoint.after_iteration).max();
         let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
-        (next, format!("run {} can go on from {next} at most", run.key))
+        (next, format!("run {} can continue from {next} at most", run.key))
     };
     let farthest = run.current_iteration.saturating_add(MOST_LEFT_BEHIND);
     let (last, message) = match () {

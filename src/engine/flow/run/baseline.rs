@@ -2,7 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::base::progress::Progress;
+use crate::engine::base::progress::ProgressEvent;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, loops_of};
@@ -26,7 +26,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
     context.record(key, vec![Payload::BaselineStarted { supervisor: own_id() }])?;
     tracing::info!("running the feedback loops before the first attempt");
-    context.tell(Progress::Baseline { run: &run });
+    context.emit(ProgressEvent::Baseline { run: &run });
     let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);

@@ -40,7 +40,7 @@ fn keep(context: &Context, key: &RunKey, interval: Duration, ended: &Receiver<()
     let mut wait = interval;
     while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         wait = look(context, key, interval).unwrap_or_else(|error| {
-            tracing::warn!(%error, "no checkpoint was taken on the way; the attempt goes on");
+            tracing::warn!(%error, "no automatic checkpoint was taken; the attempt continues");
             interval
         });
     }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::engine::attempt::{begin, end, report, standing};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::{Progress, WakeReason};
+use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::engine::flow::{fix_session, prune, retry};
@@ -102,7 +102,7 @@ impl Driver<'_> {
                 Next::GoOn => {}
                 Next::Stop(outcome) => return Ok(outcome),
             }
-            if self.context.live.is_to_stop() {
+            if self.context.progress.is_to_stop() {
                 let run = self.load()?;
                 let done = self.is_done(&run)?;
                 return Ok(done.unwrap_or_else(|| stopped(&run)));
@@ -161,7 +161,7 @@ impl Driver<'_> {
             Standing::Allowed => Ok(None),
             Standing::Exhausted => Ok(Some(Outcome::Failed)),
             Standing::NeedsPerson => Ok(Some(Outcome::Escalated)),
-            Standing::Wait(until) if self.context.live.skips_wait(until) => Ok(None),
+            Standing::Wait(until) if self.context.progress.skips_wait(until) => Ok(None),
             Standing::Wait(until) => self.wait_until(run, until),
         }
     }
@@ -197,7 +197,7 @@ impl Driver<'_> {
         match status.standing {
             Standing::Allowed => {}
             // Somebody who watches did not want to wait for that.
-            Standing::Wait(until) if self.context.live.skips_wait(until) => {}
+            Standing::Wait(until) if self.context.progress.skips_wait(until) => {}
             _ => return Ok(None),
         }
         if before.granted == 0 {
@@ -207,7 +207,7 @@ impl Driver<'_> {
         write_views(&ledger, Some(self.key))?;
         drop(ledger);
         let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
-        self.context.tell(Progress::Attempt {
+        self.context.emit(ProgressEvent::Attempt {
             run: &started.run,
             iteration: started.iteration,
             attempt: started.attempt,
@@ -229,7 +229,7 @@ impl Driver<'_> {
     }
 
     fn tell(&self, ended: &Ended, started: &Started) {
-        self.context.tell(Progress::Ended {
+        self.context.emit(ProgressEvent::Ended {
             iteration: started.iteration,
             attempt: started.attempt,
             failure: ended.end.failure.as_ref(),
@@ -280,7 +280,7 @@ impl Driver<'_> {
             return Ok(Next::Stop(Outcome::Failed));
         }
         // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.
-        let stays = decision.leads_to_attempt() && self.context.live.is_to_stop();
+        let stays = decision.leads_to_attempt() && self.context.progress.is_to_stop();
         if decision.has(Action::Rollback) && !stays {
             self.roll_back(&ended.run, started.attempt, decision)?;
         }
@@ -323,7 +323,7 @@ impl Driver<'_> {
             return Ok(());
         }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
-        self.context.tell(Progress::RollingBack { checkpoint: &target.id });
+        self.context.emit(ProgressEvent::RollingBack { checkpoint: &target.id });
         restore_checkpoint(self.context, self.key, target, Edits::Keep).map(drop)
     }
 

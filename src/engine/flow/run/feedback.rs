@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::progress::Progress;
+use crate::engine::base::progress::ProgressEvent;
 use crate::engine::record::run_settings::{log_name, start_folder};
 use crate::model::failure::{FailureEvidence, LoopKind};
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
@@ -59,13 +59,13 @@ pub struct LoopSetting<'a> {
 pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSetting<'_>) -> Result<LoopReport> {
     let mut report = LoopReport::default();
     for feedback in loops {
-        let begun = |again| Progress::LoopBegun { name: &feedback.name, deadline: deadline_of(feedback), again };
-        context.tell(begun(false));
+        let begun = |again| ProgressEvent::LoopBegun { name: &feedback.name, deadline: deadline_of(feedback), again };
+        context.emit(begun(false));
         let mut exit = run_one(context, feedback, setting, "")?;
         let mut flaky = false;
         if may_be_flaky(context, &exit) {
             tracing::info!("the feedback loop '{}' failed: it is run again, unchanged", feedback.name);
-            context.tell(begun(true));
+            context.emit(begun(true));
             let again = run_one(context, feedback, setting, ".again")?;
             flaky = has_passed(&again);
             // What failed twice is told as it failed first.
@@ -74,7 +74,7 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             }
         }
         if let Some(signal) = exit.cancelled {
-            context.tell(Progress::LoopsEnded);
+            context.emit(ProgressEvent::LoopsEnded);
             report.interrupted = Some(signal.exit_code());
             return Ok(report);
         }
@@ -101,13 +101,13 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             flaky,
             missing,
         };
-        context.tell(Progress::LoopEnded { name: &feedback.name, result: &result });
+        context.emit(ProgressEvent::LoopEnded { name: &feedback.name, result: &result });
         report.results.insert(feedback.name.clone(), result);
         if !passed && report.first_failure.is_none() {
             report.first_failure = Some((feedback.clone(), evidence));
         }
     }
-    context.tell(Progress::LoopsEnded);
+    context.emit(ProgressEvent::LoopsEnded);
     Ok(report)
 }
 

@@ -100,7 +100,7 @@ fn reason(kind: OperationKind, step: &Step) -> Option<Stays> {
 fn compensated_by(state: &State, entry: &UndoEntry) -> Vec<(RunKey, Step, &'static str)> {
     let steps = entry.steps.iter().filter_map(|name| {
         let step = state.run(&name.run)?.step(&name.name)?;
-        let why = "its effect was taken back, and is not made again";
+        let why = "its effect was undone, and is not repeated";
         (step.status == StepStatus::Compensated).then(|| (name.run.clone(), step.clone(), why))
     });
     steps.collect()
@@ -125,7 +125,7 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &str) -
         let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
         let code = exit.shell_code();
         if !succeeded {
-            tracing::warn!("the effect of step '{name}' was not taken back: its compensation ended with {code}");
+            tracing::warn!("the effect of step '{name}' was not undone: its compensation ended with {code}");
         }
         let payload = Payload::StepCompensated { name: name.clone(), succeeded, exit_code: Some(code) };
         context.record(key, vec![payload])?;

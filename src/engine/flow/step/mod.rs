@@ -248,7 +248,7 @@ fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
     let skipped = prepared.capture.manifest.skipped.iter().filter(|skipped| covered.matches(&skipped.path));
     let skipped: Vec<PathReason> = skipped.cloned().collect();
     if prepared.capture.partial && !skipped.is_empty() {
-        let message = "not everything could be captured: a step that fails could not be taken back in full; make these \
+        let message = "not everything could be captured: a step that fails could not be reverted in full; make these \
                        paths readable, or leave them out with [checkpoint] exclude";
         return Err(Error::new(ErrorKind::Partial, message).paths(skipped));
     }

@@ -306,7 +306,7 @@ impl NestedCapture {
         })
     }
 
-    /// The same but for HEAD and index, here and in those inside.
+    /// Whether a stored checkpoint has the same files; HEAD and index are not compared, here or in those inside.
     pub(in crate::engine) fn has_files_of(&self, commit: &ObjectId) -> bool {
         let Ok(stored) = load_checkpoint(&self.repo, commit) else { return false };
         let then = &stored.manifest.nested;

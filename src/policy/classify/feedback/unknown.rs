@@ -5,8 +5,8 @@ use super::Feedback;
 use crate::model::failure::{EvidenceSource, LoopKind};
 use crate::policy::check_summary::Counts;
 use crate::policy::classify::conclusion::Conclusion;
-use crate::policy::classify::lack::{self, Kind, Said};
 use crate::policy::classify::message::last_words;
+use crate::policy::classify::missing_resource::{self, Kind, Said};
 use crate::policy::classify::rules::{BUILD, FAMILIES, Family, LINT, TEST, TYPECHECK};
 use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
 use crate::policy::classify::{api, author_message, command_line, process, shape};
@@ -81,7 +81,7 @@ impl<'a> Feedback<'a> {
         if said.contains("package called") || said.contains("package named") {
             return None;
         }
-        let lack = lack::lack(&said)?;
+        let lack = missing_resource::find(&said)?;
         let (rule, verdict) = match (lack.said, lack.kind?) {
             (Said::Missing, Kind::Thing) => ("lack.thing", MISSING),
             (_, Kind::Setting) | (Said::Missing, Kind::Command) => ("lack.setting", INVALID),

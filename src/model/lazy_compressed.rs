@@ -23,7 +23,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Content for T {}
 ///
 /// In JSON it is itself, or `null` where it is packed: its bytes are kept beside, see [`Part`].
 #[derive(Clone, Debug)]
-pub struct Packed<T> {
+pub struct LazyCompressed<T> {
     /// Filled at the first look, where it is packed.
     open: OnceLock<Arc<T>>,
     /// What `open` is unpacked from; `None` once anything may have been changed.
@@ -72,7 +72,7 @@ pub trait Part {
     fn fill(&mut self, bytes: Bytes);
 }
 
-impl<T: Content> Part for Packed<T> {
+impl<T: Content> Part for LazyCompressed<T> {
     fn pack(&mut self) {
         if self.packed.is_none() {
             let all = deflate(&**self);
@@ -93,7 +93,7 @@ impl<T: Content> Part for Packed<T> {
     }
 }
 
-impl<T: Content> Packed<T> {
+impl<T: Content> LazyCompressed<T> {
     /// Whether its packed bytes say what it is.
     pub fn is_packed(&self) -> bool {
         self.packed.is_some()
@@ -111,19 +111,19 @@ impl<T: Content> Packed<T> {
     }
 }
 
-impl<T> From<T> for Packed<T> {
+impl<T> From<T> for LazyCompressed<T> {
     fn from(open: T) -> Self {
         Self { open: OnceLock::from(Arc::new(open)), packed: None }
     }
 }
 
-impl<T: Default> Default for Packed<T> {
+impl<T: Default> Default for LazyCompressed<T> {
     fn default() -> Self {
         T::default().into()
     }
 }
 
-impl<T: Content> Deref for Packed<T> {
+impl<T: Content> Deref for LazyCompressed<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -131,20 +131,20 @@ impl<T: Content> Deref for Packed<T> {
     }
 }
 
-impl<T: Content> DerefMut for Packed<T> {
+impl<T: Content> DerefMut for LazyCompressed<T> {
     fn deref_mut(&mut self) -> &mut T {
         self.unpack();
         Arc::make_mut(self.open.get_mut().expect("just filled"))
     }
 }
 
-impl<T: Content + PartialEq> PartialEq for Packed<T> {
+impl<T: Content + PartialEq> PartialEq for LazyCompressed<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Content + Eq> Eq for Packed<T> {}
+impl<T: Content + Eq> Eq for LazyCompressed<T> {}
 
 fn deflate(open: &impl Serialize) -> Vec<u8> {
     let json = serde_json::to_vec(open).expect("plain data has a form in JSON");
@@ -163,7 +163,7 @@ fn inflate<T: Content>(packed: &[u8]) -> T {
     })
 }
 
-impl<T: Content> Serialize for Packed<T> {
+impl<T: Content> Serialize for LazyCompressed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.packed {
             Some(_) => serializer.serialize_unit(),
@@ -172,7 +172,7 @@ impl<T: Content> Serialize for Packed<T> {
     }
 }
 
-impl<'de, T: Content> Deserialize<'de> for Packed<T> {
+impl<'de, T: Content> Deserialize<'de> for LazyCompressed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Either(PhantomData))
     }
@@ -182,18 +182,18 @@ impl<'de, T: Content> Deserialize<'de> for Packed<T> {
 struct Either<T>(PhantomData<T>);
 
 impl<'de, T: Content> Visitor<'de> for Either<T> {
-    type Value = Packed<T>;
+    type Value = LazyCompressed<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value, or null for one whose bytes are kept apart")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Packed<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Packed::from)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LazyCompressed<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(LazyCompressed::from)
     }
 
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Packed<T>, E> {
-        Ok(Packed { open: OnceLock::new(), packed: None })
+    fn visit_unit<E: serde::de::Error>(self) -> Result<LazyCompressed<T>, E> {
+        Ok(LazyCompressed { open: OnceLock::new(), packed: None })
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    type Numbers = Packed<BTreeMap<u32, String>>;
+    type Numbers = LazyCompressed<BTreeMap<u32, String>>;
 
     fn some() -> Numbers {
         (1..=40).map(|number| (number, "the same text each time".to_owned())).collect::<BTreeMap<_, _>>().into()

@@ -28,7 +28,7 @@ pub(super) enum Said {
 
 /// A complaint about something that is not there or not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lack {
+pub(super) struct MissingResource {
     /// What of it.
     pub said: Said,
     /// The kind of thing, where a word tells.
@@ -130,7 +130,7 @@ const CODE: &str = "\
     type variable word";
 
 /// What a line says is lacking, if it says so in words.
-pub(super) fn lack(line: &str) -> Option<Lack> {
+pub(super) fn find(line: &str) -> Option<MissingResource> {
     let text = without_quoted(line);
     let words: Vec<&str> =
         text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '_' | '-' | '.' | '/'))).collect();
@@ -146,7 +146,7 @@ pub(super) fn lack(line: &str) -> Option<Lack> {
     {
         return None;
     }
-    let found = |said, kind| Some(Lack { said, kind });
+    let found = |said, kind| Some(MissingResource { said, kind });
     // A flake, a chart, a package that is asked for something by its name.
     if let Some(at) = ["does not provide", "doesn't provide"].iter().find_map(|phrase| ends(&words, phrase)) {
         return found(Said::Missing, words.get(at).map(|_| Kind::Thing));
@@ -253,7 +253,7 @@ mod tests {
             ("No issues in any file", None),
             ("the moon is in the wrong house", None),
         ] {
-            assert_eq!(lack(line).map(|lack| (lack.said, lack.kind)), expected, "{line}");
+            assert_eq!(find(line).map(|lack| (lack.said, lack.kind)), expected, "{line}");
         }
     }
 }

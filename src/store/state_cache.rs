@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Refused, Root, Sync};
-use crate::model::packed::{Bytes, Source};
+use crate::model::lazy_compressed::{Bytes, Source};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
@@ -23,7 +23,7 @@ const HEAD: usize = 18;
 
 /// The fold of the ledger's first `offset` bytes.
 #[derive(Serialize, Deserialize)]
-pub struct FoldCache {
+pub struct StateCache {
     version: String,
     /// Length of the part of the ledger that is folded in.
     pub offset: u64,
@@ -39,7 +39,7 @@ pub struct FoldCache {
     pub state: State,
 }
 
-impl FoldCache {
+impl StateCache {
     /// A cache entry for a prefix of the ledger.
     pub fn new(offset: u64, ends_with: String, lines: u64, packed: u64, state: State) -> Self {
         Self { version: FORMAT.to_owned(), offset, ends_with, lines, packed, parts: Vec::new(), state }
