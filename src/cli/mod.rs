@@ -21,8 +21,8 @@ use std::process::ExitCode as ProcessExitCode;
 
 use clap::Parser;
 
-use crate::engine::ErrorKind;
-use crate::engine::flow::inside;
+use crate::engine::flow::{forget, inside};
+use crate::engine::{Context, ErrorKind, Result};
 use crate::process::{HELPER, exec_on_terminal};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
@@ -74,7 +74,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
     let reply = commands::without_context(command).unwrap_or_else(|| {
-        let mut context = context(&cli.global, Some(command))?;
+        let mut context = settled(&cli.global, Some(command))?;
         if !matches!(command, Command::Trust(_)) {
             context.warn_of_others();
         }
@@ -94,9 +94,20 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     }
 }
 
+/// The context of a command, once what a `forget --all` that was cut off had begun is finished.
+fn settled(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
+    let found = context(global, command)?;
+    if !forget::finish(&found)? {
+        return Ok(found);
+    }
+    let found = context(global, command)?;
+    found.note("recover forget --all was cut off: it is finished now".to_owned());
+    Ok(found)
+}
+
 /// `recover` alone: where the run stands, or how to begin.
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
-    let status = context(&cli.global, None).and_then(|context| {
+    let status = settled(&cli.global, None).and_then(|context| {
         context.warn_of_others();
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
         let looked = looked.map(|reply| reply.map(|reply| reply.warned(context.warnings())));

@@ -16,7 +16,7 @@ use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
-use super::replies::{SCHEMA_VERSION, attempt, checkpoint, hook, log, restore, run, status, step, upkeep};
+use super::replies::{SCHEMA_VERSION, attempt, checkpoint, hook, log, restore, run, runs, status, step, upkeep};
 
 /// The dialect.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -56,6 +56,9 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("classify", &[Failure::json_schema]),
     ("step", &[step::StepReply::json_schema]),
     ("status", &[status::StatusReply::json_schema]),
+    ("runs", &[runs::RunsReply::json_schema]),
+    ("close", &[runs::CloseReply::json_schema]),
+    ("forget", &[runs::ForgetReply::json_schema]),
     ("log", &[log::LogReply::json_schema]),
     ("report", &[upkeep::ReportReply::json_schema, upkeep::ReportFileReply::json_schema]),
     ("import", &[upkeep::ImportReply::json_schema, upkeep::ImportPlanReply::json_schema]),

@@ -94,6 +94,21 @@ impl Root {
         Ok(copy)
     }
 
+    /// What [`Self::keep_copy`] kept last in a place.
+    pub fn latest_copy(&self, place: &Path) -> io::Result<Option<Vec<u8>>> {
+        let (stem, extension) = (place.file_stem().unwrap_or_default(), place.extension().unwrap_or_default());
+        let mut latest = None;
+        let mut number = 1;
+        let mut copy = place.to_owned();
+        while let Some(kept) = self.read_present(&copy)? {
+            latest = Some(kept);
+            number += 1;
+            let name = format!("{}-{number}", stem.to_string_lossy());
+            copy = place.with_file_name(name).with_extension(extension);
+        }
+        Ok(latest)
+    }
+
     /// Where [`Self::keep_copy`] keeps it, or has kept it.
     pub fn place_of_copy(&self, place: &Path, content: &[u8]) -> io::Result<PathBuf> {
         let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();

@@ -17,8 +17,8 @@ use super::step::{StepEnd, StepStart};
 use super::time::Timestamp;
 
 /// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
-/// never written after (exit 15).
-pub const EVENT_SCHEMA: u32 = 1;
+/// never written after (exit 15). What says nothing new is written with the schema in which it came ([`Payload::schema`]).
+pub const EVENT_SCHEMA: u32 = 2;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +77,13 @@ pub enum Payload {
         status: RunStatus,
         /// Why.
         reason: String,
+    },
+    /// A person is done with the run, however it stands.
+    RunClosed {},
+    /// Runs were removed with all that was theirs, to the last trace but the lines of the ledger.
+    RunsForgotten {
+        /// Which.
+        runs: Vec<RunKey>,
     },
     /// The run was taken up.
     RunResumed {
@@ -266,6 +273,16 @@ pub enum Payload {
     },
     /// A source system's file was taken over.
     Imported(Box<Imported>),
+}
+
+impl Payload {
+    /// The schema that it came with: older versions read all that is older still.
+    pub fn schema(&self) -> u32 {
+        match self {
+            Self::RunClosed {} | Self::RunsForgotten { .. } => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// How an attempt ended.

@@ -136,6 +136,9 @@ pub struct Run {
     pub worktree: FolderId,
     /// Sequence of the last event about it.
     pub last_seq: u64,
+    /// When the last event about it was.
+    #[serde(default)]
+    pub last_at: Timestamp,
     /// Sequence of the last event with which a run, a resume, an attempt or a step of it began; 0 where none has.
     #[serde(default, skip_serializing_if = "is_never")]
     pub begun_seq: u64,
@@ -180,6 +183,8 @@ pub struct RunDetails {
     pub created_at: Timestamp,
     /// What it executes.
     pub spec: RunSpec,
+    /// Where it stood when it was closed, and stands again once it is taken up.
+    pub closed_from: Option<RunStatus>,
     /// The iteration that is under way or comes next.
     pub current_iteration: u32,
     /// Iterations by number.

@@ -29,6 +29,9 @@ pub struct State {
     pub checkpoints: Checkpoints,
     /// Ids of checkpoints that were removed on purpose: a leftover reference of one is never taken in again.
     pub pruned: BTreeSet<String>,
+    /// Runs that were removed on purpose: what is left of their files goes, too.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub forgotten: BTreeSet<RunKey>,
     /// Highest checkpoint sequence ever used.
     pub last_checkpoint_seq: u64,
     /// Where the state directory was when checkpoints were recorded in it.

@@ -275,6 +275,29 @@ impl Store {
         [self.dir.join("recovery.json"), self.dir.join(&self.lane_file)].into_iter().filter(is_foreign).collect()
     }
 
+    /// The views in places that other systems share which hold what was written there last.
+    pub fn own_views(&self) -> Vec<PathBuf> {
+        let written = Written::read(&self.root, &self.private_dir());
+        let is_own = |place: &PathBuf| {
+            let path = self.dir.join(place);
+            self.root_of_view(&path).read(&path).is_ok_and(|bytes| written.is(place, &bytes))
+        };
+        written.places().into_iter().filter(is_own).map(|place| self.dir.join(place)).collect()
+    }
+
+    /// Removes them. Where another system's file was in the place of one, that is there again.
+    pub fn remove_own_views(&self) -> io::Result<()> {
+        let before = self.private_dir().join("before");
+        for path in self.own_views() {
+            let kept = self.root.latest_copy(&before.join(path.file_name().unwrap_or_default()))?;
+            match kept {
+                Some(content) => self.root_of_view(&path).replace(&path, &content, Sync::All)?,
+                None => self.root_of_view(&path).remove_file(&path)?,
+            }
+        }
+        Ok(())
+    }
+
     /// The state directory.
     pub fn dir(&self) -> &Path {
         &self.dir

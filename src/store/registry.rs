@@ -49,6 +49,21 @@ impl Registry {
     }
 }
 
+impl Registry {
+    /// Forgets an id, wherever it is kept.
+    pub(super) fn remove(&self, id: &str) {
+        for place in self.places.iter().filter(|place| is_kept(place, id)) {
+            if let Err(error) = place.remove_file(&Path::new(IDS).join(id)) {
+                tracing::debug!(%error, "the id of a state directory is still known");
+            }
+            // Folders that hold others stay.
+            for folder in [IDS, OWN] {
+                let _ = place.remove_dir(Path::new(folder));
+            }
+        }
+    }
+}
+
 fn is_kept(place: &Root, id: &str) -> bool {
     place.kind(&Path::new(IDS).join(id)).is_ok_and(|kind| kind == Some(Kind::RegularFile))
 }

@@ -32,6 +32,11 @@ impl Written {
         known.is_some_and(|known| known.contains(&print_of(content)))
     }
 
+    /// The places, below the state directory or absolute.
+    pub(super) fn places(&self) -> Vec<PathBuf> {
+        self.by_place.keys().map(PathBuf::from).collect()
+    }
+
     /// Whether anything was ever written there.
     pub(super) fn knows(&self, place: &Path) -> bool {
         self.by_place.contains_key(&*place.to_string_lossy())

@@ -198,16 +198,20 @@ fn a_session_whose_agent_was_killed_is_over() {
     assert_eq!(status(&env, "claude-one"), "in_progress");
 }
 
-// One call says nothing of who the agent is: such a session is over by its age.
+// One call says nothing of who the agent is: such a session rests once nothing was heard of it for twelve hours.
 #[test]
-fn a_session_that_nobody_speaks_of_is_over_after_a_day() {
+fn a_session_that_nobody_speaks_of_is_paused_after_half_a_day() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", "2026-03-01T12:00:00Z");
     call(&env, &edit(&env, "s", "a.txt"));
-    env.set("RECOVER_TEST_NOW", "2026-03-02T11:00:00Z");
+    env.set("RECOVER_TEST_NOW", "2026-03-01T23:00:00Z");
     assert_eq!(status(&env, "claude-s"), "in_progress");
-    env.set("RECOVER_TEST_NOW", "2026-03-02T13:00:00Z");
-    assert_eq!(status(&env, "claude-s"), "complete");
+    env.set("RECOVER_TEST_NOW", "2026-03-02T01:00:00Z");
+    assert_eq!(status(&env, "claude-s"), "paused");
+    // It is taken up again by its next sign.
+    env.write("a.txt", "two\n");
+    call(&env, &edit(&env, "s", "a.txt"));
+    assert_eq!(status(&env, "claude-s"), "in_progress");
 }
 
 // After its turn an agent's edits are known as its own: a rollback does not take them for a person's.

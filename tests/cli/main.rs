@@ -60,6 +60,7 @@ mod retry;
 mod returned;
 mod rollback;
 mod run;
+mod runs;
 mod schema;
 mod screens;
 mod seen;

@@ -12,6 +12,7 @@ mod inspect;
 mod manual_fix;
 mod restore;
 mod run;
+mod runs;
 mod step;
 mod trust;
 mod values;
@@ -36,6 +37,7 @@ pub use inspect::{
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{RollbackArgs, UndoArgs};
 pub use run::{ResumeArgs, RunArgs};
+pub use runs::{CloseArgs, ForgetArgs, RunsArgs};
 pub use step::StepArgs;
 pub use trust::TrustArgs;
 pub use values::{Wait, duration, name, word_of};
@@ -83,7 +85,7 @@ pub struct GlobalArgs {
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 
-    /// Run to use, or the name of the one that is created [default: $RECOVER_RUN_ID, else the only open run here]
+    /// Run to use, or the name of the one that is created [default: $RECOVER_RUN_ID, else the run here that is at work or was last]
     #[arg(long, value_name = "ID", global = true, value_parser = name)]
     pub run: Option<String>,
 
@@ -171,6 +173,9 @@ pub enum Command {
     Step(StepArgs),
     /// Show the state of the run and what you can do next
     Status(StatusArgs),
+    Runs(RunsArgs),
+    Close(CloseArgs),
+    Forget(ForgetArgs),
     /// Show the event log
     Log(LogArgs),
     Report(ReportArgs),

@@ -10,6 +10,7 @@ mod manual_fix;
 mod report;
 mod restore;
 mod run;
+mod runs;
 mod status;
 mod step;
 mod trust;
@@ -62,6 +63,9 @@ pub fn name(command: &Command) -> &'static str {
         Command::Classify(_) => "classify",
         Command::Step(_) => "step",
         Command::Status(_) => "status",
+        Command::Runs(_) => "runs",
+        Command::Close(_) => "close",
+        Command::Forget(_) => "forget",
         Command::Log(_) => "log",
         Command::Report(_) => "report",
         Command::Import(_) => "import",
@@ -94,7 +98,7 @@ pub fn needs_settings_only(command: &Command) -> bool {
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
 pub fn writes(command: &Command) -> bool {
     match command {
-        Command::Resume(_) | Command::Rollback(_) | Command::Step(_) => true,
+        Command::Resume(_) | Command::Rollback(_) | Command::Step(_) | Command::Close(_) => true,
         Command::Checkpoint(args) => matches!(
             args.command,
             CheckpointCommand::Create(_)
@@ -164,7 +168,7 @@ pub fn reach(command: &Command) -> Reach {
             AttemptCommand::Start(_) | AttemptCommand::Pass(_) | AttemptCommand::Fail(_) => Reach::Run,
             AttemptCommand::List => Reach::Nothing,
         },
-        Command::Import(_) | Command::Trust(_) => Reach::Record,
+        Command::Import(_) | Command::Trust(_) | Command::Close(_) | Command::Forget(_) => Reach::Record,
         Command::Doctor(args) if args.repair || args.rebuild => Reach::Record,
         Command::Hook(args) => match &args.command {
             HookCommand::Uninstall(_) => Reach::Record,
@@ -176,6 +180,7 @@ pub fn reach(command: &Command) -> Reach {
         | Command::Classify(_)
         | Command::Step(_)
         | Command::Status(_)
+        | Command::Runs(_)
         | Command::Log(_)
         | Command::Report(_)
         | Command::Sync(_)
@@ -213,6 +218,9 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Classify(args) => attempt::classify(context, args),
         Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
+        Command::Runs(args) => runs::runs(context, args, ui),
+        Command::Close(args) => runs::close(context, args),
+        Command::Forget(args) => runs::forget(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => report::report(context, args, ui),
         Command::Import(args) => exchange::import(context, args),

@@ -9,6 +9,7 @@ use crate::engine::flow::checkpoint;
 use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run};
 use crate::engine::flow::run::{DriveOptions, look_at, run as start_run};
+use crate::engine::flow::runs::Chosen;
 use crate::engine::flow::status::status_of;
 use crate::engine::record::run_settings::called_in;
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -16,7 +17,7 @@ use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
-use crate::model::run::{RunSpec, RunStatus};
+use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
 use crate::policy::settings::{CommandLine, Settings};
 use crate::process::Show;
@@ -26,9 +27,10 @@ use super::super::exit::ExitCode;
 use super::super::live::Watch;
 use super::super::render;
 use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
-use super::super::screens::resume::{self as resume_screen, Choice};
+use super::super::screens::resume::{self as resume_screen, Answer};
 use super::super::ui::{Reply, Ui};
 use super::manual_fix;
+use super::runs::close_chosen;
 
 /// `recover run`.
 pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
@@ -153,7 +155,11 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         None => None,
     };
     let asks = ui.interactive && args.strategy.is_none() && !args.restart && !args.prepare_only;
-    let choice = if asks { ask(context, args)? } else { None };
+    let choice = match if asks { ask(context, args)? } else { None } {
+        Some((key, Answer::Close)) => return close_chosen(context, &Chosen::Key(key)),
+        Some((_, Answer::Resume(choice))) => Some(choice),
+        None => None,
+    };
     let instructions = instructions.or_else(|| choice.as_ref().and_then(|choice| choice.instructions.clone()));
     if choice.as_ref().is_some_and(|choice| choice.strategy == Strategy::ManualThenContinue) && args.run_id.is_none() {
         return manual_fix::attend(context, ui);
@@ -188,9 +194,12 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
-fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<Choice>> {
+fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>> {
     match status_of(context, args.run_id.as_deref()) {
-        Ok(status) => resume_screen::ask(&status, &context.interrupts),
+        Ok(status) => {
+            let answer = resume_screen::ask(&status, &context.interrupts)?;
+            Ok(answer.map(|answer| (status.run.key, answer)))
+        }
         // Whatever is wrong, the resume itself says it.
         Err(_) => Ok(None),
     }

@@ -5,6 +5,7 @@ mod checkpoints;
 mod driven;
 mod lane;
 mod results;
+mod runs;
 mod status;
 mod steps;
 mod tables;
@@ -14,6 +15,7 @@ pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_te
 pub use driven::{driven_text, note_report};
 pub use lane::lane;
 pub use results::{said, seconds};
+pub use runs::runs_table;
 pub use status::{actions, retry_text, status_text};
 pub use steps::crossed_text;
 pub use tables::when;

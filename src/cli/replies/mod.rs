@@ -10,6 +10,7 @@ pub mod log;
 mod parts;
 pub mod restore;
 pub mod run;
+pub mod runs;
 pub mod status;
 pub mod step;
 pub mod upkeep;

@@ -28,8 +28,17 @@ pub struct Choice {
     pub instructions: Option<String>,
 }
 
+/// The answer to the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Take the run up so.
+    Resume(Choice),
+    /// Close the run.
+    Close,
+}
+
 /// Shows the screen and reads the answers; `None` where there is nothing to choose.
-pub fn ask(status: &Status, interrupts: &Interrupts) -> Result<Option<Choice>> {
+pub fn ask(status: &Status, interrupts: &Interrupts) -> Result<Option<Answer>> {
     let mut input = BufReader::new(Typed { interrupts });
     let chosen = choose(status, &mut input, &mut io::stderr());
     match interrupts.pending() {
@@ -61,7 +70,7 @@ impl Read for Typed<'_> {
     }
 }
 
-fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) -> Result<Option<Choice>> {
+fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) -> Result<Option<Answer>> {
     let failed = |error| Error::io("cannot talk to the terminal", error);
     let Some(failure) = status.run.failure.as_ref().filter(|_| !status.options.is_empty()) else { return Ok(None) };
     show(status, failure, output).map_err(failed)?;
@@ -69,10 +78,12 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
     let recommended = status.options.iter().position(|option| option.recommended);
     let default = recommended.map(|at| format!(" [{}]", at + 1)).unwrap_or_default();
     let chosen = loop {
-        write!(output, "Choose 1-{}, or c to cancel{default}: ", status.options.len()).map_err(failed)?;
+        write!(output, "Choose 1-{}, c to close the run, or q to leave it{default}: ", status.options.len())
+            .map_err(failed)?;
         let Some(answer) = line(input, output).map_err(failed)? else { return Err(cancelled(130)) };
         let number = match (answer.as_str(), recommended) {
-            ("c" | "q" | "cancel", _) => return Err(cancelled(130)),
+            ("c" | "close", _) => return Ok(Some(Answer::Close)),
+            ("q" | "quit", _) => return Err(cancelled(130)),
             ("", Some(at)) => at + 1,
             (text, _) => text.parse().unwrap_or(0),
         };
@@ -82,7 +93,7 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
                 let reason = option.reason.as_deref().unwrap_or("not available");
                 writeln!(output, "That is not possible now: {reason}.").map_err(failed)?;
             }
-            None => writeln!(output, "Please answer with a number or c.").map_err(failed)?,
+            None => writeln!(output, "Please answer with a number, c or q.").map_err(failed)?,
         }
     };
     let takes_text = !matches!(chosen, Strategy::ManualThenContinue);
@@ -96,7 +107,7 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
         same = same.args(["--instructions", text]);
     }
     writeln!(output, "Same as: {same}").map_err(failed)?;
-    Ok(Some(Choice { strategy: chosen, instructions }))
+    Ok(Some(Answer::Resume(Choice { strategy: chosen, instructions })))
 }
 
 fn show(status: &Status, failure: &crate::model::failure::Failure, output: &mut impl Write) -> io::Result<()> {
@@ -177,7 +188,7 @@ mod tests {
         }
     }
 
-    fn answer(text: &str) -> (Result<Option<Choice>>, String) {
+    fn answer(text: &str) -> (Result<Option<Answer>>, String) {
         let mut shown = Vec::new();
         let choice = choose(&failed(), &mut text.as_bytes(), &mut shown);
         (choice, String::from_utf8(shown).unwrap())
@@ -187,7 +198,7 @@ mod tests {
     #[test]
     fn the_screen_takes_a_number_and_instructions() {
         let (choice, shown) = answer("\nuse another library\n");
-        let choice = choice.unwrap().unwrap();
+        let Some(Answer::Resume(choice)) = choice.unwrap() else { panic!("a choice") };
         assert_eq!(choice.strategy, Strategy::RetryWithContext);
         assert_eq!(choice.instructions.as_deref(), Some("use another library"));
         assert!(shown.contains("(recommended)") && shown.contains("Iteration"), "{shown}");
@@ -197,9 +208,11 @@ mod tests {
     #[test]
     fn what_is_not_possible_is_asked_again_and_cancel_changes_nothing() {
         let (choice, shown) = answer("2\nseven\n3\n\n");
-        assert_eq!(choice.unwrap().unwrap().strategy, Strategy::RetrySame);
+        let Some(Answer::Resume(choice)) = choice.unwrap() else { panic!("a choice") };
+        assert_eq!(choice.strategy, Strategy::RetrySame);
         assert!(shown.contains("No checkpoint available") && shown.contains("Please answer"), "{shown}");
-        for text in ["c\n", ""] {
+        assert_eq!(answer("c\n").0.unwrap(), Some(Answer::Close));
+        for text in ["q\n", ""] {
             assert_eq!(answer(text).0.unwrap_err().kind, ErrorKind::Interrupted(130), "{text:?}");
         }
     }

@@ -1,9 +1,13 @@
 //! Which attempts and feedback loops are orphaned (their `recover` was killed), and which operation was interrupted.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::durable::{FileLock, LockError};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::restore::read_journal;
-use crate::model::run::{ProcessId, Run};
+use crate::model::run::{ProcessId, Run, RunKey};
 use crate::process::is_alive;
 
 use super::step_liveness;
@@ -23,6 +27,18 @@ pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
 /// The `recover` that ran the feedback loops before the first attempt, if it is gone.
 pub(in crate::engine) fn orphaned_baseline(run: &Run) -> Option<&ProcessId> {
     run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor))
+}
+
+/// The lock of the right to drive a run. Lanes share the folder.
+pub(in crate::engine) fn driving_lock(context: &Context, key: &RunKey) -> PathBuf {
+    let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
+    context.store().run_dir(key).join(name)
+}
+
+/// Whether somebody has the right to drive a run.
+pub(in crate::engine) fn is_driven(context: &Context, key: &RunKey) -> bool {
+    let tried = FileLock::acquire_unnoticed(context.store().root(), &driving_lock(context, key), Duration::ZERO);
+    matches!(tried, Err(LockError::Held { .. }))
 }
 
 /// Whether a run's attempt was supervised by a `recover` that is gone.

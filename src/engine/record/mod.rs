@@ -8,6 +8,7 @@ pub mod checkpoint;
 pub mod damage;
 pub mod events;
 pub mod foreign;
+pub mod forgotten;
 pub mod lane;
 pub mod liveness;
 pub mod memory;

@@ -99,9 +99,9 @@ pub fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
         let ended = end_children_of(supervisor, GRACE).context("cannot look for the run's feedback loops")?;
         tracing::debug!(?ended, "feedback loops of a lost run");
         let reason = "recover was killed before the first attempt".to_owned();
-        let payload = Payload::RunStatusChanged { status: RunStatus::Cancelled, reason };
+        let payload = Payload::RunStatusChanged { status: RunStatus::Paused, reason };
         context.record(&run.key, vec![payload])?;
-        done.push(format!("run {} had lost its supervisor before the first attempt: cancelled", run.key));
+        done.push(format!("run {} had lost its supervisor before the first attempt: paused", run.key));
     }
     Ok(done)
 }

@@ -8,7 +8,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::adopt::adopt_one;
 use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
 use crate::engine::record::message::record_of;
-use crate::engine::record::step_liveness;
+use crate::engine::record::{forgotten, step_liveness};
 use crate::engine::recovery::steps;
 use crate::engine::restore::execute;
 use crate::git::WorktreeLock;
@@ -21,7 +21,7 @@ use crate::model::run::Run;
 use crate::model::state::State;
 use crate::store::salvage;
 
-use super::{attempts, rebuild, session};
+use super::{attempts, rebuild, session, silent};
 
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
 pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
@@ -31,6 +31,7 @@ pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
     attempts::apply(context, &mut state);
     steps::apply(context, &mut state);
     session::apply(context, &mut state);
+    silent::apply(context, &mut state);
     Ok(state)
 }
 
@@ -68,11 +69,13 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
         refuse_lost_ledger(context, &state)?;
         tell_if_moved(context, &state);
         done.extend(adopt(context, &state)?);
+        forgotten::sweep(context, &state)?;
         // What is taken in is no work under way: that there is none is known without another look.
         if is_any_orphaned(context, &state) {
             recover_orphaned(context, done)?;
         }
         done.extend(session::recover(context, &state)?);
+        done.extend(silent::recover(context)?);
     }
     Ok(())
 }

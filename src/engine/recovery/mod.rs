@@ -5,4 +5,5 @@ mod attempts;
 pub mod crash;
 pub mod rebuild;
 pub mod session;
+pub mod silent;
 pub mod steps;

@@ -6,7 +6,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +18,6 @@ use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::process::{caller, is_alive};
 use crate::store::NewEvent;
-
-/// A session of which nobody knows whose process it is counts as over so long after its latest checkpoint.
-const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Who called the hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,21 +57,17 @@ pub fn note(context: &Context, key: &RunKey) {
 }
 
 /// Whether a session is under way of which nobody is left.
-pub fn is_orphaned(context: &Context, state: &State, run: &Run) -> bool {
+pub fn is_orphaned(context: &Context, run: &Run) -> bool {
     if run.status != RunStatus::InProgress || run.live.is_some() {
         return false;
     }
     let Some(caller) = noted(context, &run.key) else { return false };
-    if let Some(agent) = caller.process.filter(|_| caller.again) {
-        return !is_alive(&agent);
-    }
-    let latest = state.checkpoints_of(&run.key).next_back().map(|latest| latest.created_at);
-    context.clock.now().since(latest.unwrap_or(run.created_at)) > LONGEST_PAUSE
+    caller.process.filter(|_| caller.again).is_some_and(|agent| !is_alive(&agent))
 }
 
 fn orphaned(context: &Context, state: &State) -> Vec<RunKey> {
     let here = state.runs_of(&context.worktree_id());
-    here.filter(|run| is_orphaned(context, state, run)).map(|run| run.key.clone()).collect()
+    here.filter(|run| is_orphaned(context, run)).map(|run| run.key.clone()).collect()
 }
 
 /// As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
@@ -99,7 +91,7 @@ pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
     for key in orphaned(context, state) {
         let mut ledger = context.store().lock()?;
         // Another process may have come first.
-        if !ledger.state().run(&key).is_some_and(|run| is_orphaned(context, ledger.state(), run)) {
+        if !ledger.state().run(&key).is_some_and(|run| is_orphaned(context, run)) {
             continue;
         }
         events::append(&mut ledger, &key, context.clock.now(), vec![over(&key)])?;

@@ -14,7 +14,7 @@ use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
 use crate::model::path::NESTED;
-use crate::model::run::{Iteration, IterationStatus, Run, RunDetails, RunKey, RunSpec, RunStatus};
+use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunDetails, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 
 use super::State;
@@ -29,6 +29,7 @@ impl State {
             (Payload::RunCreated { task_id, session, worktree, spec }, Some(key)) if self.run(key).is_none() => {
                 let mut run = new_run(key, task_id.clone(), session, worktree, spec, event.at);
                 run.checkpoint_event_seq = event.seq.saturating_sub(1);
+                self.forgotten.remove(key);
                 self.runs.push(run);
             }
             (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
@@ -58,6 +59,7 @@ impl State {
                 self.pruned.extend(ids.iter().cloned());
             }
             (Payload::Restored { operation }, _) => self.restored(event, operation),
+            (Payload::RunsForgotten { runs }, _) => self.forget(runs),
             _ => {}
         }
         let after_checkpoint = self.last_checkpoint_seq;
@@ -83,11 +85,28 @@ impl State {
                 run.imported.push(ImportedDocument { imported, seq: event.seq, at: event.at, after_checkpoint });
             }
             run.last_seq = event.seq;
+            run.last_at = event.at;
             run.ended_at = run.status.is_over().then(|| run.ended_at.unwrap_or(event.at));
             if begins(&event.payload) {
                 run.begun_seq = event.seq;
             }
         }
+    }
+
+    /// Removes runs with their checkpoints, and all that restores of them could be taken back to.
+    fn forget(&mut self, runs: &[RunKey]) {
+        let gone: Vec<String> =
+            runs.iter().flat_map(|key| self.checkpoints_of(key)).map(|checkpoint| checkpoint.id.clone()).collect();
+        self.checkpoints.remove(&gone);
+        for worktree in self.worktrees.values_mut() {
+            let stays = |id: &String| !gone.contains(id);
+            worktree.undo.retain(|entry| stays(&entry.checkpoint_id));
+            worktree.redo.retain(|entry| stays(&entry.checkpoint_id));
+            worktree.baseline.retain(|layer| stays(&layer.checkpoint_id));
+        }
+        self.pruned.extend(gone);
+        self.runs.retain(|run| !runs.contains(&run.key));
+        self.forgotten.extend(runs.iter().cloned());
     }
 
     fn remember_removed(&mut self, ids: &[String]) {
@@ -233,6 +252,7 @@ fn new_run(
         task_id,
         worktree: worktree.clone(),
         last_seq: 0,
+        last_at: created_at,
         begun_seq: 0,
         status: RunStatus::Pending,
         ended_at: None,
@@ -256,6 +276,14 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             if *status == RunStatus::Escalated && run.failure.is_none() {
                 stand_at_given_up(run);
             }
+        }
+        Payload::RunClosed {} => {
+            for attempt in run.iterations.unended_mut() {
+                attempt.outcome = Some(AttemptOutcome::Cancelled);
+            }
+            (run.live, run.baseline_supervisor) = (None, None);
+            run.closed_from = Some(run.status);
+            run.status = RunStatus::Closed;
         }
         Payload::RunResumed { .. } => run_resumed(run, event),
         Payload::AttemptStarted { .. } => attempt_started(run, event),
@@ -345,6 +373,8 @@ fn run_resumed(run: &mut Run, event: &Event) {
     }
     run.current_iteration = *iteration;
     run.status = RunStatus::InProgress;
+    // Whoever drove it before does not any more.
+    run.driver = None;
     run.next_instructions.clone_from(instructions);
     run.next_error_context = *error_context;
     run.granted = u32::from(*granted);

@@ -126,6 +126,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 instructions.as_deref().map(words::line),
             )
         }
+        Payload::RunClosed {} => new(MomentKind::Run, "Closed".to_owned(), None),
         Payload::RetryReset {} => new(MomentKind::Run, "Failures forgotten on request".to_owned(), None),
         Payload::IterationChanged { iteration, status, reason } => {
             let title = format!("Iteration {iteration} {}", status.as_str());
@@ -190,6 +191,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         | Payload::OperationRecorded { .. }
         | Payload::RunSpecChanged { .. }
         | Payload::RollbackInitiated { .. }
+        | Payload::RunsForgotten { .. }
         | Payload::RalphLoopFailed { .. } => Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::durable::Sync;
-use crate::model::event::{EVENT_SCHEMA, Event};
+use crate::model::event::Event;
 use crate::model::hint::Hint;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -32,7 +32,7 @@ impl Exclusive {
     pub fn lines_to_come(&self, at: Timestamp, before: u64, events: Vec<NewEvent>) -> Result<String, StoreError> {
         let mut text = String::new();
         for (seq, NewEvent { run, source, payload }) in (self.loaded.lines + before + 1..).zip(events) {
-            let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
+            let event = Event { seq, at, schema: payload.schema(), run, source, payload };
             text.push_str(&self.encoded(&event)?);
         }
         Ok(text)
@@ -51,7 +51,7 @@ impl Exclusive {
         for (at, new) in events {
             let seq = self.loaded.lines + made.len() as u64 + 1;
             let NewEvent { run, source, payload } = new;
-            let event = Event { seq, at, schema: EVENT_SCHEMA, run, source, payload };
+            let event = Event { seq, at, schema: payload.schema(), run, source, payload };
             text.push_str(&self.encoded(&event)?);
             made.push(event);
         }

@@ -54,6 +54,13 @@ impl Store {
         self.id().is_some_and(|id| self.registry.knows(&id))
     }
 
+    /// Forgets an id of a state directory of ours that is gone. One that stays known is no harm.
+    pub fn forget_id(&self, id: Option<&str>) {
+        if let Some(id) = id {
+            self.registry.remove(id);
+        }
+    }
+
     /// Whether there is a file for its id, whatever that holds: state that versions before ids made has none.
     pub fn is_named(&self) -> bool {
         !matches!(self.root().kind(&self.private_dir().join(FILE)), Ok(None))

@@ -327,7 +327,10 @@ fn session_ended(context: &Context, owner: Owner) -> Result<Handled> {
 fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> {
     let Some(key) = &handled.run else { return Ok(()) };
     let differs = |run: &Run| match status {
-        RunStatus::InProgress => matches!(run.status, RunStatus::Pending | RunStatus::Complete),
+        RunStatus::InProgress => {
+            let rests = matches!(run.status, RunStatus::Pending | RunStatus::Complete | RunStatus::Paused);
+            rests && !run.is_being_fixed()
+        }
         status => run.status != status,
     };
     if !context.load()?.state.run(key).is_some_and(differs) {

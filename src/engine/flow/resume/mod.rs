@@ -6,6 +6,7 @@ mod prepare;
 mod refuse;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::attempt::standing;
@@ -13,13 +14,16 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::WakeReason;
 use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::events::apply_speculatively;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::decision::{Action, Standing, Strategy};
+use crate::model::event::Payload;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
+use crate::store::NewEvent;
 
 use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
 use super::{fix_session, retry};
@@ -91,7 +95,11 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     }
     let mut state = crash::load_recovered(context)?;
     let key = chosen(context, &state, request)?;
-    let run = run_of(&state, &key)?;
+    let mut run = run_of(&state, &key)?;
+    if run.status == RunStatus::Closed {
+        reopen(context, &mut state, &run)?;
+        run = run_of(&state, &key)?;
+    }
     let request = &with_configured_command(context, &run, request);
     if run.status == RunStatus::Complete && !request.restart {
         let validation = if is_lane(&state, &key) { validated(context, &state, &run, request) } else { Vec::new() };
@@ -192,6 +200,21 @@ pub fn home_of_lane(context: &Context, run_id: Option<&str>) -> Result<Option<Pa
         && state.checkpoints_of(&run.key).next().is_some()
         && context.is_worktree_of_repo(&run.worktree);
     Ok(is_home.then(|| run.worktree.path()))
+}
+
+/// A closed run stands again where it stood before.
+fn reopen(context: &Context, state: &mut Arc<State>, run: &Run) -> Result<()> {
+    let status = run.closed_from.unwrap_or(RunStatus::Failed);
+    // Nobody is at work on it any more.
+    let status = if status == RunStatus::InProgress { RunStatus::Paused } else { status };
+    let payload = Payload::RunStatusChanged { status, reason: "it was closed, and is taken up again".to_owned() };
+    if context.dry_run() {
+        apply_speculatively(state, context.clock.now(), NewEvent::about(&run.key, payload));
+        return Ok(());
+    }
+    context.record(&run.key, vec![payload])?;
+    *state = context.load()?.state;
+    Ok(())
 }
 
 fn is_lane(state: &State, key: &RunKey) -> bool {

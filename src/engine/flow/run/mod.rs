@@ -19,6 +19,7 @@ use crate::durable::{FileLock, LockError};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
+use crate::engine::record::liveness::driving_lock;
 use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery::crash;
@@ -100,9 +101,7 @@ impl Driving {
     pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
-        // Lanes share the folder.
-        let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
-        match FileLock::acquire(context.store().root(), &folder.join(name), Duration::ZERO) {
+        match FileLock::acquire(context.store().root(), &driving_lock(context, key), Duration::ZERO) {
             Ok(lock) => Ok(Self { key: key.clone(), _lock: lock }),
             Err(LockError::Held { holder, .. }) => {
                 let message = format!("run {key} is under way: {holder}");

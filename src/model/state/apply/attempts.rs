@@ -130,6 +130,10 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     run.decision.clone_from(&end.decision);
     match end.outcome {
         AttemptOutcome::Passed => {
+            // It was thought to be left alone.
+            if run.status == RunStatus::Paused {
+                run.status = RunStatus::InProgress;
+            }
             forgive(run, seq);
             run.current_iteration = run.iteration_after(end.iteration);
             run.fresh_session = false;
@@ -161,7 +165,7 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
     let lost = end.failure.as_ref().is_some_and(|failure| failure.detail == Some(CauseDetail::SupervisorLost));
     run.status = if lost {
         // Nothing goes on by itself any more, whatever may be done next.
-        RunStatus::Failed
+        RunStatus::Paused
     } else if decision.has(Action::Park) {
         RunStatus::Parked
     } else if decision.has(Action::Continue) || decision.leads_to_attempt() {

@@ -1,0 +1,70 @@
+//! Runs `runs`, `close` and `forget`.
+
+use crate::engine::flow::forget::{Forgotten, forget as forget_runs, plan};
+use crate::engine::flow::runs::{Chosen, close as close_runs, list};
+use crate::engine::{Context, Error, ErrorKind, Result};
+
+use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
+use super::super::render;
+use super::super::replies::runs::{CloseReply, ForgetReply, RunsReply};
+use super::super::screens::agrees;
+use super::super::ui::{Reply, Ui};
+use crate::policy::escape::escape;
+
+/// `recover runs`.
+pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let listed = list(context, args.all, args.limit)?;
+    let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
+    Ok(Reply::new(RunsReply::new(&listed), text))
+}
+
+/// `recover close`.
+pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
+    context.require_something()?;
+    let chosen = if args.all_ended { Chosen::Ended } else { Chosen::Ids(args.run_id.clone()) };
+    close_chosen(context, &chosen)
+}
+
+/// Closes these and answers.
+pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
+    let closed = close_runs(context, chosen)?;
+    let verb = if context.dry_run() { "Would close" } else { "Closed" };
+    let mut text: String = closed.runs.iter().map(|run| format!("{verb} run {}.\n", run.key)).collect();
+    if text.is_empty() {
+        text.push_str("Nothing to close.\n");
+    }
+    Ok(Reply::new(CloseReply::new(&closed, context.dry_run()), text))
+}
+
+/// `recover forget`.
+pub fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let chosen = (!args.all).then(|| Chosen::Ids(args.run_id.clone()));
+    if ui.interactive && !context.says_yes() && !context.dry_run() {
+        let planned = plan(context, chosen.as_ref())?;
+        if planned.changed {
+            if !agrees(context, ui, &told(&planned), "Remove it for good? This cannot be undone.")? {
+                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+            }
+            context.confirm();
+        }
+    }
+    let forgotten = forget_runs(context, chosen.as_ref())?;
+    let text = match (forgotten.changed, context.dry_run()) {
+        (false, _) => "Nothing to remove.\n".to_owned(),
+        (true, true) => format!("Would remove for good, which cannot be undone:\n{}", told(&forgotten)),
+        (true, false) => format!("Removed for good:\n{}", told(&forgotten)),
+    };
+    Ok(Reply::new(ForgetReply::new(&forgotten, context.dry_run()), text))
+}
+
+/// What goes, for people.
+fn told(forgotten: &Forgotten) -> String {
+    let mut text: String = forgotten.runs.iter().map(|key| format!("  run {}\n", escape(&key.to_string()))).collect();
+    text.push_str(&format!("  {} checkpoints\n", forgotten.checkpoints));
+    for path in &forgotten.removed {
+        text.push_str(&format!("  {}\n", escape(&path.to_string_lossy())));
+    }
+    text
+}

@@ -1,0 +1,310 @@
+//! Removing runs for good, and removing every trace of `recover` from a repository.
+//!
+//! A run goes with one event: from then on nothing knows it, and what a kill leaves of its files and references the next
+//! command removes. All of it goes behind a mark that lies where no clone brings one along: whatever command comes after a
+//! kill finishes what was begun.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::durable::{Root, Sync};
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::{forgotten, nested, seed_json, storage};
+use crate::engine::recovery::crash;
+use crate::git::WorktreeLock;
+use crate::git::index::tracks_any;
+use crate::git::prune::discard;
+use crate::git::repo::{delete_refs, ref_name, ref_names, resolve_ref};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{EventSource, Payload};
+use crate::model::hook::HookAgent;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+use crate::store::NewEvent;
+use crate::store::views::write_views;
+
+use super::hook::install::{Place, Task, carry_out, settings_file};
+use super::runs::{Chosen, refuse_driven};
+
+/// The name of our folder in git's.
+const OWN: &str = "recover";
+/// The mark in it that everything is being removed.
+const MARK: &str = "forgetting";
+
+/// What was removed, or would be.
+#[derive(Clone, Debug, Default)]
+pub struct Forgotten {
+    /// Whether anything was, or would be.
+    pub changed: bool,
+    /// Whether it is every trace.
+    pub all: bool,
+    /// The runs.
+    pub runs: Vec<RunKey>,
+    /// How many checkpoints they have.
+    pub checkpoints: usize,
+    /// Files and folders, absolute.
+    pub removed: Vec<PathBuf>,
+}
+
+/// What would be removed: these runs, or everything.
+///
+/// # Errors
+/// There is no such run (4); a `recover` is at work on one of them (11).
+pub fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
+    let state = crash::load_recovered(context)?;
+    let runs = match chosen {
+        Some(chosen) => chosen.of(context, &state)?,
+        None => state.runs.iter().map(|run| run.key.clone()).collect(),
+    };
+    for key in &runs {
+        refuse_driven(&run_of(&state, key)?)?;
+    }
+    let checkpoints = runs.iter().map(|key| state.checkpoints_of(key).count()).sum();
+    let removed = match chosen {
+        Some(_) => runs.iter().flat_map(|key| forgotten::files_of(context, key)).collect(),
+        None => traces(context),
+    };
+    let changed = !runs.is_empty() || !removed.is_empty();
+    Ok(Forgotten { changed, all: chosen.is_none(), runs, checkpoints, removed })
+}
+
+/// Removes runs, or everything; in a dry run only says what.
+///
+/// # Errors
+/// As [`plan`]; nobody said yes (13).
+pub fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
+    if !context.dry_run() {
+        context.check_safe_mode("removing runs")?;
+        crash::recover(context)?;
+    }
+    let planned = plan(context, chosen)?;
+    if context.dry_run() || !planned.changed {
+        return Ok(planned);
+    }
+    if !context.says_yes() {
+        let what = match chosen {
+            Some(_) => {
+                let runs =
+                    if planned.runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", planned.runs.len()) };
+                format!("{runs} with {} checkpoints", planned.checkpoints)
+            }
+            None => "every trace of recover in this repository".to_owned(),
+        };
+        let message = format!("this would remove {what} for good, which cannot be undone: --yes does it");
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
+    }
+    match chosen {
+        Some(_) => forget_runs(context, &planned)?,
+        None => {
+            begin(context)?;
+            remove_everything(context)?;
+        }
+    }
+    Ok(planned)
+}
+
+fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
+    let mut ledger = context.store().lock()?;
+    let mut gone: Vec<Checkpoint> = Vec::new();
+    for key in &planned.runs {
+        refuse_driven(&run_of(ledger.state(), key)?)?;
+        gone.extend(ledger.state().checkpoints_of(key).cloned());
+    }
+    let fixes: Vec<String> = planned
+        .runs
+        .iter()
+        .filter_map(|key| ledger.state().run(key)?.manual_fix.as_ref())
+        .map(|session| session.id.clone())
+        .collect();
+    let payload = Payload::RunsForgotten { runs: planned.runs.clone() };
+    ledger.append(context.clock.now(), vec![NewEvent { run: None, source: EventSource::Recover, payload }])?;
+    seed_json::refresh_active(context, ledger.state())?;
+    write_views(&ledger, None)?;
+    forgotten::sweep(context, ledger.state())?;
+    drop(ledger);
+    for id in fixes {
+        remove(context.store().root(), &context.store().private_dir().join("manual-fix").join(id))?;
+    }
+    storage::remove_patches(context, &gone);
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    nested::forget(context, repo, &gone);
+    let names: Vec<String> = gone.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    delete_refs(repo, &lock, &names)?;
+    let commits: Vec<_> = gone.into_iter().map(|gone| gone.commit).collect();
+    discard(repo, &lock, &commits);
+    Ok(())
+}
+
+/// Where the mark is: in git's folder, without git beside the logs.
+fn mark(context: &Context) -> Result<(Root, PathBuf)> {
+    if context.has_git() {
+        let common = context.repo()?.common_dir();
+        return Ok((Root::with_own(common, OWN), common.join(OWN).join(MARK)));
+    }
+    Ok((context.store().root().clone(), context.store().private_dir().join(MARK)))
+}
+
+fn begin(context: &Context) -> Result<()> {
+    let (root, mark) = mark(context)?;
+    // Who holds the ledger's lock finishes first.
+    let _ledger = context.store().lock()?;
+    let failed = |error| Error::io(format!("cannot write {}", mark.display()), error);
+    root.create_dir_all(mark.parent().unwrap_or(&mark)).map_err(failed)?;
+    root.write(&mark, b"recover forget --all\n", Sync::All).map_err(failed)
+}
+
+/// Finishes removing everything where that was cut off. Returns whether it was.
+pub fn finish(context: &Context) -> Result<bool> {
+    if !context.has_git() && !context.store().exists() {
+        return Ok(false);
+    }
+    let (root, mark) = mark(context)?;
+    if context.dry_run() || !root.has(&mark).unwrap_or(false) {
+        return Ok(false);
+    }
+    remove_everything(context)?;
+    Ok(true)
+}
+
+/// Files and folders of ours.
+fn traces(context: &Context) -> Vec<PathBuf> {
+    let store = context.store();
+    let mut all = store.own_views();
+    all.extend([store.ledger_path(), store.private_dir()]);
+    all.extend(own_configuration(context));
+    all.extend(git_folders(context));
+    all.retain(|path| path.symlink_metadata().is_ok());
+    all.extend(hook_files(context));
+    all
+}
+
+/// Our folders in git's: of the repository, and of each of its work trees.
+fn git_folders(context: &Context) -> Vec<PathBuf> {
+    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return Vec::new() };
+    let common = repo.common_dir();
+    let linked = std::fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    linked.map(|entry| entry.path().join(OWN)).chain([common.join(OWN)]).collect()
+}
+
+/// The configuration, where git does not track it.
+fn own_configuration(context: &Context) -> Option<PathBuf> {
+    let folder = context.worktree().join(".ultraplan");
+    let tracked = |repo| context.has_git() && tracks_any(repo, &folder, &["recover.toml"]);
+    (!context.repo().is_ok_and(tracked)).then(|| folder.join("recover.toml"))
+}
+
+const PLACES: [Place; 2] = [Place::Project, Place::Local];
+
+/// The settings that have lines of ours.
+fn hook_files(context: &Context) -> Vec<PathBuf> {
+    let Ok(rehearsal) = context.rehearsal() else { return Vec::new() };
+    let changes = |agent, place| carry_out(&rehearsal, Task::Uninstall, agent, place, OWN).unwrap_or_default();
+    let all = HookAgent::ALL.into_iter().flat_map(|agent| PLACES.map(|place| (agent, place)));
+    let changed = all.flat_map(|(agent, place)| changes(agent, place)).filter(|file| file.change != "unchanged");
+    changed.map(|file| file.path).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Removes everything, whatever of it is there still; the mark last.
+fn remove_everything(context: &Context) -> Result<()> {
+    remove_hooks(context);
+    remove_checkpoints(context)?;
+    let store = context.store();
+    let root = store.root();
+    store.remove_own_views().map_err(|error| Error::io("cannot remove a view", error))?;
+    if let Some(file) = own_configuration(context) {
+        remove(&Root::shared(context.worktree()), &file)?;
+    }
+    let ignore = store.dir().join(".gitignore");
+    if root.read(&ignore).is_ok_and(|text| text == b"*\n") {
+        remove(root, &ignore)?;
+    }
+    remove(root, &store.ledger_path())?;
+    let id = store.id();
+    remove(root, &store.private_dir())?;
+    store.forget_id(id.as_deref());
+    if context.has_git() {
+        let common = context.repo()?.common_dir().to_owned();
+        for folder in git_folders(context) {
+            let own = Root::shared(folder.parent().unwrap_or(&folder));
+            for (name, _) in own.list(&folder).unwrap_or_default() {
+                if name != MARK {
+                    remove(&own, &folder.join(name))?;
+                }
+            }
+        }
+        for folder in ["logs/refs", "refs"].map(|folder| common.join(folder).join(OWN)) {
+            remove(&Root::shared(&common), &folder)?;
+        }
+        for folder in git_folders(context) {
+            remove(&Root::shared(folder.parent().unwrap_or(&folder)), &folder)?;
+        }
+    }
+    for folder in [Some(store.dir()), store.dir().parent().filter(|parent| parent.ends_with(".ultraplan"))] {
+        // One that holds somebody else's files stays.
+        let _ = folder.map(std::fs::remove_dir);
+    }
+    Ok(())
+}
+
+/// Takes our lines out of the settings of agents and git's hooks; a folder that is empty then goes with them.
+fn remove_hooks(context: &Context) {
+    for agent in HookAgent::ALL {
+        for place in PLACES {
+            // Not every agent has every place.
+            let Ok(files) = carry_out(context, Task::Uninstall, agent, place, OWN) else { continue };
+            if settings_file(agent, place).is_none() {
+                continue;
+            }
+            for file in files.iter().filter(|file| file.change == "deleted") {
+                let folders = file.path.ancestors().skip(1).take_while(|folder| *folder != context.worktree());
+                for folder in folders {
+                    if std::fs::remove_dir(folder).is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Removes all references of checkpoints, and the objects that only they held.
+fn remove_checkpoints(context: &Context) -> Result<()> {
+    let private = !context.has_git();
+    if private {
+        // The repository is ours, and goes as a whole.
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    if let Ok(loaded) = context.load() {
+        let state: &State = &loaded.state;
+        let all: Vec<Checkpoint> = state.checkpoints.values().cloned().collect();
+        nested::forget(context, repo, &all);
+    }
+    let names = ref_names(repo, |_| false)?;
+    let commits: Vec<_> = names.iter().filter_map(|name| resolve_ref(repo, name)).collect();
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    delete_refs(repo, &lock, &names)?;
+    discard(repo, &lock, &commits);
+    Ok(())
+}
+
+/// Removes a file or a folder with all that is in it; one that is not there is removed already.
+fn remove(root: &Root, path: &Path) -> Result<()> {
+    let failed = |error: io::Error| Error::io(format!("cannot remove {}", path.display()), error);
+    let removed = match root.kind(path).map_err(failed)? {
+        None => Ok(()),
+        Some(kind) if kind.is_dir() => root.remove_dir_all(path),
+        Some(_) => root.remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,175 @@
+//! The runs of a state directory, and closing those that a person is done with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::durable::Root;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::record::select;
+use crate::engine::recovery::crash;
+use crate::git::prune::added_bytes;
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::manual_fix::ManualFixStatus;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::state::State;
+
+use super::prune;
+
+/// A run, and what of it is not in the ledger.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The run.
+    pub run: Run,
+    /// Whether a command that names none is about it.
+    pub chosen: bool,
+    /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
+    pub size_bytes: u64,
+    /// The `recover` that is at work on it.
+    pub driver_pid: Option<u32>,
+}
+
+/// The runs, newest first, at most `limit`; closed and accepted ones only with `all`.
+pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Listed>> {
+    let state = crash::load_recovered(context)?;
+    let chosen = select::find(context, &state).ok().flatten().map(|run| &run.key);
+    let is_shown = |run: &&Run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted);
+    let shown: Vec<&Run> = state.runs.iter().rev().filter(is_shown).take(limit.unwrap_or(usize::MAX)).collect();
+    let sizes = sizes(context, &state)?;
+    let listed = |run: &Run| Listed {
+        run: run.clone(),
+        chosen: chosen == Some(&run.key),
+        size_bytes: sizes.get(&run.key).copied().unwrap_or(0),
+        driver_pid: runs::driver(run).map(|id| id.pid),
+    };
+    Ok(shown.into_iter().map(listed).collect())
+}
+
+/// What each run takes: its files, and what its checkpoints hold beyond branches and what came before.
+fn sizes<'a>(context: &Context, state: &'a State) -> Result<BTreeMap<&'a RunKey, u64>> {
+    let store = context.store();
+    let files = |run: &'a Run| (&run.key, size_below(store.root(), &store.run_dir(&run.key)));
+    let mut sizes: BTreeMap<&RunKey, u64> = state.runs.iter().map(files).collect();
+    if !state.checkpoints.is_empty() {
+        let commits: Vec<_> = state.checkpoints.values().map(|checkpoint| checkpoint.commit.clone()).collect();
+        let bases = state.checkpoints.values().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+        let added = added_bytes(context.repo()?, &commits, &bases)?;
+        for (checkpoint, bytes) in state.checkpoints.values().zip(added) {
+            if let Some(size) = sizes.get_mut(&checkpoint.run) {
+                *size = size.saturating_add(bytes);
+            }
+        }
+    }
+    Ok(sizes)
+}
+
+/// The bytes of the files in a folder; what cannot be read counts nothing.
+fn size_below(root: &Root, folder: &Path) -> u64 {
+    let entries = root.list(folder).unwrap_or_default();
+    let size = |name: &std::ffi::OsStr, is_folder: bool| {
+        let path = folder.join(name);
+        let of_file = || root.open(&path).and_then(|file| file.metadata()).map_or(0, |found| found.len());
+        if is_folder { size_below(root, &path) } else { of_file() }
+    };
+    entries.iter().map(|(name, kind)| if kind.is_symlink() { 0 } else { size(name, kind.is_dir()) }).sum()
+}
+
+/// Which runs are meant.
+#[derive(Clone, Debug)]
+pub enum Chosen {
+    /// Those of these ids; without any the one that a command is about.
+    Ids(Vec<String>),
+    /// Those of the work tree that have ended, well or badly.
+    Ended,
+    /// This one.
+    Key(RunKey),
+}
+
+impl Chosen {
+    /// The runs that are meant, each once.
+    pub(in crate::engine) fn of(&self, context: &Context, state: &State) -> Result<Vec<RunKey>> {
+        let naming = context.naming();
+        let ids = match self {
+            Self::Key(key) => return Ok(vec![run_of(state, key)?.key]),
+            Self::Ids(ids) if ids.is_empty() => return Ok(vec![select::require(context, state)?.key.clone()]),
+            Self::Ids(ids) => ids,
+            Self::Ended => return Ok(Self::ended(context, state)),
+        };
+        let mut keys = Vec::new();
+        for id in ids {
+            let key = &runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?.key;
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        Ok(keys)
+    }
+
+    fn ended(context: &Context, state: &State) -> Vec<RunKey> {
+        let has_ended = |run: &&Run| {
+            run.status != RunStatus::Closed
+                && (run.status.is_over() || matches!(run.status, RunStatus::Cancelled | RunStatus::RolledBack))
+                && !run.is_being_fixed()
+                && runs::driver(run).is_none()
+        };
+        state.runs_of(&context.worktree_id()).filter(has_ended).map(|run| run.key.clone()).collect()
+    }
+}
+
+/// Refuses what is not for a run that a `recover` is at work on.
+pub(in crate::engine) fn refuse_driven(run: &Run) -> Result<()> {
+    let Some(driver) = runs::driver(run).filter(|driver| driver.pid != std::process::id()) else { return Ok(()) };
+    let (key, pid) = (&run.key, driver.pid);
+    let message = format!("run {key} is at work (pid {pid}): wait for it, or stop it first with kill -INT {pid}");
+    Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
+}
+
+/// What closing did, or would do.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// Whether anything changed, or would.
+    pub changed: bool,
+    /// The runs that are closed now, or would be.
+    pub runs: Vec<Run>,
+}
+
+/// Closes runs; in a dry run only says which.
+///
+/// # Errors
+/// There is no such run (4); a `recover` is at work on one of them (11): then none is closed.
+pub fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
+    if !context.dry_run() {
+        crash::recover(context)?;
+    }
+    let state = crash::load_recovered(context)?;
+    let open = |state: &State| -> Result<Vec<Run>> {
+        let all: Vec<Run> = chosen.of(context, state)?.iter().map(|key| run_of(state, key)).collect::<Result<_>>()?;
+        all.iter().try_for_each(refuse_driven)?;
+        Ok(all.into_iter().filter(|run| run.status != RunStatus::Closed).collect())
+    };
+    let planned = open(&state)?;
+    if context.dry_run() || planned.is_empty() {
+        return Ok(Closed { changed: !planned.is_empty(), runs: planned });
+    }
+    let mut ledger = context.store().lock()?;
+    let mut closed = Vec::new();
+    for run in open(ledger.state())? {
+        let fix = run.manual_fix.as_ref().filter(|session| session.status == ManualFixStatus::Active);
+        let given_up = fix.map(|session| Payload::ManualFixEnded {
+            status: ManualFixStatus::Aborted,
+            changes: session.detected_changes.clone(),
+        });
+        let events = given_up.into_iter().chain([Payload::RunClosed {}]).collect();
+        context.record_in(&mut ledger, &run.key, events)?;
+        closed.push(run_of(ledger.state(), &run.key)?);
+    }
+    drop(ledger);
+    for run in &closed {
+        if let Err(error) = prune::tidy_up(context, &run.key) {
+            tracing::warn!(%error, "the checkpoints of {} were not tidied up", run.key);
+        }
+    }
+    Ok(Closed { changed: true, runs: closed })
+}
