@@ -316,7 +316,7 @@ fn a_month_of_nights() {
             let (_, reported) = about(&["report", "--format", "json"]);
             let (_, resumed) = about(&["resume", "--dry-run", "--prepare-only"]);
             let (_, captured) = about(&["checkpoint", "list"]);
-            let (back, _) = about(&["rollback", "--to", "good", "--dry-run"]);
+            let (back, _) = about(&["rollback", "--to", "good", "--edits", "discard", "--dry-run"]);
             let good = env.json(0, &["-C", place, "checkpoint", "show", "good"])["checkpoint"]["run_id"].clone();
             assert_eq!(
                 (retried.as_str(), reported.as_str(), resumed.as_str()),
