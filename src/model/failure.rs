@@ -190,6 +190,19 @@ pub enum SuggestedAction {
     ManualResolution,
 }
 
+impl SuggestedAction {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RetryIteration => "retry_iteration",
+            Self::FixAndContinue => "fix_and_continue",
+            Self::Rollback => "rollback",
+            Self::Restart => "restart",
+            Self::ManualResolution => "manual_resolution",
+        }
+    }
+}
+
 /// The stage that was running when something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

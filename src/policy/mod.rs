@@ -15,6 +15,7 @@ pub mod condense;
 pub mod decide;
 pub mod escape;
 pub mod excerpt;
+pub mod headline;
 pub mod hints;
 pub mod hook_settings;
 pub mod import;

@@ -200,3 +200,38 @@ fn without_a_terminal_the_missing_word_is_named() {
         assert!(hint.ends_with(" checkpoint list"), "{hint}");
     }
 }
+
+// B11: a target that was given is shown and asked about as well; --yes and a script are not asked.
+#[test]
+fn a_given_target_is_shown_and_asked_about_b11() {
+    let env = failed();
+    let before = everything(&env);
+    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--iteration", "3"]) else { return };
+    terminal.expect("What will happen:");
+    terminal.expect("- 2 files will be deleted: file3, file4");
+    terminal.expect("Do it? y yes, q leave everything as it is");
+    terminal.press("n");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 130, "{said}");
+    assert_eq!(everything(&env), before, "{said}");
+
+    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--to", "good"]) else { return };
+    terminal.expect("- 1 file will be deleted: file4");
+    terminal.press("y");
+    let (code, said) = terminal.end();
+    assert!(code == 0 && said.contains("deleted file4"), "{said}");
+
+    // A person's edit is asked about too.
+    env.write("file2", "mine");
+    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--iteration", "2"]) else { return };
+    terminal.expect("k keep them, d discard them");
+    terminal.press("d");
+    terminal.expect("Do it?");
+    terminal.press("y");
+    assert_eq!(terminal.end().0, 0);
+    assert!(!env.exists("file2"));
+
+    let Some(terminal) = Terminal::of(&env, &["rollback", "--full", "--yes"]) else { return };
+    let (code, said) = terminal.end();
+    assert!(code == 0 && !said.contains("Do it?"), "{said}");
+}

@@ -153,3 +153,34 @@ fn an_id_that_lanes_share_needs_the_lane() {
     assert_eq!(env.json(0, &["status", "--run", "r", "--lane", "a"])["run"]["lane"], "a");
     assert_eq!(env.json(0, &["status"])["run"]["lane"], "b");
 }
+
+/// B13: an agent's own headline is the checkpoint's, and the approach of an attempt that nobody named one for.
+#[test]
+fn an_agents_headline_describes_the_checkpoint_b13() {
+    let env = TestEnv::repo();
+    let record = r###"{"type":"result","subtype":"success","is_error":false,"result":"## Set up JWT middleware\n\nMore.","session_id":"s1"}"###;
+    env.write("../record", record);
+    env.script("../claude", "cat ../record; echo x > made");
+    let run = ["run", "--run", "r", "--feedback", "test=true", "--agent", "claude", "--", "../claude"];
+    env.json(0, &run);
+    let list = env.json(0, &["checkpoint", "list"]);
+    let last = list["checkpoints"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["description"], "Set up JWT middleware", "{last}");
+    let history = env.json(0, &["attempt", "list"]);
+    assert!(history.to_string().contains("\"approach\":\"Set up JWT middleware\""), "{history}");
+    // What was named stays.
+    env.json(0, &[&["run", "--run", "s", "--approach", "With a library"], &run[3..]].concat());
+    assert!(env.json(0, &["attempt", "list", "--run", "s"]).to_string().contains("\"With a library\""));
+}
+
+/// B1: severity, details and the suggested action are told as well.
+#[test]
+fn status_tells_severity_details_and_the_suggested_action_b1() {
+    let env = TestEnv::repo();
+    let check = "typecheck=printf 'src/auth.ts(23,5): error TS2322: not assignable\nsrc/auth.ts(45,1): error TS2339: no such property\n'; exit 2";
+    env.json(8, &["run", "--attempts", "1", "--feedback", check, "--", "true"]);
+    let status = env.recover(&["status"]).expect(0).stdout;
+    for part in ["severity low", "TS2339", "suggested  retry_iteration (recoverable)"] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+}

@@ -10,7 +10,7 @@ use super::super::args::{RollbackArgs, UndoArgs, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::replies::restore::{RestorePlanReply, RestoreReply};
-use super::super::screens::{How, choose_rollback};
+use super::super::screens::{How, choose_rollback, confirm_rollback};
 use super::super::ui::{Reply, Ui};
 
 /// The answer of anything that puts files back.
@@ -56,6 +56,14 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         }
         (None, None, false) => Target::Safest,
     };
+    let is_given = args.iteration.is_some() || args.to.is_some() || args.full;
+    if is_given && ui.interactive && !context.dry_run() {
+        let how = How { commits: args.commits, edits: args.edits };
+        let how = confirm_rollback(context, ui, &options, &target, how)?;
+        context.confirm();
+        options.commits = how.commits.unwrap_or_default();
+        options.edits = how.edits;
+    }
     reply(context, &roll_back(context, &target, &options)?)
 }
 

@@ -6,6 +6,7 @@ use crate::engine::attempt::standing::Retry;
 use crate::engine::flow::status::Status;
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
+use crate::model::failure::Severity;
 use crate::model::time::Timestamp;
 
 use super::super::ui::{Ui, escape};
@@ -15,6 +16,9 @@ use super::tables::when;
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
+
+/// How many lines of a failure's details are shown.
+const DETAIL_LINES: usize = 6;
 
 /// Where a run stands (B1). What matters most comes last, where a terminal stands still.
 pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
@@ -72,7 +76,13 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
     let mut text = String::new();
     if let Some(failure) = &run.failure {
         let _ = writeln!(text, "\nFailure");
-        let _ = writeln!(text, "  type       {} ({})", failure.kind.as_str(), failure.cause.as_str());
+        let severity = match failure.severity {
+            Severity::Low => "low",
+            Severity::Medium => "medium",
+            Severity::High => "high",
+        };
+        let kind = (failure.kind.as_str(), failure.cause.as_str());
+        let _ = writeln!(text, "  type       {} ({}), severity {severity}", kind.0, kind.1);
         if let Some(number) = failure.iteration {
             let _ = writeln!(text, "  iteration  {number}, attempt {}", failure.attempt.unwrap_or(1));
         }
@@ -80,6 +90,12 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
             let _ = writeln!(text, "  time       {at} ({})", when(at, now));
         }
         let _ = writeln!(text, "  error      {}", escape(&failure.message));
+        let details = failure.details.iter().flat_map(|details| details.lines()).filter(|line| !line.trim().is_empty());
+        for line in details.filter(|line| !failure.message.contains(line.trim())).take(DETAIL_LINES) {
+            let _ = writeln!(text, "             {}", escape(line));
+        }
+        let recoverable = if failure.recoverable { "recoverable" } else { "not recoverable" };
+        let _ = writeln!(text, "  suggested  {} ({recoverable})", failure.suggested_action.as_str());
     }
     if let Some(decision) = &run.decision {
         let _ = writeln!(text, "  decision   {}: {}", actions(decision), escape(&decision.reason));

@@ -37,8 +37,20 @@ impl How {
     }
 }
 
+/// What would be done, and how.
+pub type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<Restore>;
+
 /// Shows what `plan` would do and asks; `None` where another target is wanted.
-pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(&Context, How) -> Result<Restore>) -> Result<Option<How>> {
+pub fn confirm(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<Option<How>> {
+    asked(talk, how, plan, true)
+}
+
+/// The same for a target that was given: there is no other one.
+pub fn confirm_given(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<How> {
+    asked(talk, how, plan, false)?.ok_or_else(|| super::nothing_changed(130))
+}
+
+fn asked(talk: &Talk<'_>, mut how: How, plan: Plan<'_>, another: bool) -> Result<Option<How>> {
     let rehearsal = talk.context.rehearsal()?;
     loop {
         match plan(&rehearsal, how) {
@@ -53,14 +65,15 @@ pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(&Context, How) -> Re
                     talk.ask(&format!("- {line}"));
                 }
                 talk.say("");
-                talk.ask("Do it? y yes, b another one, q leave everything as it is");
-                return match talk.one_of(&['y', 'b', 'n', 'q'])? {
+                let back = if another { "b another one, " } else { "" };
+                talk.ask(&format!("Do it? y yes, {back}q leave everything as it is"));
+                return match talk.one_of(keys(&['b', 'y', 'n', 'q'], another))? {
                     'y' => Ok(Some(how)),
                     'b' => Ok(None),
                     _ => Err(super::nothing_changed(130)),
                 };
             }
-            Err(error) => match settle(talk, how, &error)? {
+            Err(error) => match settle(talk, how, &error, another)? {
                 Some(settled) => how = settled,
                 None => return Ok(None),
             },
@@ -68,8 +81,14 @@ pub fn confirm(talk: &Talk<'_>, mut how: How, plan: &dyn Fn(&Context, How) -> Re
     }
 }
 
+/// The keys, without the first one where there is no other target.
+fn keys(all: &[char], another: bool) -> &[char] {
+    if another { all } else { &all[1..] }
+}
+
 /// Asks about what is in the way; `None` where another target is wanted.
-fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
+fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Option<How>> {
+    let back = if another { "b another one, " } else { "" };
     talk.say("");
     talk.say_all(&format!("Not as it is: {}", error.message));
     for reason in error.paths.iter().take(NAMED) {
@@ -80,8 +99,8 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
     }
     match error.kind {
         ErrorKind::HandEdits => {
-            talk.ask("k keep them, d discard them (recover undo brings them back), b another one, q quit");
-            Ok(match talk.one_of(&['k', 'd', 'b', 'q'])? {
+            talk.ask(&format!("k keep them, d discard them (recover undo brings them back), {back}q quit"));
+            Ok(match talk.one_of(keys(&['b', 'k', 'd', 'q'], another))? {
                 'k' => Some(How { edits: Edits::Keep, ..how }),
                 'd' => Some(How { edits: Edits::Discard, ..how }),
                 'b' => None,
@@ -89,11 +108,12 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error) -> Result<Option<How>> {
             })
         }
         ErrorKind::HeadMoved => {
-            talk.ask(
+            talk.ask(&format!(
                 "k only the files, HEAD stays; d HEAD goes back, the commits stay reachable; r a new commit on top \
-                 reverts it; b another one; q quit",
-            );
-            Ok(match talk.one_of(&['k', 'd', 'r', 'b', 'q'])? {
+                 reverts it; {}q quit",
+                back.replace(',', ";")
+            ));
+            Ok(match talk.one_of(keys(&['b', 'k', 'd', 'r', 'q'], another))? {
                 'k' => Some(How { commits: Some(Commits::Keep), ..how }),
                 'd' => Some(How { commits: Some(Commits::Drop), ..how }),
                 'r' => Some(How { commits: Some(Commits::Revert), ..how }),

@@ -26,7 +26,7 @@ use super::ui::Ui;
 
 pub use checkpoint::{choose as choose_checkpoint, restore as choose_restore};
 pub use confirm::How;
-pub use rollback::choose as choose_rollback;
+pub use rollback::{choose as choose_rollback, confirm_target as confirm_rollback};
 
 /// How often it is looked whether a signal came or the terminal has another size.
 const GLANCE: Duration = Duration::from_millis(100);

@@ -8,7 +8,7 @@ use crate::model::selector::Selector;
 
 use super::super::render::when;
 use super::super::ui::Ui;
-use super::confirm::{How, confirm};
+use super::confirm::{How, confirm, confirm_given};
 use super::list::{List, Picked};
 use super::{Talk, same_as, size};
 
@@ -81,6 +81,20 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
 }
 
 /// Newest first; the whole run last.
+/// Asks about a target that was given. What changes nothing, and what is refused whatever a person says, is left to the
+/// rollback itself.
+pub fn confirm_target(context: &Context, ui: &Ui, options: &Options, target: &Target, how: How) -> Result<How> {
+    let plan = |context: &Context, how: How| {
+        let options = Options { commits: how.commits.unwrap_or(options.commits), edits: how.edits, ..options.clone() };
+        rollback(context, target, &options)
+    };
+    let may_be_asked = match plan(&context.rehearsal()?, how) {
+        Ok(restore) => restore.changed,
+        Err(error) => matches!(error.kind, ErrorKind::HandEdits | ErrorKind::HeadMoved),
+    };
+    if may_be_asked { confirm_given(&Talk::begin(context, ui)?, how, &plan) } else { Ok(how) }
+}
+
 fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
     let run = &targets.run;
     let current = run.shown_iteration();

@@ -20,6 +20,7 @@ use crate::model::event::Payload;
 use crate::model::folder::FolderId;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::policy::classify::{classify, guess_stage, known};
+use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::redact;
 use crate::policy::settings::Leftovers;
@@ -124,6 +125,14 @@ pub fn execute(
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     ending.end.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
     ending.end.cost_micros = record.as_ref().and_then(|record| record.cost_usd).and_then(micros);
+
+    // What it says it did, where it says so and nobody said it for it.
+    let said = record.as_ref().filter(|record| record.is_success).and_then(|record| record.final_text.as_deref());
+    let said = said.and_then(headline);
+    if before.spec.approach.is_none() {
+        ending.end.approach.clone_from(&said);
+    }
+    ending.headline = said;
 
     let says_error = record.as_ref().is_some_and(|record| record.final_error.is_some() && !record.is_success);
     let ended_well = evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error;
