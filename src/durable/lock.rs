@@ -11,6 +11,9 @@ use super::root::Root;
 /// How long to sleep between two tries.
 const POLL: Duration = Duration::from_millis(5);
 
+/// So many times the wait begins anew because somebody else has the lock meanwhile.
+const LONGEST_QUEUE: u32 = 24;
+
 /// More than any holder's line: the kernel allows no longer arguments.
 const LONGEST_LINE: u64 = 2 << 20;
 
@@ -118,19 +121,31 @@ fn is_at(file: &File, root: &Root, path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is
+/// turned away, and only one that holds it for long makes others give up.
 fn wait_for(file: &mut File, path: &Path, timeout: Duration) -> Result<(), LockError> {
-    let begun = Instant::now();
+    let mut begun = Instant::now();
+    let mut holder: Option<String> = None;
+    let mut turns = 0;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(source)) => return Err(LockError::Io { file: path.to_owned(), source }),
-            Err(TryLockError::WouldBlock) if begun.elapsed() >= timeout => {
-                return Err(LockError::Held { file: path.to_owned(), holder: holder_of(file) });
-            }
-            Err(TryLockError::WouldBlock) => {
-                std::thread::sleep(POLL.min(timeout.saturating_sub(begun.elapsed())));
-            }
+            Err(TryLockError::WouldBlock) => {}
         }
+        if begun.elapsed() < timeout {
+            // Who has it now, to know later whether somebody else does.
+            holder.get_or_insert_with(|| holder_of(file));
+            std::thread::sleep(POLL.min(timeout.saturating_sub(begun.elapsed())));
+            continue;
+        }
+        let now = holder_of(file);
+        if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
+            return Err(LockError::Held { file: path.to_owned(), holder: now });
+        }
+        turns += 1;
+        begun = Instant::now();
+        holder = Some(now);
     }
 }
 

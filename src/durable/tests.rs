@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -141,4 +141,31 @@ fn a_file_that_is_too_large_is_said_so() {
     assert_eq!(place.root.read_at_most(Path::new("big"), 100).unwrap().len(), 100);
     let error = place.root.read_at_most(Path::new("big"), 99).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
+}
+
+/// A lock that goes from hand to hand is waited for longer than one that somebody keeps.
+#[test]
+fn whoever_waits_for_a_lock_that_changes_hands_gets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::own(folder.path());
+    let path = folder.path().join("lock");
+    let timeout = Duration::from_millis(300);
+    let held = FileLock::acquire(&root, &path, timeout).unwrap();
+    let other = std::thread::spawn({
+        let (root, path) = (root.clone(), path.clone());
+        move || FileLock::acquire(&root, &path, timeout).map(drop)
+    });
+    // Somebody else has it by what the file says.
+    for number in 1..=6 {
+        std::thread::sleep(Duration::from_millis(120));
+        std::fs::write(&path, format!("{number} another recover\n")).unwrap();
+    }
+    drop(held);
+    other.join().unwrap().unwrap();
+
+    let held = FileLock::acquire(&root, &path, timeout).unwrap();
+    let begun = Instant::now();
+    assert!(matches!(FileLock::acquire(&root, &path, timeout), Err(LockError::Held { .. })));
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    drop(held);
 }
