@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checkpoint::Removed;
 use super::decision::{Decision, Strategy};
-use super::failure::Failure;
+use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
 use super::folder::FolderId;
 use super::history::Line;
@@ -327,6 +327,14 @@ impl Run {
         let all = self.iterations.attempts_on(subtask);
         let last = all.filter(|(_, attempt)| passed(attempt)).filter_map(|(_, attempt)| attempt.ended_seq);
         last.max().unwrap_or(0).max(self.reset_seq)
+    }
+
+    /// Attempts that passed and may have weakened what judges them, with their iterations, unless a rollback took those back.
+    pub fn weakened_attempts(&self) -> impl Iterator<Item = (u32, &Attempt)> {
+        let stands = self.attempts().filter(|(iteration, _)| iteration.status == IterationStatus::Completed);
+        let passed = stands.filter(|(_, attempt)| attempt.outcome == Some(AttemptOutcome::Passed));
+        let weakened = passed.filter(|(_, attempt)| attempt.conditions.contains(&Condition::Tampered));
+        weakened.map(|(iteration, attempt)| (iteration.number, attempt))
     }
 
     /// Whether a feedback loop was failing before the first attempt.

@@ -37,3 +37,4 @@ pub mod signature;
 pub mod tamper;
 
 pub use text::plain_text;
+pub mod way_on;

@@ -8,6 +8,8 @@ use crate::model::failure::{Cause, Failure};
 use crate::model::run::Run;
 use crate::model::state::{Named, State};
 
+use super::way_on;
+
 /// One way to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "option")]
@@ -33,11 +35,7 @@ pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
     let iteration = failure.iteration.unwrap_or(run.current_iteration);
     let next = Some(run.iteration_after(iteration));
     let next = next.filter(|next| run.spec.iterations_total.is_none_or(|total| *next <= total));
-    let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
-    // Where it was given up already, or nothing comes after it, to go on is to accept what failed: a person's own thought.
-    let accepts = next.is_none() || run.given_up().any(|given_up| given_up == iteration);
-    let decided = decided.filter(|strategy| *strategy != Strategy::ContinueNext || !accepts);
-    let recommended = decided.unwrap_or(Strategy::RetryWithContext);
+    let recommended = way_on::strategy(run);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
     Strategy::ALL
@@ -104,6 +102,6 @@ pub fn manual_steps(failure: &Failure) -> Vec<String> {
         _ => &["Read the error and the attempt's log (`recover status`)"],
     };
     let mut steps: Vec<String> = specific.iter().map(|step| (*step).to_owned()).collect();
-    steps.push("Then take the run up again: `recover resume`".to_owned());
+    steps.push("Then take the run up again: `recover resume --strategy retry_same`".to_owned());
     steps
 }

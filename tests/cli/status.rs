@@ -182,5 +182,58 @@ fn status_tells_severity_details_and_the_suggested_action_b1() {
     let status = env.recover(&["status"]).expect(0).stdout;
     for part in ["severity low", "TS2339", "suggested  retry_iteration (recoverable)"] {
         assert!(status.contains(part), "{part}: {status}");
+}
+
+// Of a run at work it says what goes on now, and nothing of what could be done if nobody were.
+#[test]
+fn a_run_at_work_tells_what_it_does() {
+    let env = TestEnv::repo();
+    let agent = "echo first; echo second; touch ../began; while [ ! -e ../end ]; do sleep 0.02; done";
+    let check =
+        "test=echo checking; touch ../checked; [ ! -e ../began ] || while [ ! -e ../over ]; do sleep 0.02; done";
+    let run = env.start(&["run", "--run", "r", "--timeout", "1h", "--feedback", check, "--", "sh", "-c", agent]);
+    // What it printed may come a moment after it went on.
+    crate::live::until("it is at work", || {
+        env.root().join("began").exists() && env.json(0, &["status"])["activity"]["last_line"] == "second"
+    });
+    let status = env.json(0, &["status"]);
+    let activity = &status["activity"];
+    assert_eq!((&activity["what"], &activity["pid"]), (&"agent".into(), &run.id().into()), "{activity}");
+    assert_eq!((&activity["check"], &activity["waiting_until"]), (&Value::Null, &Value::Null));
+    assert!(activity["deadline_at"].as_str() > activity["started_at"].as_str(), "{activity}");
+    assert!(activity["elapsed_ms"].is_u64() && activity["last_line"] == "second", "{activity}");
+    assert_eq!((&status["options"], &status["run"]["status"]), (&serde_json::json!([]), &"in_progress".into()));
+    let text = env.recover(&["status"]).expect(0).stdout;
+    assert!(text.contains(&format!("At work (pid {}): agent", run.id())) && !text.contains("allowed now"), "{text}");
+    std::fs::remove_file(env.root().join("checked")).unwrap();
+    std::fs::write(env.root().join("end"), "").unwrap();
+    crate::live::until("it is checked", || env.root().join("checked").exists());
+    let activity = env.json(0, &["status"])["activity"].clone();
+    assert_eq!((&activity["what"], &activity["check"]), (&"check".into(), &"test".into()), "{activity}");
+    std::fs::write(env.root().join("over"), "").unwrap();
+    crate::live::ended(run).expect(0);
+    assert_eq!(env.json(0, &["status"])["activity"], Value::Null);
+    let text = env.recover(&["status"]).expect(0).stdout;
+    assert!(text.ends_with("Done: 1 of 1 iterations in 1 attempts.\n"), "{text}");
+}
+
+// The way on is the same at a run's end, in status and in the report, whether trying again helps or not.
+#[test]
+fn one_way_on_is_recommended_everywhere() {
+    for (line, attempts) in [("echo 'No space left on device' >&2; exit 1", "3"), ("echo 'assert 1 == 2'; exit 1", "1")]
+    {
+        let env = TestEnv::repo();
+        let args = ["run", "--run", "r", "--no-wait", "--attempts", attempts, "--", "sh", "-c", line];
+        let end = env.recover(&args).stdout;
+        let end = end.lines().find_map(|line| line.strip_prefix("Continue:  ")).expect("a way on").to_owned();
+        let status = env.recover(&["status"]).expect(0).stdout;
+        let next = status.lines().find_map(|line| line.strip_prefix("Next: ")).expect("a way on").to_owned();
+        let report = env.json(0, &["report", "--format", "json"])["report"].clone();
+        let actions = report["recommended_actions"].as_array().expect("actions").clone();
+        let recommended: Vec<&Value> = actions.iter().filter(|action| action["recommended"] == true).collect();
+        assert_eq!(recommended.len(), 1, "{actions:#?}");
+        let place = format!("recover -C {} ", env.work().display());
+        assert_eq!(recommended[0]["command"], end.as_str(), "{line}");
+        assert_eq!(end.strip_prefix(&place), next.strip_prefix("recover "), "{line}");
     }
 }

@@ -4,10 +4,11 @@ use crate::engine::Context;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
+use crate::policy::way_on::way_on;
 
-use super::super::replies::way_on;
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
+use super::status::weakened_text;
 use super::tables::when;
 
 /// Says where the report is that a bad end left (A6, S13).
@@ -34,12 +35,10 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     if let Standing::Wait(until) = driven.standing {
         text.push_str(&format!("Next attempt: {} ({until}).\n", when(until, context.clock.now())));
     }
+    text.push_str(&weakened_text(&driven.run));
     if driven.outcome != Outcome::Complete {
         let key = Some(&driven.run.key);
-        // Who reads this is a person, whose word is another attempt.
-        let another = ["resume", "--strategy", "retry_with_context"];
-        let is_their_word = driven.run.stands_still() && !driven.run.is_being_fixed();
-        let on = if is_their_word { &another[..] } else { way_on(&driven.run) };
+        let on = way_on(&driven.run).unwrap_or_else(|| vec!["resume"]);
         text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
         text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
         let back: &[&str] =

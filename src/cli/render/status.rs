@@ -3,11 +3,14 @@
 use std::fmt::Write;
 
 use crate::engine::attempt::standing::Retry;
-use crate::engine::flow::status::Status;
+use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
 use crate::model::failure::Severity;
+use crate::model::hint::join;
+use crate::model::run::{Attempt, IterationStatus, Run, RunStatus};
 use crate::model::time::Timestamp;
+use crate::policy::way_on::way_on;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
@@ -54,8 +57,53 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "Used:        {}", used.join(", "));
     }
     text.push_str(&failure_text(status, now));
-    let _ = writeln!(text, "\n{}", standing_text(&status.retry, now));
+    text.push_str(&weakened_text(run));
+    let stands = match &status.activity {
+        Some(activity) => activity_text(activity, now),
+        None if run.status.is_done() => {
+            let done = run.iterations.statuses().filter(|(_, stands)| *stands == IterationStatus::Completed).count();
+            format!("Done: {done}{total} iterations in {attempts} attempts.")
+        }
+        None if run.status == RunStatus::Closed => "It is closed; recover resume opens it again.".to_owned(),
+        None => {
+            let next =
+                way_on(run).map(|words| format!("\nNext: recover {} {}", words.join(" "), join(run.key.flags())));
+            standing_text(&status.retry, now) + &next.unwrap_or_default()
+        }
+    };
+    let _ = writeln!(text, "\n{stands}");
     text
+}
+
+/// What a run that is at work does now.
+fn activity_text(activity: &Activity, now: Timestamp) -> String {
+    let what = match (activity.what, &activity.check, activity.waiting_until) {
+        (_, Some(check), _) => format!("check {}", escape(check)),
+        ("waiting", _, Some(until)) => format!("waiting until {until} ({})", when(until, now)),
+        (what, ..) => what.to_owned(),
+    };
+    let mut text = format!("At work (pid {}): {what}", activity.pid);
+    if let (Some(at), Some(elapsed)) = (activity.started_at, activity.elapsed_ms) {
+        text.push_str(&format!("; the attempt began {at}, {} s ago", elapsed / 1000));
+    }
+    if let Some(deadline) = activity.deadline_at {
+        text.push_str(&format!(", its time is up at {deadline}"));
+    }
+    if let Some(line) = &activity.last_line {
+        text.push_str(&format!("\nLast line: {line}"));
+    }
+    text
+}
+
+/// Attempts that passed and weakened what judges them.
+pub(super) fn weakened_text(run: &Run) -> String {
+    let line = |(iteration, attempt): (u32, &Attempt)| {
+        let (number, notes) = (attempt.number, escape(&attempt.notes.join("; ")));
+        format!(
+            "To look at: attempt {number} of iteration {iteration} passed and may have weakened the tests: {notes}\n"
+        )
+    };
+    run.weakened_attempts().map(line).collect()
 }
 
 /// `1 of 3 attempts for this cause`.

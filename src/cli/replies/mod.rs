@@ -17,8 +17,6 @@ pub mod upkeep;
 
 use serde::Serialize;
 
-pub use parts::way_on;
-
 /// The version of the documents: fields may be added, never renamed or removed without raising it.
 pub const SCHEMA_VERSION: u32 = 1;
 

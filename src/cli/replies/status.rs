@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::engine::Context;
 use crate::engine::attempt::standing::Retry;
-use crate::engine::flow::status::Status;
+use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, Decision, Standing};
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResults;
@@ -76,6 +76,8 @@ pub struct StatusReply<'a> {
     unfinished_operation: Option<&'a str>,
     checkpoints: CheckpointCounts<'a>,
     retry: RetryReply<'a>,
+    /// What is going on; `null` while nobody is at work on it.
+    activity: Option<&'a Activity>,
     baseline: Option<&'a FeedbackResults>,
     /// The latest 20.
     iterations: Vec<IterationLine<'a>>,
@@ -108,6 +110,7 @@ impl<'a> StatusReply<'a> {
                 last_good: status.last_good.as_deref(),
             },
             retry: RetryReply::new(&status.retry, now),
+            activity: status.activity.as_ref(),
             baseline: run.baseline.as_ref(),
             iterations: run.latest_iterations(LATEST).into_iter().map(IterationLine::from).collect(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),

@@ -183,6 +183,7 @@ mod tests {
             checkpoint_count: 0,
             latest: None,
             last_good: None,
+            activity: None,
             retry: Retry { run: None, status: None, standing: Standing::Allowed, max_attempts: 3 },
             run,
         }

@@ -189,8 +189,9 @@ fn traces(context: &Context) -> Vec<PathBuf> {
 fn git_folders(context: &Context) -> Vec<PathBuf> {
     let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return Vec::new() };
     let common = repo.common_dir();
-    let linked = std::fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
-    linked.map(|entry| entry.path().join(OWN)).chain([common.join(OWN)]).collect()
+    let folder = common.join("worktrees");
+    let linked = Root::shared(common).list(&folder).unwrap_or_default();
+    linked.into_iter().map(|(name, _)| folder.join(name).join(OWN)).chain([common.join(OWN)]).collect()
 }
 
 /// The configuration, where git does not track it.
@@ -248,7 +249,7 @@ fn remove_everything(context: &Context) -> Result<()> {
     }
     for folder in [Some(store.dir()), store.dir().parent().filter(|parent| parent.ends_with(".ultraplan"))] {
         // One that holds somebody else's files stays.
-        let _ = folder.map(std::fs::remove_dir);
+        let _ = folder.map(remove_empty);
     }
     Ok(())
 }
@@ -265,7 +266,7 @@ fn remove_hooks(context: &Context) {
             for file in files.iter().filter(|file| file.change == "deleted") {
                 let folders = file.path.ancestors().skip(1).take_while(|folder| *folder != context.worktree());
                 for folder in folders {
-                    if std::fs::remove_dir(folder).is_err() {
+                    if remove_empty(folder).is_err() {
                         break;
                     }
                 }
@@ -293,6 +294,11 @@ fn remove_checkpoints(context: &Context) -> Result<()> {
     delete_refs(repo, &lock, &names)?;
     discard(repo, &lock, &commits);
     Ok(())
+}
+
+/// Removes a folder in which nothing is left.
+fn remove_empty(folder: &Path) -> io::Result<()> {
+    Root::shared(folder.parent().unwrap_or(folder)).remove_dir(folder)
 }
 
 /// Removes a file or a folder with all that is in it; one that is not there is removed already.

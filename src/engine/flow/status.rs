@@ -1,14 +1,28 @@
 //! Where a run stands and how to go on (B1, B5, B7).
 
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::engine::attempt::standing::Retry;
+use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs;
+use crate::engine::record::run_settings::{log_name, loops_of};
 use crate::engine::record::{liveness, select};
 use crate::engine::recovery::crash;
+use crate::model::feedback::FeedbackLoop;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::Run;
+use crate::model::time::Timestamp;
+use crate::policy::escape::escape;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
+use crate::policy::redact::redact;
+use crate::process::is_alive;
 
 use super::{foreign_views, retry};
 
@@ -33,6 +47,89 @@ pub struct Status {
     pub last_good: Option<String>,
     /// Its budgets.
     pub retry: Retry,
+    /// What is going on, while a `recover` is at work on it.
+    pub activity: Option<Activity>,
+}
+
+/// What a run that is at work does now.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "activity")]
+pub struct Activity {
+    /// `agent`, `check`, `waiting`, or `recover` for what comes between these.
+    #[schemars(extend("enum" = ["agent", "check", "waiting", "recover"]))]
+    pub what: &'static str,
+    /// The check's name.
+    pub check: Option<String>,
+    /// The `recover` that drives it.
+    pub pid: u32,
+    /// When the attempt began.
+    pub started_at: Option<Timestamp>,
+    /// How long ago that was.
+    pub elapsed_ms: Option<u64>,
+    /// When the attempt's time is up.
+    pub deadline_at: Option<Timestamp>,
+    /// When the next attempt is allowed.
+    pub waiting_until: Option<Timestamp>,
+    /// The last line of output.
+    pub last_line: Option<String>,
+}
+
+/// How much of a log's end is looked at for its last line.
+const LOG_END: u64 = 16 << 10;
+
+fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
+    let driver = runs::driver(run)?;
+    let attempt = run.live.as_ref().and_then(|live| {
+        run.iterations.get(live.iteration)?.attempts.iter().rfind(|attempt| attempt.number == live.attempt)
+    });
+    let log = attempt.and_then(|attempt| attempt.log_path.as_ref()).map(PathBuf::from);
+    let agent = run.live.as_ref().and_then(|live| live.child.as_ref()).is_some_and(is_alive);
+    let checks = log.as_ref().filter(|_| !agent).map(|log| checks_of(context, run, log)).unwrap_or_default();
+    let check = checks.into_iter().max_by_key(|(_, _, at)| *at);
+    let now = context.clock.now();
+    let until = run.parked.as_ref().map(|parked| parked.until).or(run.cooldown_until);
+    let waiting_until = until.filter(|until| attempt.is_none() && *until > now);
+    let what = match (agent, &check, waiting_until) {
+        (true, ..) => "agent",
+        (_, Some(_), _) => "check",
+        (_, _, Some(_)) => "waiting",
+        _ => "recover",
+    };
+    let read = check.as_ref().map(|(_, path, _)| path.clone()).or(log);
+    let started_at = attempt.map(|attempt| attempt.started_at);
+    let limit = run.spec.timeout_ms.map(Duration::from_millis);
+    Some(Activity {
+        what,
+        check: check.map(|(name, ..)| name),
+        pid: driver.pid,
+        started_at,
+        elapsed_ms: started_at.map(|at| millis(now.since(at))),
+        deadline_at: started_at.zip(limit).map(|(at, limit)| at.plus(limit)),
+        waiting_until,
+        last_line: read.and_then(|log| last_line(context, &log)),
+    })
+}
+
+/// The checks that ran after the attempt whose log this is, each with its log and when that was written.
+fn checks_of(context: &Context, run: &Run, log: &Path) -> Vec<(String, PathBuf, SystemTime)> {
+    let of_check = |check: FeedbackLoop| {
+        let path = log.with_file_name(log_name(&check.name, ""));
+        let written = context.store().root().open(&path).and_then(|file| file.metadata()?.modified()).ok()?;
+        Some((check.name, path, written))
+    };
+    loops_of(context, run).into_iter().filter_map(of_check).collect()
+}
+
+/// The last line of a log that says something, without secrets.
+fn last_line(context: &Context, log: &Path) -> Option<String> {
+    let mut file = context.store().root().open(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_END))).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(escape(&redact(line)))
 }
 
 /// Looks at the run that a command works on.
@@ -55,9 +152,10 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
         },
     };
     let good = state.last_good(&run.key).map(|checkpoint| checkpoint.id.clone());
+    let activity = activity_of(context, &run);
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
     Ok(Status {
-        options: resume_options(&state, &run),
+        options: if activity.is_some() { Vec::new() } else { resume_options(&state, &run) },
         manual_steps: unrecoverable.map(manual_steps).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
@@ -65,6 +163,7 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,
         retry: retry::look_at(context, &state)?,
+        activity,
         run,
     })
 }

@@ -7,14 +7,12 @@ use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Attempt, IterationStatus, RunStatus};
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 use crate::policy::redact::redact;
+use crate::policy::way_on::way_on;
 
 use super::attempts::failures;
 use super::data::Recommended;
 use super::source::Source;
 use super::words;
-
-/// What a person tells the next attempt, where nothing better is known.
-const INSTRUCTIONS: &str = "Try a different approach than before.";
 
 /// The steps, in the order in which to take them.
 pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
@@ -24,7 +22,15 @@ pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
         steps.step(&what, &["doctor", "--repair"]);
     }
     steps.all();
-    steps.steps
+    let command = way_on(source.run).map(|words| (source.command)(&words));
+    let mut steps = steps.steps;
+    for step in &mut steps {
+        step.recommended = command.is_some() && step.command == command;
+    }
+    if command.is_some() && !steps.iter().any(|step| step.recommended) {
+        steps.push(Recommended { description: "Go on with the run".to_owned(), command, recommended: true });
+    }
+    steps
 }
 
 struct Steps<'a, 'b> {
@@ -167,11 +173,7 @@ impl Steps<'_, '_> {
     }
 
     fn way_on(&mut self, option: &ResumeOption) {
-        let mut command = vec!["resume", "--strategy", option.strategy.as_str()];
-        if matches!(option.strategy, Strategy::RetryWithContext | Strategy::RollbackAndRetry) {
-            command.extend(["--instructions", INSTRUCTIONS]);
-        }
-        let command = (self.source.command)(&command);
+        let command = (self.source.command)(&["resume", "--strategy", option.strategy.as_str()]);
         let description = format!("{}: {}", option.label, option.description);
         self.steps.push(Recommended { description, command: Some(command), recommended: option.recommended });
     }
@@ -202,6 +204,14 @@ impl Steps<'_, '_> {
 
     /// The run ended, but not everything in it was done.
     fn look_at_given_up(&mut self) {
+        for (iteration, attempt) in self.source.run.weakened_attempts() {
+            let notes = words::line(&attempt.notes.join("; "));
+            let number = attempt.number;
+            self.push(
+                &format!("Look at the tests that attempt {number} of iteration {iteration} weakened: {notes}"),
+                None,
+            );
+        }
         if self.source.run.iterations.statuses().any(|(_, status)| status == IterationStatus::Skipped) {
             self.look();
             self.push("Review what was given up; the run itself is complete", None);

@@ -20,6 +20,7 @@ pub fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
     match run.status {
         RunStatus::Escalated => ReportKind::Escalation,
         _ if !stuck.is_empty() => ReportKind::Escalation,
+        _ if run.weakened_attempts().next().is_some() => ReportKind::Incident,
         RunStatus::Failed | RunStatus::Cancelled | RunStatus::Blocked | RunStatus::RolledBack => ReportKind::Incident,
         _ if run.failure.is_some() => ReportKind::Incident,
         _ => ReportKind::Run,
@@ -147,6 +148,9 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
     });
     let what = what.map(|what| format!(" {what}")).unwrap_or_default();
     match run.status {
+        RunStatus::Complete if run.weakened_attempts().next().is_some() => {
+            format!("Complete after {tried}, but tests were weakened: a person must look at that.")
+        }
         RunStatus::Complete if stuck.is_empty() => format!("Complete after {tried}."),
         RunStatus::Complete => format!("Complete after {tried}; {} given up.", words::count(stuck.len(), "subtask")),
         RunStatus::Accepted => format!("Complete after {tried}, and accepted."),

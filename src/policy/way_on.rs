@@ -1,0 +1,44 @@
+//! The one way on that is recommended for a run: at its end, in `status`, on the resume screen and in the report.
+
+use crate::model::decision::{Action, Strategy};
+use crate::model::run::{Run, RunStatus};
+
+/// The strategy with which a run that failed is best taken up.
+pub fn strategy(run: &Run) -> Strategy {
+    let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
+    let iteration = run.failure.as_ref().and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
+    let is_last = run.spec.iterations_total.is_some_and(|total| run.iteration_after(iteration) > total);
+    // Where it was given up already, or nothing comes after it, to go on is to accept what failed: a person's own thought.
+    let accepts = is_last || run.given_up().any(|given_up| given_up == iteration);
+    let decided = decided.filter(|strategy| *strategy != Strategy::ContinueNext || !accepts);
+    match &run.failure {
+        // Once what stood in the way is out of it, the very same will do.
+        Some(failure) if !failure.recoverable => Strategy::RetrySame,
+        _ => decided.unwrap_or(Strategy::RetryWithContext),
+    }
+}
+
+/// The words of the command that goes on with a run, without those that name it. `None` where there is nothing to go on
+/// with: it is done, or somebody is at work on it.
+pub fn way_on(run: &Run) -> Option<Vec<&'static str>> {
+    if run.is_being_fixed() {
+        let is_verified = run.manual_fix.as_ref().is_some_and(|session| session.verified);
+        return Some(vec!["manual-fix", if is_verified { "continue" } else { "verify" }]);
+    }
+    let is_at_work = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
+    if run.status.is_done() || is_at_work {
+        return None;
+    }
+    let waits = run.status == RunStatus::Parked
+        || run.decision.as_ref().is_some_and(|decision| decision.has(Action::Park) && decision.leads_to_attempt());
+    let is_loop = run.spec.command.is_empty();
+    let failed = run.failure.is_some() || run.status == RunStatus::Escalated;
+    Some(match (failed && (run.stands_still() || run.status == RunStatus::Escalated), waits, is_loop) {
+        // Only a person's word is another attempt.
+        (true, ..) => vec!["resume", "--strategy", strategy(run).as_str()],
+        (false, true, true) => vec!["retry-status", "--wait"],
+        (false, true, false) => vec!["resume", "--wait"],
+        (false, false, true) => vec!["attempt", "start"],
+        (false, false, false) => vec!["resume"],
+    })
+}
