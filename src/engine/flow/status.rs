@@ -12,7 +12,7 @@ use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs;
-use crate::engine::record::run_settings::{log_name, loops_of};
+use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
 use crate::engine::record::{liveness, select};
 use crate::engine::recovery::crash;
 use crate::model::feedback::FeedbackLoop;
@@ -82,7 +82,10 @@ fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
     let attempt = run.live.as_ref().and_then(|live| {
         run.iterations.get(live.iteration)?.attempts.iter().rfind(|attempt| attempt.number == live.attempt)
     });
-    let log = attempt.and_then(|attempt| attempt.log_path.as_ref()).map(PathBuf::from);
+    let log = run
+        .live
+        .as_ref()
+        .map(|live| attempt_folder(context, &run.key, live.iteration, live.attempt).join("output.log"));
     let agent = run.live.as_ref().and_then(|live| live.child.as_ref()).is_some_and(is_alive);
     let checks = log.as_ref().filter(|_| !agent).map(|log| checks_of(context, run, log)).unwrap_or_default();
     let check = checks.into_iter().max_by_key(|(_, _, at)| *at);

@@ -8,7 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
-use crate::model::run::Run;
+use crate::model::run::{Run, RunKey};
 use crate::policy::settings::Settings;
 
 /// The settings with the run's own overrides.
@@ -70,4 +70,11 @@ pub fn identity(run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsStrin
 pub fn log_name(name: &str, which: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("{name}{which}.log")
+}
+
+/// The folder of an attempt's prompt, context and logs.
+pub fn attempt_folder(context: &Context, key: &RunKey, iteration: u32, attempt: u32) -> PathBuf {
+    let lane = if key.phase == "-" && key.lane == "-" { String::new() } else { format!("{}_{}_", key.phase, key.lane) };
+    let lane: String = lane.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    context.store().run_dir(key).join(format!("{lane}iteration-{iteration}-attempt-{attempt}"))
 }

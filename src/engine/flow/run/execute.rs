@@ -14,7 +14,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
-use crate::engine::record::run_settings::{identity, loops_of, start_folder};
+use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
 use crate::engine::recovery::steps;
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
@@ -228,10 +228,7 @@ fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()
 
 /// The folder of an attempt's prompt, context and logs.
 fn attempt_dir(context: &Context, key: &RunKey, started: &Started) -> Result<PathBuf> {
-    let lane = if key.phase == "-" && key.lane == "-" { String::new() } else { format!("{}_{}_", key.phase, key.lane) };
-    let lane: String = lane.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
-    let name = format!("{lane}iteration-{}-attempt-{}", started.iteration, started.attempt);
-    let folder = context.store().run_dir(key).join(name);
+    let folder = attempt_folder(context, key, started.iteration, started.attempt);
     context.create_state_dir(&folder)?;
     Ok(folder)
 }
