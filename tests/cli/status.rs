@@ -182,6 +182,7 @@ fn status_tells_severity_details_and_the_suggested_action_b1() {
     let status = env.recover(&["status"]).expect(0).stdout;
     for part in ["severity low", "TS2339", "suggested  retry_iteration (recoverable)"] {
         assert!(status.contains(part), "{part}: {status}");
+    }
 }
 
 // Of a run at work it says what goes on now, and nothing of what could be done if nobody were.
