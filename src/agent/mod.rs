@@ -15,6 +15,7 @@ mod records;
 mod tests;
 
 use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::policy::program::of_line;
 
 /// Finds out which agent ran: by what the caller says, else by the command line, else by the look of the records.
 pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Option<AgentKind> {
@@ -36,34 +37,9 @@ pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     }
 }
 
-/// The agent that a command line starts: the first word of one of its parts, past variables and wrappers.
+/// The agent among the programs that a command line starts.
 fn named_in(command: &str) -> Option<AgentKind> {
-    command.split(['|', ';', '&', '\n', '(', ')']).find_map(|part| {
-        let words = part.split_whitespace();
-        let mut words = words.skip_while(|word| is_prefix(word));
-        let first = words.next()?;
-        AgentKind::from_name(first.trim_matches(['"', '\''])).or_else(|| package(first))
-    })
-}
-
-/// Words that come before the program: assignments, wrappers, their options and durations.
-fn is_prefix(word: &str) -> bool {
-    let wrapper =
-        matches!(word, "env" | "exec" | "time" | "nice" | "nohup" | "timeout" | "npx" | "bunx" | "sudo" | "command");
-    let starts_with_digit = word.starts_with(|c: char| c.is_ascii_digit());
-    wrapper || word.starts_with('-') || starts_with_digit || word.split('/').next().is_some_and(|w| w.contains('='))
-}
-
-/// The agent of an npm package name, as given to `npx`.
-fn package(word: &str) -> Option<AgentKind> {
-    let name = word.split('@').find(|part| !part.is_empty())?;
-    match name {
-        "anthropic-ai/claude-code" => Some(AgentKind::Claude),
-        "openai/codex" => Some(AgentKind::Codex),
-        "google/gemini-cli" => Some(AgentKind::Gemini),
-        "opencode-ai" => Some(AgentKind::Opencode),
-        _ => None,
-    }
+    of_line(command).iter().find_map(|program| AgentKind::from_name(program.first()?))
 }
 
 /// Looks at the first records.

@@ -37,9 +37,9 @@ impl AgentKind {
         match base.to_ascii_lowercase().as_str() {
             "claude" | "claude-code" => Some(Self::Claude),
             "codex" => Some(Self::Codex),
-            "gemini" | "gemini-cli" | "qwen" => Some(Self::Gemini),
-            "opencode" => Some(Self::Opencode),
-            "aider" => Some(Self::Aider),
+            "gemini" | "gemini-cli" | "qwen" | "qwen-code" => Some(Self::Gemini),
+            "opencode" | "opencode-ai" => Some(Self::Opencode),
+            "aider" | "aider-chat" => Some(Self::Aider),
             _ => None,
         }
     }

@@ -337,6 +337,8 @@ pub enum CauseDetail {
 pub struct FailureEvidence {
     /// The stage that was running, where the caller knows.
     pub stage: Option<LoopKind>,
+    /// Whether it is a configured check: that it failed says what is wrong, even where it printed nothing.
+    pub is_check: bool,
     /// The command line as it was run.
     pub command: Option<String>,
     /// The name of the agent, where the caller knows (`claude`, `codex`, …).
@@ -357,6 +359,8 @@ pub struct FailureEvidence {
     pub deadline: Option<Duration>,
     /// A message that the caller gives.
     pub message: Option<String>,
+    /// Whether `stdout` holds both streams, as `2>&1` makes them.
+    pub is_merged: bool,
     /// Standard output (head and tail where it was long).
     pub stdout: Vec<u8>,
     /// Standard error (head and tail where it was long).

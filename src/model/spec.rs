@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::failure::LoopKind;
 use super::feedback::FeedbackLoop;
 use super::folder::FolderId;
 
@@ -35,6 +36,9 @@ pub struct RunSpec {
     /// `--attempts` / `--retries`: overrides every configured limit of this run.
     #[serde(default)]
     pub attempts: Option<u32>,
+    /// `--kind`: what the command is, where its programs do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<LoopKind>,
     /// `--agent`.
     #[serde(default)]
     pub agent: Option<String>,

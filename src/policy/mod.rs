@@ -24,6 +24,7 @@ pub mod options;
 pub mod path_filter;
 pub mod places;
 pub mod pre_tool;
+pub mod program;
 pub mod prompt;
 pub mod rebuild;
 pub mod redact;

@@ -10,6 +10,11 @@ const KNOWN: &[&str] = &[
     "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
+/// Whether a word is the shell's own.
+pub fn is_own(word: &str) -> bool {
+    KNOWN.contains(&word)
+}
+
 /// The program of the line's first command; `None` where that is the shell's own word, or is made up when the line runs
 /// (a variable, a pattern, a function).
 pub fn first_program(line: &str) -> Option<String> {
@@ -18,7 +23,7 @@ pub fn first_program(line: &str) -> Option<String> {
     let assigns = |word: &String| word.split_once('=').is_some_and(|(name, _)| !name.is_empty());
     let program = words.into_iter().find(|word| !assigns(word))?;
     let plain = !program.contains(['$', '`', '*', '?', '~', '(', ')', '{', '}', '#', '[']);
-    (plain && !program.is_empty() && !KNOWN.contains(&program.as_str())).then_some(program)
+    (plain && !program.is_empty() && !is_own(&program)).then_some(program)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::model::decision::Strategy;
+use crate::model::failure::LoopKind;
 use crate::model::run::OnFailure;
 
 use super::values::{Wait, duration};
@@ -53,6 +54,10 @@ pub struct RunArgs {
     /// Agent whose output format to parse [default: auto]
     #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "aider", "none"])]
     pub agent: Option<String>,
+
+    /// What CMD is, where its name does not tell: an agent, or a check that is judged as one
+    #[arg(long, value_name = "KIND", value_enum)]
+    pub kind: Option<LoopKind>,
 
     /// What to do after a failed attempt
     #[arg(long, value_name = "WHAT", value_enum)]

@@ -153,6 +153,7 @@ pub fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
     let mut evidence = evidence(&args.evidence)?;
     if let Some(path) = &args.stdout {
         evidence.stdout = read(path)?;
+        evidence.is_merged = false;
     }
     evidence.command.clone_from(&args.command);
     evidence.deadline = args.deadline;
@@ -191,6 +192,7 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
         timed_out: args.timed_out,
         duration: args.duration,
         message: args.message.clone(),
+        is_merged: args.log.is_some() && args.stderr.is_none(),
         stdout: args.log.as_deref().map(read).transpose()?.unwrap_or_default(),
         stderr: args.stderr.as_deref().map(read).transpose()?.unwrap_or_default(),
         ..FailureEvidence::default()

@@ -106,6 +106,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         feedback,
         timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
         attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
+        kind: args.kind,
         agent: args.agent.clone().or_else(|| settings.runner.agent.name().map(str::to_owned)),
         on_failure: args.on_failure.unwrap_or(settings.run.on_failure),
         approach: args.approach.clone(),

@@ -52,6 +52,7 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
     let words = by_words.next().filter(|rule| agrees(rule.verdict, error.status));
     let by_code = error.code.as_deref().and_then(verdict_of_code);
     let by_status = error.status.and_then(verdict_of_status);
+    let by_kind = || error.code.as_deref().and_then(verdict_of_kind);
     // What the program counts itself beats whatever the model said last.
     let counted = by_code.filter(|verdict| verdict.detail == Some(CauseDetail::MaxTurns));
     let mut result = match (words, by_code, by_status) {
@@ -59,7 +60,10 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
         (Some(rule), ..) => reported(rule.id, rule.verdict, text, Some(error.line)),
         (None, Some(verdict), _) => reported("record.code", verdict, text, Some(error.line)),
         (None, None, Some(verdict)) => reported("record.status", verdict, text, Some(error.line)),
-        (None, None, None) => reported("record.error", AGENT_UNKNOWN, text, Some(error.line)),
+        (None, None, None) => match by_kind() {
+            Some(verdict) => reported("record.code", verdict, text, Some(error.line)),
+            None => reported("record.error", AGENT_UNKNOWN, text, Some(error.line)),
+        },
     };
     result.lost = by_words.collect();
     Some(result)
@@ -92,6 +96,15 @@ pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Reported> {
     })
 }
 
+/// What an API's kind of error means, where no status stands beside it, which says more.
+fn verdict_of_kind(code: &str) -> Option<Verdict> {
+    match code {
+        "invalid_request_error" => Some(BAD_REQUEST),
+        "authentication_error" | "permission_error" => Some(AUTH),
+        _ => None,
+    }
+}
+
 /// Reads text whose one line is, or begins with, a code that a record would carry.
 pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
     static CODE: Single = Single::new(
@@ -101,13 +114,7 @@ pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
     let (source, line) = streams.into_iter().find_map(|(source, text)| Some((source, text.lines().next()?)))?;
     let text = line.to_text();
     let code = &text[CODE.first(&text)?.group(1)?];
-    // A record has a status beside these, which says more.
-    let kind = || match code {
-        "invalid_request_error" => Some(BAD_REQUEST),
-        "authentication_error" | "permission_error" => Some(AUTH),
-        _ => None,
-    };
-    let verdict = verdict_of_code(code).or_else(kind)?;
+    let verdict = verdict_of_code(code).or_else(|| verdict_of_kind(code))?;
     let number = Some(line.number).filter(|number| *number > 0);
     Some(Reported { rule: "message.code", verdict, source, line: number, text, lost: Vec::new() })
 }

@@ -1,6 +1,8 @@
 //! The result of a classification step: type, cause and evidence.
 
 use super::api::{self, Reported};
+use super::inputs::Inputs;
+use super::message;
 use super::process::Fact;
 use super::scan::Hit;
 use super::verdict::Verdict;
@@ -54,6 +56,12 @@ impl Conclusion {
         let text = line.to_text();
         let number = Some(line.number).filter(|number| *number > 0);
         Self::new(verdict, Evidence { rule: rule.to_owned(), source, line: number, text: text.clone() }, text)
+    }
+
+    /// Nothing tells what it was. A line that happens to be the last is no reason: it is what the failure is recognised by.
+    pub(super) fn unexplained(rule: &str, verdict: Verdict, inputs: &Inputs<'_>) -> Self {
+        let conclusion = Self::bare(rule, verdict, message::for_want_of_reason(inputs));
+        Self { signature_text: Some(message::last_words(inputs)), ..conclusion }
     }
 
     /// What is left where nothing was said.

@@ -49,6 +49,17 @@ pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
     last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
 }
 
+/// What the caller says, the error of a Python traceback, which is its last line, or else the exit status.
+pub(super) fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
+    let traceback = [inputs.stderr, inputs.stdout].into_iter().find_map(|text| {
+        let mut lines = text.lines().skip_while(|line| !line.bytes.starts_with(b"Traceback (most recent call last)"));
+        lines.next()?;
+        lines.find(|line| !line.bytes.starts_with(b" ")).map(Line::to_text)
+    });
+    let given = inputs.evidence.message.clone().filter(|message| !message.trim().is_empty());
+    given.or(traceback).unwrap_or_else(|| exit_text(inputs.evidence))
+}
+
 /// The exit status, where nothing was said at all.
 pub(super) fn exit_text(evidence: &FailureEvidence) -> String {
     evidence.exit_code.map_or_else(|| "No exit status".to_owned(), |code| format!("Exit status {code}"))

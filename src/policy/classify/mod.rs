@@ -30,7 +30,7 @@ mod verdict;
 mod tests;
 
 pub use reset_time::reset_time;
-pub use stage::{guess_loop, guess_stage};
+pub use stage::{guess_loop, guess_stage, stage_of_command};
 
 use inputs::Inputs;
 
@@ -51,16 +51,26 @@ pub fn classify(
     user_rules: &[UserRule],
     now: Timestamp,
 ) -> Failure {
-    let mut stderr = Text::new(&evidence.stderr);
+    let stage = evidence.stage.or_else(|| stage_of(evidence, record));
     let stdout = Text::new(&evidence.stdout);
+    let mut stderr = if evidence.is_merged && stage == Some(LoopKind::Agent) {
+        Text::new(&without_records(&evidence.stdout))
+    } else {
+        Text::new(&evidence.stderr)
+    };
     if let Some(message) = &evidence.message {
         stderr.push_note(message);
     }
-    let stage = evidence.stage.or_else(|| stage_of(evidence, record));
     let counts = count([&stdout, &stderr]);
     let inputs = Inputs { evidence, record, stage, stderr: &stderr, stdout: &stdout, counts, now };
     let conclusion = user_rule::apply(user_rules, &inputs).unwrap_or_else(|| steps::decide(&inputs));
     failure::of_conclusion(&inputs, conclusion)
+}
+
+/// What an agent's program said beside its records, whose line numbers are kept.
+fn without_records(output: &[u8]) -> Vec<u8> {
+    let lines = output.split_inclusive(|byte| *byte == b'\n');
+    lines.flat_map(|line| if line.starts_with(b"{") { b"\n" } else { line }).copied().collect()
 }
 
 fn stage_of(evidence: &FailureEvidence, record: Option<&AgentRecord>) -> Option<LoopKind> {

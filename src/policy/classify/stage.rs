@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use regex::RegexSet;
 
 use crate::model::failure::LoopKind;
-use crate::policy::patterns::{Matches, Patterns, Single};
+use crate::policy::patterns::{Matches, Patterns};
+use crate::policy::program;
+use crate::policy::shell_line::is_own;
 
 /// What a command that contains such words does. Asked in this order: `cargo test && cargo clippy` is a test.
 const WORDS: &[(LoopKind, &str)] = &[
@@ -36,23 +38,87 @@ static ASCII: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(WORDS.iter().m
 /// Where other letters are about, too: what ends a word then costs tables that take longer than all the rest.
 static UNICODE: LazyLock<Option<RegexSet>> =
     LazyLock::new(|| RegexSet::new(WORDS.iter().map(|(_, words)| *words)).ok());
-/// What stands before the program.
-static PREFIX: Single = Single::new(
-    r"^(?:\s*(?:\w+=\S*|env|exec|time|nice|nohup|sudo|command|npx|bunx|(?:g?timeout)(?:\s+-\S+)*\s+\S+|-y|-[\w-]+)\s+)+",
-);
+/// Programs that are a tool of one of the stages by their own name. Names alone count here: a script of the user's may be
+/// called anything.
+static TOOLS: LazyLock<Option<RegexSet>> =
+    LazyLock::new(|| RegexSet::new(WORDS.iter().map(|(_, words)| format!("^(?:{words})$"))).ok());
+/// Words that name no tool.
+const GENERIC: [&str; 18] = [
+    "build",
+    "check",
+    "compile",
+    "coverage",
+    "e2e",
+    "fmt",
+    "format",
+    "format-check",
+    "install",
+    "lint",
+    "spec",
+    "specs",
+    "test",
+    "tests",
+    "type-check",
+    "typecheck",
+    "verify",
+    "standard",
+];
+/// Package managers that run whatever the project calls by a name.
+const RUNNERS: [&str; 9] = ["npm", "pnpm", "yarn", "bun", "just", "task", "rake", "turbo", "nx"];
+
+/// The stage of a supervised command: it is the agent, unless every program that it starts, wrappers taken off, is a tool
+/// that builds or checks. Words elsewhere in the line never decide.
+pub fn stage_of_command(command: &[String]) -> LoopKind {
+    strongest(program::of_command(command).iter().filter_map(|words| stage_of_program(words)))
+        .unwrap_or(LoopKind::Agent)
+}
+
+/// `None` for what a script does around its programs.
+fn stage_of_program(words: &[String]) -> Option<LoopKind> {
+    /// Programs that only prepare something or show it.
+    const AROUND: [&str; 14] =
+        ["cat", "chmod", "cp", "date", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "sleep", "tail", "tee"];
+    let (program, rest) = words.split_first()?;
+    if is_own(program) || AROUND.contains(&program.as_str()) {
+        return None;
+    }
+    let is_tool = !GENERIC.contains(&program.as_str()) && TOOLS.as_ref().is_some_and(|tools| tools.is_match(program));
+    // A prompt, and what is passed on, says nothing of the tool.
+    let told = rest.iter().take_while(|word| *word != "--" && !word.contains(char::is_whitespace));
+    let told: Vec<&str> = told.map(String::as_str).collect();
+    let mut plain = told.iter().copied().filter(|word| !word.starts_with(['-', '+']));
+    let (first, second) = (plain.next(), plain.next());
+    let line = |told: &[&str]| guess_part(&format!("{program} {}", told.join(" ")));
+    Some(match (program.as_str(), first) {
+        _ if program == "node" && told.contains(&"--test") || program == "deno" && first == Some("test") => {
+            LoopKind::Test
+        }
+        ("cargo" | "go" | "dotnet" | "swift" | "zig", Some("run" | "r")) => LoopKind::Agent,
+        (runner, Some(name)) if RUNNERS.contains(&runner) => {
+            match if name.starts_with("run") { second } else { Some(name) } {
+                Some("ci" | "i" | "install" | "add" | "update" | "up") => LoopKind::Build,
+                Some("t") => LoopKind::Test,
+                // By the name alone: who is asked says nothing.
+                Some(name) => guess_part(name).unwrap_or(LoopKind::Agent),
+                None => LoopKind::Agent,
+            }
+        }
+        _ if is_tool => line(&told).unwrap_or(LoopKind::Agent),
+        _ => LoopKind::Agent,
+    })
+}
 
 /// The stage that a command line is, or `None` where its words do not tell.
 pub fn guess_stage(command: &str) -> Option<LoopKind> {
-    let mut guesses = command.split(['&', ';', '|', '\n']).filter(|part| !part.trim().is_empty()).map(part);
-    let mut best: Option<LoopKind> = None;
-    for guess in guesses.by_ref().flatten() {
-        // The strongest claim of any part; a build that comes before a test belongs to it.
-        let rank = |kind: LoopKind| WORDS.iter().position(|(stage, _)| *stage == kind);
-        if best.is_none_or(|kind| kind == LoopKind::Build || rank(guess) == Some(0)) {
-            best = Some(guess);
-        }
-    }
-    best
+    strongest(program::of_line(command).iter().filter_map(|words| guess_part(&words.join(" "))))
+}
+
+/// The strongest claim of any part; a build that comes before a test belongs to it.
+fn strongest(stages: impl Iterator<Item = LoopKind>) -> Option<LoopKind> {
+    stages.reduce(|best, stage| match (best, stage) {
+        (LoopKind::Build, _) | (_, LoopKind::Agent) => stage,
+        _ => best,
+    })
 }
 
 /// What a feedback loop does: by its name, else by its command, else a test (the usual reason to have one).
@@ -61,19 +127,13 @@ pub fn guess_loop(name: &str, command: &str) -> LoopKind {
     by(&name.to_ascii_lowercase().replace('_', "-")).or_else(|| by(command)).unwrap_or(LoopKind::Test)
 }
 
-fn part(part: &str) -> Option<LoopKind> {
-    let part = part.trim();
-    let start = PREFIX.first(part).map_or(0, |found| found.whole.end);
-    let words = part[start..].trim_start();
-    let program = words.split_whitespace().next().unwrap_or_default();
-    // Names of programs count without their folder; names of files do not count at all.
-    let base = program.rsplit('/').next().unwrap_or(program);
-    let line = format!("{base}{}", &words[program.len()..]);
+/// The stage that the words of one command tell.
+fn guess_part(line: &str) -> Option<LoopKind> {
     // `npm test`, `make lint`: what is asked for beats who is asked, which is why builds come last.
     let first = if line.is_ascii() {
         ASCII.matches(line.as_bytes(), &mut Matches::default()).first().map(|number| usize::from(*number))
     } else {
-        UNICODE.as_ref()?.matches(&line).iter().next()
+        UNICODE.as_ref()?.matches(line).iter().next()
     };
     first.map(|index| WORDS[index].0)
 }
@@ -86,7 +146,7 @@ mod tests {
     #[test]
     fn every_pattern_compiles_and_is_asked_where_it_matches() {
         oracle::nothing_is_missed(&WORDS.iter().map(|(_, words)| *words).collect::<Vec<_>>());
-        assert!(PREFIX.compiles() && UNICODE.is_some());
+        assert!(UNICODE.is_some() && TOOLS.is_some());
     }
 
     #[test]
@@ -109,6 +169,47 @@ mod tests {
             ("build", "cargo test --no-run", LoopKind::Build),
         ] {
             assert_eq!(guess_loop(name, command), kind, "{name}: {command}");
+        }
+    }
+
+    #[test]
+    fn a_supervised_command_is_the_agent_unless_it_is_a_check() {
+        for (command, stage) in [
+            ("claude -p 'make the tests pass'", LoopKind::Agent),
+            ("sh -c 'claude -p \"make the tests pass\" --output-format stream-json'", LoopKind::Agent),
+            ("env -u X claude -p 'fix the format'", LoopKind::Agent),
+            ("./agent --goal 'cargo test passes'", LoopKind::Agent),
+            ("./verify.sh", LoopKind::Agent),
+            ("my-test-runner", LoopKind::Agent),
+            ("python loop.py --tests", LoopKind::Agent),
+            ("sh -c 'echo build failed; exit 1'", LoopKind::Agent),
+            ("npm run agent", LoopKind::Agent),
+            ("npm start", LoopKind::Agent),
+            ("cargo run -- test", LoopKind::Agent),
+            ("docker run img claude -p test", LoopKind::Agent),
+            ("sh -c 'npm test && claude -p x'", LoopKind::Agent),
+            ("cargo test", LoopKind::Test),
+            ("cargo +nightly test", LoopKind::Test),
+            ("sh -c 'cd x && cargo build && cargo test 2>&1 | tee log'", LoopKind::Test),
+            ("python3 -m pytest -q", LoopKind::Test),
+            ("pytest", LoopKind::Test),
+            ("npm test", LoopKind::Test),
+            ("npm run test:unit", LoopKind::Test),
+            ("yarn lint", LoopKind::Lint),
+            ("node --test", LoopKind::Test),
+            ("go test ./...", LoopKind::Test),
+            ("docker run --rm -v /a:/b img cargo test", LoopKind::Test),
+            ("make", LoopKind::Build),
+            ("make -s check", LoopKind::Test),
+            ("cargo build", LoopKind::Build),
+            ("go build ./...", LoopKind::Build),
+            ("tsc", LoopKind::Build),
+            ("npx tsc --noEmit", LoopKind::Typecheck),
+            ("cargo clippy -- -D warnings", LoopKind::Lint),
+            ("npm ci", LoopKind::Build),
+            ("./gradlew build", LoopKind::Build),
+        ] {
+            assert_eq!(stage_of_command(&shlex::split(command).unwrap()), stage, "{command}");
         }
     }
 

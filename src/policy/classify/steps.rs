@@ -6,7 +6,7 @@ use super::conclusion::Conclusion;
 use super::feedback;
 use super::foreign;
 use super::inputs::Inputs;
-use super::message::{exit_text, last_words};
+use super::message::exit_text;
 use super::process;
 use super::rules::{AGENT, Family};
 use super::scan::Scan;
@@ -93,5 +93,5 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     if let Some((rule, verdict)) = evidence.exit_code.filter(|_| gemini).and_then(api::verdict_of_gemini_exit) {
         return Conclusion::bare(rule, verdict, exit_text(evidence));
     }
-    Conclusion::bare("agent.no-reason", AGENT_UNKNOWN, last_words(inputs))
+    Conclusion::unexplained("agent.no-reason", AGENT_UNKNOWN, inputs)
 }

@@ -16,10 +16,12 @@ use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
 use crate::engine::recovery::steps;
+use crate::model::agent_record::AgentKind;
 use crate::model::event::Payload;
+use crate::model::failure::LoopKind;
 use crate::model::folder::FolderId;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
-use crate::policy::classify::{classify, guess_stage, known};
+use crate::policy::classify::{classify, known, stage_of_command};
 use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::redact;
@@ -117,10 +119,12 @@ pub fn execute(
     };
     let mut ending = Ending { end, ..Ending::default() };
     let agent = command.agent.clone();
+    let stage = command.stage(before);
     let command = command.line();
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
-    let mut evidence = evidence_of(exit, guess_stage(&command), Some(command.clone()), deadline);
+    let mut evidence = evidence_of(exit, Some(stage), Some(command.clone()), deadline);
     evidence.agent.clone_from(&agent);
+    evidence.is_merged = before.spec.pty;
     let kind = agent::detect(Some(&command), agent.as_deref(), &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     ending.end.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
@@ -195,6 +199,13 @@ struct Command {
 }
 
 impl Command {
+    /// The agent, or a check of the kind that was given or that its programs are.
+    fn stage(&self, run: &Run) -> LoopKind {
+        let known = self.agent.as_deref().and_then(AgentKind::from_name).map(|_| LoopKind::Agent);
+        let given = run.spec.kind.filter(|_| !self.is_fallback).or(known);
+        given.unwrap_or_else(|| stage_of_command(&self.argv))
+    }
+
     fn of(started: &Started) -> Self {
         let spec = &started.run.spec;
         let begun = started.run.iterations.get(started.iteration).and_then(|iteration| iteration.attempts.last());

@@ -81,7 +81,9 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
         let passed = has_passed(&exit);
         let missing = is_missing(&exit);
         let (exit_code, duration) = (exit.exit_code, exit.duration);
-        let evidence = evidence_of(exit, Some(feedback.kind), Some(feedback.command.clone()), deadline_of(feedback));
+        let mut evidence =
+            evidence_of(exit, Some(feedback.kind), Some(feedback.command.clone()), deadline_of(feedback));
+        evidence.is_check = true;
         let mut output = evidence.stdout.clone();
         output.extend_from_slice(&evidence.stderr);
         let said = last_line(&evidence);
@@ -176,6 +178,7 @@ pub fn evidence_of(
     });
     FailureEvidence {
         stage,
+        is_check: false,
         command,
         agent: None,
         exit_code: exit.exit_code,
@@ -186,6 +189,7 @@ pub fn evidence_of(
         duration: Some(exit.duration),
         deadline,
         message: None,
+        is_merged: false,
         stdout: exit.stdout.into_bytes(),
         stderr: exit.stderr.into_bytes(),
     }

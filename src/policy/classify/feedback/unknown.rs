@@ -157,7 +157,9 @@ impl<'a> Feedback<'a> {
             Some(LoopKind::Test | LoopKind::Lint | LoopKind::Typecheck) if told && silent => {
                 Conclusion::bare("message.check", FAILED, message)
             }
-            _ => Conclusion::bare("none", UNCLEAR, message),
+            Some(LoopKind::Build) if evidence.is_check => Conclusion::unexplained("check.failed", BROKEN, self.inputs),
+            Some(_) if evidence.is_check => Conclusion::unexplained("check.failed", FAILED, self.inputs),
+            _ => Conclusion::unexplained("none", UNCLEAR, self.inputs),
         }
     }
 }

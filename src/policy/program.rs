@@ -1,0 +1,280 @@
+//! The programs that a command line starts, wrappers (`env`, `sh -c`, `npx`, `docker run`) taken off.
+//!
+//! What a command is, an agent or a check, follows from the programs that it starts and not from words elsewhere in the
+//! line: a prompt may speak of anything.
+
+/// How deep a wrapper may lie in another.
+const DEPTH: usize = 8;
+
+/// A program with its arguments; the first word is its name without a folder.
+pub type Words = Vec<String>;
+
+/// The programs of a command that is started directly.
+pub fn of_command(words: &[String]) -> Vec<Words> {
+    unwrap(words, 0)
+}
+
+/// The programs of a line for a shell.
+pub fn of_line(line: &str) -> Vec<Words> {
+    of_script(line, 0)
+}
+
+fn of_script(script: &str, depth: usize) -> Vec<Words> {
+    simple_commands(script).iter().flat_map(|words| unwrap(words, depth)).collect()
+}
+
+/// How a wrapper names what it starts.
+enum Form {
+    /// Its options, of which these take a value, then so many arguments of its own, then the program.
+    Before { valued: &'static [&'static str], own: usize },
+    /// One of these words first, then as [`Form::Before`].
+    After { words: &'static [&'static str], valued: &'static [&'static str], own: usize },
+    /// A script for a shell behind an option with this letter.
+    Script(char),
+    /// A module behind `-m`, else a script of its own language.
+    Module,
+}
+
+const fn before(valued: &'static [&'static str]) -> Form {
+    Form::Before { valued, own: 0 }
+}
+
+const fn after(words: &'static [&'static str]) -> Form {
+    Form::After { words, valued: &["-p", "--package", "--python", "--with", "-n", "--name", "-w", "-c"], own: 0 }
+}
+
+/// Options of `docker run` and `docker exec` that take a value.
+const CONTAINER: &[&str] = &[
+    "-a",
+    "-c",
+    "-e",
+    "-h",
+    "-l",
+    "-m",
+    "-p",
+    "-u",
+    "-v",
+    "-w",
+    "--add-host",
+    "--attach",
+    "--cap-add",
+    "--cap-drop",
+    "--cidfile",
+    "--cpus",
+    "--device",
+    "--dns",
+    "--env",
+    "--env-file",
+    "--gpus",
+    "--group-add",
+    "--hostname",
+    "--ipc",
+    "--label",
+    "--log-driver",
+    "--log-opt",
+    "--memory",
+    "--mount",
+    "--name",
+    "--net",
+    "--network",
+    "--pid",
+    "--platform",
+    "--publish",
+    "--pull",
+    "--restart",
+    "--runtime",
+    "--security-opt",
+    "--shm-size",
+    "--stop-signal",
+    "--tmpfs",
+    "--ulimit",
+    "--user",
+    "--userns",
+    "--volume",
+    "--workdir",
+];
+
+fn form(program: &str) -> Option<Form> {
+    Some(match program {
+        "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "script" | "su" => Form::Script('c'),
+        "env" => before(&["-u", "--unset", "-C", "--chdir"]),
+        "exec" | "nohup" | "command" | "builtin" | "setsid" | "unbuffer" | "winpty" | "caffeinate" | "then" | "do"
+        | "else" | "if" | "while" | "until" | "!" | "{" => before(&["-a"]),
+        "time" => before(&["-f", "-o", "--format", "--output"]),
+        "nice" => before(&["-n", "--adjustment"]),
+        "ionice" => before(&["-c", "-n", "--class", "--classdata"]),
+        "stdbuf" => before(&["-i", "-o", "-e"]),
+        "sudo" | "doas" => before(&["-u", "-g", "-h", "-C", "--user", "--group"]),
+        "xvfb-run" => before(&["-n", "-s", "-f", "--server-num", "--server-args"]),
+        "npx" | "bunx" | "pnpx" | "uvx" => before(&["-p", "--package", "--python", "--with", "--from"]),
+        "timeout" | "gtimeout" => Form::Before { valued: &["-k", "-s", "--kill-after", "--signal"], own: 1 },
+        "chrt" | "taskset" => Form::Before { valued: &[], own: 1 },
+        "npm" => after(&["exec", "x"]),
+        "pnpm" | "yarn" => after(&["dlx", "exec"]),
+        "bun" => after(&["x"]),
+        "bundle" | "asdf" => after(&["exec"]),
+        "mise" => after(&["exec", "x"]),
+        "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch" | "conda" | "mamba" | "micromamba" | "pipx" => {
+            after(&["run"])
+        }
+        "direnv" => Form::After { words: &["exec"], valued: &[], own: 1 },
+        "docker" | "podman" | "nerdctl" => Form::After { words: &["run", "exec"], valued: CONTAINER, own: 1 },
+        "python" | "python3" | "py" | "node" | "deno" | "ruby" | "php" | "perl" => Form::Module,
+        _ => return None,
+    })
+}
+
+/// Takes wrappers off until a program is left.
+fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
+    let is_assignment = |word: &String| {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let start = words.iter().position(|word| !is_assignment(word)).unwrap_or(words.len());
+    let Some((first, rest)) = words[start..].split_first() else { return Vec::new() };
+    let name = first.rsplit('/').next().unwrap_or(first);
+    // A package may be asked for in a version.
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
+    let itself = || vec![std::iter::once(name.to_owned()).chain(rest.iter().cloned()).collect()];
+    let inner = match form(name).filter(|_| depth < DEPTH) {
+        None => None,
+        Some(Form::Before { valued, own }) => arguments(rest, valued).get(own..),
+        Some(Form::After { words, valued, own }) => {
+            let at = rest.iter().position(|word| !word.starts_with('-'));
+            let found = at.filter(|at| words.contains(&rest[*at].as_str()));
+            found.and_then(|at| arguments(&rest[at + 1..], valued).get(own..))
+        }
+        Some(Form::Script(letter)) => {
+            let is_option = |word: &String| {
+                word.strip_prefix('-').is_some_and(|letters| {
+                    letters.ends_with(letter) && letters.chars().all(|one| one.is_ascii_alphabetic())
+                })
+            };
+            if let Some(script) = rest.iter().position(is_option).and_then(|at| rest.get(at + 1)) {
+                return of_script(script, depth + 1);
+            }
+            // A script in a file, that is a program of the user's.
+            Some(arguments(rest, &["-o"]))
+        }
+        Some(Form::Module) => match rest.iter().position(|word| word == "-m") {
+            Some(at) if rest[..at].iter().all(|word| word.starts_with('-')) => rest.get(at + 1..),
+            _ if rest.iter().any(|word| word == "--test") => None,
+            _ => Some(arguments(rest, &["-e", "-c", "-r", "-W", "-X"])),
+        },
+    };
+    match inner {
+        Some(inner) if !inner.is_empty() => unwrap(inner, depth + 1),
+        _ => itself(),
+    }
+}
+
+/// What comes after the options.
+fn arguments<'a>(mut words: &'a [String], valued: &[&str]) -> &'a [String] {
+    while let Some((word, rest)) = words.split_first().filter(|(word, _)| word.starts_with('-')) {
+        if word == "--" {
+            return rest;
+        }
+        let skipped = usize::from(valued.contains(&word.as_str()));
+        words = rest.get(skipped..).unwrap_or_default();
+    }
+    words
+}
+
+/// The simple commands of a shell's script: what stands between `;`, `|`, `&`, line ends and parentheses, in words.
+/// Redirections are left out. What only a shell could expand stays as it is written.
+fn simple_commands(script: &str) -> Vec<Words> {
+    let (mut commands, mut words, mut word) = (Vec::new(), Words::new(), None::<String>);
+    let mut quote = None;
+    let mut letters = script.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), letter) if letter == open => quote = None,
+            (Some('"') | None, '\\') => word.get_or_insert_default().extend(letters.next()),
+            (Some(_), letter) => word.get_or_insert_default().push(letter),
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            // `2>&1` is no end of a command.
+            (None, '&') if word.as_ref().is_some_and(|word| word.ends_with('>')) => {
+                word.get_or_insert_default().push('&')
+            }
+            (None, ';' | '|' | '&' | '\n' | '(' | ')') => {
+                words.extend(word.take());
+                commands.push(std::mem::take(&mut words));
+            }
+            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
+            (None, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    commands.push(words);
+    commands.iter_mut().for_each(without_redirections);
+    commands.retain(|words| !words.is_empty());
+    commands
+}
+
+fn without_redirections(words: &mut Words) {
+    let mut is_target = false;
+    words.retain(|word| {
+        let was_target = std::mem::take(&mut is_target);
+        let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        let target = rest.trim_start_matches(['<', '>']);
+        let redirects = target.len() < rest.len();
+        is_target = redirects && target.is_empty();
+        !was_target && !redirects
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrappers_are_taken_off() {
+        for (line, programs) in [
+            ("claude -p x", "claude -p x"),
+            ("FOO=1 timeout -k 5 30m codex exec x", "codex exec x"),
+            ("/usr/bin/env -u A B=2 /opt/bin/claude -p", "claude -p"),
+            (
+                "sh -c 'cd app && claude -p \"make the tests pass\" 2>err.log | tee log'",
+                "cd app;claude -p make the tests pass;tee log",
+            ),
+            ("bash -lc 'npx -y @openai/codex@1 exec'", "codex exec"),
+            ("docker run --rm -v /a:/b -w /b node:20 npm test", "npm test"),
+            ("docker exec -it box claude", "claude"),
+            ("docker build .", "docker build ."),
+            ("uv run --with x pytest -q", "pytest -q"),
+            ("python3 -m pytest -q", "pytest -q"),
+            ("python3 loop.py --tests", "loop.py --tests"),
+            ("node --test", "node --test"),
+            ("bash loop.sh test", "loop.sh test"),
+            ("sudo -u me nice -n 5 make", "make"),
+            ("script -qc 'gemini -p hi' /dev/null", "gemini -p hi"),
+            ("npm exec -- claude -p", "claude -p"),
+            ("npm run test", "npm run test"),
+            ("direnv exec . cargo test", "cargo test"),
+            ("(cd a; make) && echo 'done; really'", "cd a;make;echo done; really"),
+            ("cat < in >> out", "cat"),
+            ("make 2>&1 | tee log", "make;tee log"),
+            ("", ""),
+            ("sh", "sh"),
+            ("sh -c", "sh -c"),
+            ("env", "env"),
+            ("timeout 5", "timeout 5"),
+        ] {
+            let found: Vec<String> = of_line(line).iter().map(|words| words.join(" ")).collect();
+            assert_eq!(found.join(";"), programs, "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_unwrapped_for_ever() {
+        let mut line = "true".to_owned();
+        for _ in 0..12 {
+            line = format!("sh -c {}", shlex::try_quote(&line).unwrap());
+        }
+        assert_eq!(of_line(&line).len(), 1);
+        assert_eq!(of_line(&"env ".repeat(100_000)).len(), 1);
+    }
+}
