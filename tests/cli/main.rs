@@ -85,3 +85,4 @@ mod upgrade;
 mod views;
 mod watch;
 mod worktrees;
+mod wrapped;
