@@ -52,6 +52,26 @@ pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
     conclusion
 }
 
+/// What only the output of a tool says, of a command of which nobody knows whether it is one: no shapes and no words that
+/// anybody may use.
+pub(super) fn strong(inputs: &Inputs<'_>) -> Option<Conclusion> {
+    const STRONG: [Family; 8] = [
+        Family::CommandLimit,
+        Family::Memory,
+        Family::Crashed,
+        Family::Machine,
+        Family::MissingTool,
+        Family::Network,
+        Family::TestsFailed,
+        Family::Compile,
+    ];
+    let stages = ANY & !AGENT;
+    let scan = Scan::new(inputs.stderr, inputs.stdout, stages, true);
+    let conclusion = decide(inputs);
+    let is_of = |family: &Family| scan.matches(*family, stages).any(|hit| hit.rule.id == conclusion.evidence.rule);
+    STRONG.iter().any(is_of).then_some(conclusion)
+}
+
 struct Feedback<'a> {
     inputs: &'a Inputs<'a>,
     scan: Scan<'a>,

@@ -93,5 +93,11 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     if let Some((rule, verdict)) = evidence.exit_code.filter(|_| gemini).and_then(api::verdict_of_gemini_exit) {
         return Conclusion::bare(rule, verdict, exit_text(evidence));
     }
+    // A program that is no agent that we know may be a script around a build: what only a tool prints counts, words do not.
+    let known = record.is_some() || evidence.agent.is_some();
+    let tool = || feedback::strong(inputs);
+    if let Some(conclusion) = (!known).then(tool).flatten() {
+        return conclusion;
+    }
     Conclusion::unexplained("agent.no-reason", AGENT_UNKNOWN, inputs)
 }

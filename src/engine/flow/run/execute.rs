@@ -125,6 +125,7 @@ pub fn execute(
     let mut evidence = evidence_of(exit, Some(stage), Some(command.clone()), deadline);
     evidence.agent.clone_from(&agent);
     evidence.is_merged = before.spec.pty;
+    evidence.is_check = stage != LoopKind::Agent;
     let kind = agent::detect(Some(&command), agent.as_deref(), &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     ending.end.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
