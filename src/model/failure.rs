@@ -334,6 +334,7 @@ pub enum CauseDetail {
 
 /// What a classification is made from. Owned bytes, as captured; they need not be UTF-8.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct FailureEvidence {
     /// The stage that was running, where the caller knows.
     pub stage: Option<LoopKind>,

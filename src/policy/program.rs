@@ -109,11 +109,10 @@ fn form(program: &str) -> Option<Form> {
         "npx" | "bunx" | "pnpx" | "uvx" => before(&["-p", "--package", "--python", "--with", "--from"]),
         "timeout" | "gtimeout" => Form::Before { valued: &["-k", "-s", "--kill-after", "--signal"], own: 1 },
         "chrt" | "taskset" => Form::Before { valued: &[], own: 1 },
-        "npm" => after(&["exec", "x"]),
+        "npm" | "mise" => after(&["exec", "x"]),
         "pnpm" | "yarn" => after(&["dlx", "exec"]),
         "bun" => after(&["x"]),
         "bundle" | "asdf" => after(&["exec"]),
-        "mise" => after(&["exec", "x"]),
         "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch" | "conda" | "mamba" | "micromamba" | "pipx" => {
             after(&["run"])
         }
@@ -190,21 +189,20 @@ fn simple_commands(script: &str) -> Vec<Words> {
         match (quote, letter) {
             (Some(open), letter) if letter == open => quote = None,
             (Some('"') | None, '\\') => word.get_or_insert_default().extend(letters.next()),
-            (Some(_), letter) => word.get_or_insert_default().push(letter),
             (None, '\'' | '"') => {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
             // `2>&1` is no end of a command.
             (None, '&') if word.as_ref().is_some_and(|word| word.ends_with('>')) => {
-                word.get_or_insert_default().push('&')
+                word.get_or_insert_default().push('&');
             }
             (None, ';' | '|' | '&' | '\n' | '(' | ')') => {
                 words.extend(word.take());
                 commands.push(std::mem::take(&mut words));
             }
             (None, letter) if letter.is_whitespace() => words.extend(word.take()),
-            (None, letter) => word.get_or_insert_default().push(letter),
+            (_, letter) => word.get_or_insert_default().push(letter),
         }
     }
     words.extend(word);

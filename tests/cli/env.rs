@@ -1,6 +1,7 @@
 //! A hermetic place to run `recover` in: own home, own git configuration, no inherited variables, a work tree of its own.
 
 #![allow(dead_code, reason = "every test program that includes this uses its own part of it")]
+#![allow(clippy::unwrap_used, reason = "what went wrong is in the error's context")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

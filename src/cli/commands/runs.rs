@@ -30,7 +30,10 @@ pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
 pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
     let closed = close_runs(context, chosen)?;
     let verb = if context.dry_run() { "Would close" } else { "Closed" };
-    let mut text: String = closed.runs.iter().map(|run| format!("{verb} run {}.\n", run.key)).collect();
+    let mut text = String::new();
+    for run in &closed.runs {
+        text.push_str(&format!("{verb} run {}.\n", run.key));
+    }
     if text.is_empty() {
         text.push_str("Nothing to close.\n");
     }
@@ -61,7 +64,10 @@ pub fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply
 
 /// What goes, for people.
 fn told(forgotten: &Forgotten) -> String {
-    let mut text: String = forgotten.runs.iter().map(|key| format!("  run {}\n", escape(&key.to_string()))).collect();
+    let mut text = String::new();
+    for key in &forgotten.runs {
+        text.push_str(&format!("  run {}\n", escape(&key.to_string())));
+    }
     text.push_str(&format!("  {} checkpoints\n", forgotten.checkpoints));
     for path in &forgotten.removed {
         text.push_str(&format!("  {}\n", escape(&path.to_string_lossy())));

@@ -96,12 +96,11 @@ pub fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
         let message = format!("this would remove {what} for good, which cannot be undone: --yes does it");
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
     }
-    match chosen {
-        Some(_) => forget_runs(context, &planned)?,
-        None => {
-            begin(context)?;
-            remove_everything(context)?;
-        }
+    if chosen.is_some() {
+        forget_runs(context, &planned)?;
+    } else {
+        begin(context)?;
+        remove_everything(context)?;
     }
     Ok(planned)
 }
@@ -208,8 +207,8 @@ fn hook_files(context: &Context) -> Vec<PathBuf> {
     let Ok(rehearsal) = context.rehearsal() else { return Vec::new() };
     let changes = |agent, place| carry_out(&rehearsal, Task::Uninstall, agent, place, OWN).unwrap_or_default();
     let all = HookAgent::ALL.into_iter().flat_map(|agent| PLACES.map(|place| (agent, place)));
-    let changed = all.flat_map(|(agent, place)| changes(agent, place)).filter(|file| file.change != "unchanged");
-    changed.map(|file| file.path).collect::<BTreeSet<_>>().into_iter().collect()
+    let files = all.flat_map(|(agent, place)| changes(agent, place)).filter(|file| file.change != "unchanged");
+    files.map(|file| file.path).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Removes everything, whatever of it is there still; the mark last.

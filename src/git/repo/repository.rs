@@ -203,7 +203,7 @@ impl Repo {
         self.git_dir().join(OWN)
     }
 
-    /// Makes [`Self::own_folder`] if it is missing.
+    /// Makes the repository's own folder of ours if it is missing.
     pub fn recover_dir(&self) -> Result<PathBuf> {
         let path = self.own_folder();
         self.own.create_dir_all(&path).map_err(Error::at(&path))?;
