@@ -77,13 +77,13 @@ fn trouble_on_the_way_is_a_warning() {
     env.script(
         "agent.sh",
         "mkdir flood\nfor n in 1 2 3 4 5 6 7 8; do echo $n > flood/$n; done\n\
-         for try in $(seq 600); do grep -q 'on the way' ../stderr && break; sleep 0.1; done\nrm -r flood\necho done > a.txt",
+         for try in $(seq 600); do grep -q 'no automatic checkpoint' ../stderr && break; sleep 0.1; done\nrm -r flood\necho done > a.txt",
     );
     let line = format!("{} run --run r -- ./agent.sh 2> ../stderr", env!("CARGO_BIN_EXE_recover"));
     let ran = env.sh(&line);
     let stderr = std::fs::read_to_string(env.work().join("../stderr")).expect("stderr");
     assert_eq!(ran.code, 0, "{stderr}");
-    assert!(stderr.contains("no checkpoint was taken on the way"), "{stderr}");
+    assert!(stderr.contains("no automatic checkpoint was taken"), "{stderr}");
     assert_eq!(checkpoints(&env, "r").last().map(|(trigger, _)| trigger.clone()).as_deref(), Some("attempt"));
 }
 

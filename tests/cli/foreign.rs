@@ -287,13 +287,13 @@ fn what_a_stranger_has_in_an_ancestor_is_not_looked_at() {
         let ran = at(args).expect(0);
         let warned = ran.json()["warnings"].to_string();
         assert_eq!(warned.matches("belongs to another user (uid 54321)").count(), 1, "{args:?}: {warned}");
-        assert_eq!(ran.stderr.matches("it is not looked at").count(), 1, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("it is ignored").count(), 1, "{}", ran.stderr);
     }
     assert!(!env.root().join("ran").exists());
     // An own one in the folder of a stranger, which may have been put there, neither.
     env.sh(&format!("chown -R 0 open/.ultraplan && chown {STRANGER} open")).expect(0);
     let ran = at(&["run", "--run", "r", "--", "true"]).expect(0);
-    assert!(ran.stderr.contains("it is not looked at") && !env.root().join("ran").exists(), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it is ignored") && !env.root().join("ran").exists(), "{}", ran.stderr);
     // Our own is, as ever.
     env.sh("chown 0 open && rm -r open/mine/.ultraplan open/.ultraplan/state").expect(0);
     let config = at(&["config"]).expect(0).json();

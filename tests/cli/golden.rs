@@ -17,13 +17,15 @@ use regex::{Captures, Regex};
 use crate::env::{Ran, TestEnv};
 
 /// What differs from run to run, with its placeholder. The first group that matched is what is replaced.
-const VOLATILE: [(&str, &str); 8] = [
+const VOLATILE: [(&str, &str); 9] = [
     (r"\b([0-9a-f]{40})\b", "oid"),
     (r"(?:commit|index|[0-9a-f]{7}\.\.)\s*\b([0-9a-f]{7,12})\b", "short"),
     (r#""(?:duration_ms|elapsed_ms|mtime_ms|pid|driver_pid|freed_bytes|size_bytes)": (\d+)"#, "number"),
     (r#""mtime": "([^"]+)""#, "mtime"),
     (r"\b(\d+(?:\.\d+)? ?m?s)\b", "time"),
     (r"\bpid (\d+)", "pid"),
+    // A column is as wide as the longest amount in it.
+    (r"(SIZE {2,}|\b\d+(?:\.\d+)? (?:B|KiB|MiB) {2,})", "size"),
     (r"\b(\d+(?:\.\d+)? (?:B|bytes|KiB|MiB))\b", "size"),
     (r#""signature": "([0-9a-f]+)""#, "signature"),
 ];

@@ -164,8 +164,8 @@ fn an_agents_headline_describes_the_checkpoint_b13() {
     let run = ["run", "--run", "r", "--feedback", "test=true", "--agent", "claude", "--", "../claude"];
     env.json(0, &run);
     let list = env.json(0, &["checkpoint", "list"]);
-    let last = list["checkpoints"].as_array().unwrap().last().unwrap();
-    assert_eq!(last["description"], "Set up JWT middleware", "{last}");
+    let taken = list["checkpoints"].as_array().unwrap().last().unwrap();
+    assert_eq!(taken["description"], "Set up JWT middleware", "{taken}");
     let history = env.json(0, &["attempt", "list"]);
     assert!(history.to_string().contains("\"approach\":\"Set up JWT middleware\""), "{history}");
     // What was named stays.

@@ -34,7 +34,7 @@ fn the_story_of_a_night_is_told_with_its_times() {
         "Decision: ",
         "Rolling back to ckpt_",
         "Waiting until 2026-03-01T02:14:",
-        "Iteration 1 of 1, attempt 2 of 2",
+        "Iteration 1 of 1, attempt 2 of 3",
         "Check test passed",
         "Passed: iteration 1, attempt 2",
     ] {

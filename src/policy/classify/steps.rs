@@ -94,9 +94,9 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         return Conclusion::bare(rule, verdict, exit_text(evidence));
     }
     // A program that is no agent that we know may be a script around a build: what only a tool prints counts, words do not.
-    let known = record.is_some() || evidence.agent.is_some();
+    let is_output = evidence.message.is_none() && record.is_none() && evidence.agent.is_none();
     let tool = || feedback::strong(inputs);
-    if let Some(conclusion) = (!known).then(tool).flatten() {
+    if let Some(conclusion) = is_output.then(tool).flatten() {
         return conclusion;
     }
     Conclusion::unexplained("agent.no-reason", AGENT_UNKNOWN, inputs)
