@@ -292,6 +292,13 @@ fn remove_checkpoints(context: &Context) -> Result<()> {
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &names)?;
     discard(repo, &lock, &commits);
+    let objects = repo.common_dir().join("objects");
+    for (name, _) in Root::shared(repo.common_dir()).list(&objects).unwrap_or_default() {
+        if name.len() == 2 {
+            // Only the empty ones go, as with `git gc`.
+            let _ = remove_empty(&objects.join(name));
+        }
+    }
     Ok(())
 }
 
