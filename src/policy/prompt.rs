@@ -32,8 +32,9 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     if let Some(base) = parts.run.spec.prompt.as_deref() {
         sections.push(base.trim_end().to_owned());
     }
-    // What failed in an iteration that was given up is no error of this one.
-    let own = |failure: &&Failure| failure.iteration.is_none_or(|number| number == parts.run.current_iteration);
+    // What failed in an iteration that was given up is no error of this one; that of a later one, which the run went back
+    // from, is.
+    let own = |failure: &&Failure| failure.iteration.is_none_or(|number| number >= parts.run.current_iteration);
     let failure = parts.run.failure.as_ref().filter(|_| parts.error_context).filter(own);
     if let Some(failure) = failure {
         let mut context = error_context(failure, parts.strategy);

@@ -78,6 +78,20 @@ fn retry_with_context_and_instructions() {
     assert!(resumed["validation"].as_array().unwrap().iter().all(|check| check["ok"] == true), "{resumed}");
 }
 
+/// B3: the error goes along to an earlier iteration that the run is sent back to, and is said once.
+#[test]
+fn the_error_goes_along_to_an_earlier_iteration() {
+    let env = still();
+    failed_in_the_second(&env);
+    let back = ["resume", "--wait", "--strategy", "retry_with_context", "--from-iteration", "1"];
+    let told = env.json(0, &[&back[..], &["--prepare-only", "--no-error-context"]].concat());
+    assert_eq!(told["prompt"], "Do it.\n");
+    env.json(0, &back);
+    let prompt = env.read("prompt-1-2.txt");
+    assert!(prompt.contains("## Previous Attempt Failed") && prompt.contains("assert 1 == 2"), "{prompt}");
+    assert_eq!(env.read("prompt-2-2.txt"), "Do it.\n");
+}
+
 /// B3: error context can be left out.
 #[test]
 fn error_context_can_be_left_out() {

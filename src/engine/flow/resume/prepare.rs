@@ -89,7 +89,7 @@ fn restore_files(
     // Who asks for it takes an initial checkpoint whose checks failed already as well.
     let target = rollback_target(state, key, cause).or_else(initial).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
-            .hint(Hint::recover(["resume", "--strategy", "retry_with_context"]).run(key))
+            .hint(Hint::recover(["resume", "--restart"]).run(key))
     })?;
     restore_checkpoint(context, key, target, Edits::Refuse).map(drop)
 }
