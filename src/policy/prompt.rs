@@ -5,7 +5,7 @@ use crate::model::failure::Failure;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::Run;
 
-use super::excerpt::of_text;
+use super::excerpt::{cut, of_text};
 use super::hints;
 use super::text::Text;
 
@@ -38,12 +38,14 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     let failure = parts.run.failure.as_ref().filter(|_| parts.error_context).filter(own);
     if let Some(failure) = failure {
         let mut context = error_context(failure, parts.strategy);
-        if let Some(hints) = hints::hints(parts.run, parts.subtask) {
-            context = format!("{context}\n\n{hints}");
+        let hints = hints::hints(parts.run, parts.subtask).map(|hints| format!("\n\n{hints}")).unwrap_or_default();
+        // The end of the error says more than that of the hints, which may take half of the room.
+        let room = parts.limit.saturating_sub(hints.len()).max(parts.limit / 2);
+        if context.len() > room {
+            context = of_text(&Text::new(context.as_bytes()), Some(1), room);
         }
-        if context.len() > parts.limit {
-            context = of_text(&Text::new(context.as_bytes()), Some(1), parts.limit);
-        }
+        context.push_str(&hints);
+        cut(&mut context, parts.limit);
         sections.push(format!("## Previous Attempt Failed\n\n{context}"));
     }
     if let Some(text) = hints::weakened(parts.run).filter(|_| parts.error_context) {

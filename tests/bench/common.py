@@ -24,6 +24,15 @@ def environment(home):
     return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"} | names | git
 
 
+def small_repository(folder, env):
+    """A new repository of fifty files and one commit."""
+    folder.mkdir()
+    for number in range(50):
+        Path(folder, f"file{number}.txt").write_text(f"{number}\n")
+    for line in (["git", "init", "-q"], ["git", "add", "."], ["git", "commit", "-qm", "first"]):
+        subprocess.run(line, cwd=folder, env=env, check=True)
+
+
 def measure(command, folder, env):
     """Seconds, and the peak resident set in MiB: that of the process or of a child it waited for, whichever is more."""
     begun = time.perf_counter()

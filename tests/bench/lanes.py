@@ -20,7 +20,7 @@ import threading
 import time
 from pathlib import Path
 
-from common import environment, program
+from common import environment, program, small_repository
 
 TARGET_MS = 200.0
 PACE = 1.0
@@ -85,11 +85,7 @@ def main():
     with tempfile.TemporaryDirectory() as home:
         env = environment(home)
         work = Path(home, "work")
-        work.mkdir()
-        for number in range(50):
-            Path(work, f"file{number}.txt").write_text(f"{number}\n")
-        for line in (["git", "init", "-q"], ["git", "add", "."], ["git", "commit", "-qm", "first"]):
-            subprocess.run(line, cwd=work, env=env, check=True)
+        small_repository(work, env)
         folders = [Path(home, f"lane{number}") for number in range(lanes)]
         for number, folder in enumerate(folders):
             line = ["git", "worktree", "add", "-q", "-b", f"lane{number}", folder]

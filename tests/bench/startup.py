@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import environment, program
+from common import environment, program, small_repository
 
 TARGET_MS = 10.0
 
@@ -31,11 +31,7 @@ def main():
     with tempfile.TemporaryDirectory() as home:
         env = environment(home)
         work = Path(home, "work")
-        work.mkdir()
-        for number in range(50):
-            Path(work, f"file{number}.txt").write_text(f"{number}\n")
-        for line in (["git", "init", "-q"], ["git", "add", "."], ["git", "commit", "-qm", "first"]):
-            subprocess.run(line, cwd=work, env=env, check=True)
+        small_repository(work, env)
         failing = [recover, "-q", "run", "--no-wait", "--", "false"]
         subprocess.run(failing, cwd=work, env=env, stdout=subprocess.DEVNULL, check=False)
         commands = {

@@ -14,6 +14,7 @@ fn cut_off() -> Option<TestEnv> {
     for number in 0..6 {
         env.write(&format!("f{number}"), "new\n");
     }
+    env.write(".ultraplan/state/sub/later.json", "{}\n");
     checkpoint(&env);
     if env.sh("command -v strace").code != 0 {
         assert!(std::env::var_os("CI").is_none(), "strace is missing");
@@ -57,6 +58,17 @@ fn reading_says_so_and_writing_finishes_it() {
     env.json(0, &["undo"]);
     assert!((0..6).all(|number| env.read(&format!("f{number}")) == "new\n"));
     assert!(env.json(0, &["status"])["unfinished_operation"].is_null());
+}
+
+// The second kill came between a file of the working memory and the folder that was empty then.
+#[test]
+fn an_emptied_folder_of_the_working_memory_goes_too() {
+    let Some(env) = cut_off() else { return };
+    env.remove(".ultraplan/state/sub/later.json");
+    env.recover(&["doctor", "--repair"]).expect(0);
+    assert!(!env.exists(".ultraplan/state/sub"), "the folder is left");
+    env.json(0, &["undo"]);
+    assert_eq!(env.read(".ultraplan/state/sub/later.json"), "{}\n");
 }
 
 // cli.md: `undo` finishes it and takes it back.

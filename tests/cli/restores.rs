@@ -31,6 +31,8 @@ fn the_log_of_a_run_survives_the_runs_own_rollback() {
     let ran = env.sh(&line);
     let log = env.read("out.log");
     assert_eq!(ran.code, 0, "{log}");
+    // Its beginning, from before the rollback, is there.
+    assert!(log.lines().next().is_some_and(|line| line.ends_with("Checking before the first attempt.")), "{log}");
     assert!(log.lines().filter(|line| *line == "one").count() == 2, "{log}");
     assert_eq!(env.read("a.txt"), "one\n", "it was rolled back once\n{log}");
     // Nor is what was said after the last checkpoint somebody's edit for whoever rolls back next.

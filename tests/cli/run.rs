@@ -462,13 +462,13 @@ fn feedback_loops_know_the_iteration() {
 fn the_configured_command_and_the_prompt_limit_hold() {
     let env = TestEnv::repo();
     assert_eq!(env.json(2, &["run"])["error"]["code"], "usage");
-    let configured = "[runner]\ncommand = \"cat > prompt.$RECOVER_ATTEMPT\"\n[run]\nprompt_limit = 500\n";
+    let configured = "[runner]\ncommand = \"cat > prompt.$RECOVER_ATTEMPT\"\n[run]\nprompt_limit = 300\n";
     env.write(".ultraplan/recover.toml", configured);
     let noisy = "t=seq 1000 2000; echo the end; test -e prompt.2";
     env.json(0, &["run", "--run", "r", "--retries", "1", "--prompt", "do it", "--feedback", noisy]);
     let prompt = env.read("prompt.2");
     assert!(prompt.starts_with("do it") && prompt.contains("## Previous Attempt Failed"), "{prompt}");
-    assert!(prompt.contains("the end") && prompt.len() < 600, "{} bytes: {prompt}", prompt.len());
+    assert!(prompt.contains("the end") && prompt.len() < 400, "{} bytes: {prompt}", prompt.len());
     // What was begun by attempts alone has no command of its own.
     env.json(0, &["attempt", "fail", "--run", "m", "--exit-code", "1"]);
     env.json(0, &["resume", "--run", "m", "--wait", "--strategy", "retry_with_context"]);

@@ -217,9 +217,13 @@ fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state:
     let now = memory::read(context)?;
     let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
     let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
-    let plan = if clear_loop_state { memory::plan_after_error } else { memory::plan };
-    let mut plan = plan(&now, &then, &context.settings().memory)?;
+    let plan_from = if clear_loop_state { memory::plan_after_error } else { memory::plan };
+    let settings = &context.settings().memory;
+    let mut plan = plan_from(&now, &then, settings)?;
     let kept = plan.leave_changed(&now, &[&before, &then]);
+    // What went before a kill may have left a folder that is empty now.
+    let is_gone = |path: &RepoPath| now.iter().all(|file| file.path != *path);
+    plan.delete.extend(plan_from(&before, &then, settings)?.delete.into_iter().filter(is_gone));
     memory::apply(context.store(), &plan)?;
     Ok(kept)
 }

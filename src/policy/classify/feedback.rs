@@ -45,11 +45,7 @@ pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
         Some(LoopKind::Typecheck) => TYPECHECK,
         Some(LoopKind::Agent) | None => ANY & !AGENT,
     };
-    let scan = Scan::new(inputs.stderr, inputs.stdout, stages, stages & TEST != 0);
-    let feedback = Feedback { inputs, scan, stages };
-    let mut conclusion = feedback.conclude();
-    feedback.reject(&mut conclusion);
-    conclusion
+    Feedback::of(inputs, stages).decide()
 }
 
 /// What only the output of a tool says, of a command of which nobody knows whether it is one: no shapes and no words that
@@ -65,10 +61,10 @@ pub(super) fn strong(inputs: &Inputs<'_>) -> Option<Conclusion> {
         Family::TestsFailed,
         Family::Compile,
     ];
-    let stages = ANY & !AGENT;
-    let scan = Scan::new(inputs.stderr, inputs.stdout, stages, true);
-    let conclusion = decide(inputs);
-    let is_of = |family: &Family| scan.matches(*family, stages).any(|hit| hit.rule.id == conclusion.evidence.rule);
+    let feedback = Feedback::of(inputs, ANY & !AGENT);
+    let conclusion = feedback.decide();
+    let rule = &conclusion.evidence.rule;
+    let is_of = |family: &Family| feedback.scan.matches(*family, feedback.stages).any(|hit| hit.rule.id == *rule);
     // A runner counts what failed.
     let is_counted = inputs.counts.failed.is_some_and(|failed| failed > 0);
     let is_said = conclusion.verdict.cause == Cause::VerificationFailed && !is_counted;
@@ -82,6 +78,16 @@ struct Feedback<'a> {
 }
 
 impl<'a> Feedback<'a> {
+    fn of(inputs: &'a Inputs<'a>, stages: u8) -> Self {
+        Self { inputs, scan: Scan::new(inputs.stderr, inputs.stdout, stages, stages & TEST != 0), stages }
+    }
+
+    fn decide(&self) -> Conclusion {
+        let mut conclusion = self.conclude();
+        self.reject(&mut conclusion);
+        conclusion
+    }
+
     fn best(&self, family: Family) -> Option<Hit<'a>> {
         self.scan.best(family, self.stages)
     }
