@@ -2,7 +2,6 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -65,7 +64,7 @@ impl FileLock {
         loop {
             let mut lock = Self::acquire(root, path, timeout)?;
             // Whoever had it before removed the file that was waited for: that one locks out nobody any more.
-            if is_at(&lock.file, root, path).map_err(|source| LockError::Io { file: root.full(path), source })? {
+            if root.names(path, &lock.file).map_err(|source| LockError::Io { file: root.full(path), source })? {
                 lock.passing = Some((root.clone(), path.to_owned()));
                 return Ok(lock);
             }
@@ -108,17 +107,7 @@ impl Drop for FileLock {
 
 /// Removes the file that is locked, while it is.
 fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
-    if is_at(file, root, path)? { root.remove_file(path) } else { Ok(()) }
-}
-
-/// Whether `path` names this file.
-fn is_at(file: &File, root: &Root, path: &Path) -> io::Result<bool> {
-    let own = file.metadata()?;
-    match root.open(path).and_then(|there| there.metadata()) {
-        Ok(there) => Ok((own.dev(), own.ino()) == (there.dev(), there.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    if root.names(path, file)? { root.remove_file(path) } else { Ok(()) }
 }
 
 /// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is

@@ -7,12 +7,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::refused::{Refused, Wanted};
@@ -96,16 +96,17 @@ impl Root {
     /// Opens a folder.
     pub(super) fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
         let relative = self.relative(path)?;
-        let mut dir = self.open_anchor()?;
         if relative.as_os_str().is_empty() {
-            return Ok(dir);
+            return self.open_anchor();
         }
-        match open_beneath(&dir, relative) {
+        match open_without_links(&self.anchor.join(relative), FOLDER, Mode::empty()) {
             Err(Errno::NOENT) => return Err(Errno::NOENT.into()),
             Ok(open) => return Ok(open),
-            // An older kernel, a sandbox, or something on the way that is to be named: one folder after the other.
+            // A link above the root, an older kernel, a sandbox, or something on the way that is to be named: one folder
+            // after the other.
             Err(_) => {}
         }
+        let mut dir = self.open_anchor()?;
         let mut at = self.anchor.clone();
         for name in relative {
             at.push(name);
@@ -133,26 +134,50 @@ impl Root {
 
     /// Opens a file that is there. `flags` say for what.
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<File> {
-        let (dir, name) = self.parent(path)?;
-        let full = self.full(path);
-        match stat(&dir, name)? {
-            None if flags.contains(OFlags::CREATE) => {}
-            None => return Err(io::Error::from(io::ErrorKind::NotFound)),
-            Some(found) => regular(&found, &full)?,
-        }
-        let mode = Mode::from_raw_mode(self.file_mode(path));
-        let opened = rustix::fs::openat(&dir, name, flags | REGULAR, mode).map(File::from);
-        let file = opened.map_err(|error| match error {
-            // It was a file a moment ago.
-            Errno::LOOP => Refused::new(&full, FileType::Symlink, Wanted::File).into(),
-            error => io::Error::from(error),
-        })?;
+        let full = self.anchor.join(self.relative(path)?);
+        let is_made = flags.contains(OFlags::CREATE);
+        let mode = if is_made { Mode::from_raw_mode(self.file_mode(path)) } else { Mode::empty() };
+        // A device is not even opened: what the path leads to now is either what is opened or refused there.
+        let is_usable = match rustix::fs::lstat(&full) {
+            Ok(found) => kind_of(&found) == FileType::RegularFile,
+            Err(error) => is_made && error == Errno::NOENT,
+        };
+        let opened = if is_usable { open_without_links(&full, flags | REGULAR, mode).ok() } else { None };
+        let file = match opened {
+            Some(opened) => File::from(opened),
+            None => self.open_stepwise(path, &full, flags, mode)?,
+        };
         let found = rustix::fs::fstat(&file)?;
         regular(&found, &full)?;
         if self.own.is_some() && found.st_size > SOLID && has_hole(&file, found.st_size)? {
             return Err(Refused::new(&full, FileType::RegularFile, Wanted::Solid).into());
         }
         Ok(file)
+    }
+
+    /// Opens a file from the descriptor of its folder: where it cannot be done in one call, or what is wrong is to be named.
+    fn open_stepwise(&self, path: &Path, full: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+        let (dir, name) = self.parent(path)?;
+        match stat(&dir, name)? {
+            None if flags.contains(OFlags::CREATE) => {}
+            None => return Err(io::Error::from(io::ErrorKind::NotFound)),
+            Some(found) => regular(&found, full)?,
+        }
+        rustix::fs::openat(&dir, name, flags | REGULAR, mode).map(File::from).map_err(|error| match error {
+            // It was a file a moment ago.
+            Errno::LOOP => Refused::new(full, FileType::Symlink, Wanted::File).into(),
+            error => io::Error::from(error),
+        })
+    }
+
+    /// Whether `path` still names this open file. What is on the way is not asked about: the file was opened through it.
+    pub fn names(&self, path: &Path, file: &File) -> io::Result<bool> {
+        let own = rustix::fs::fstat(file)?;
+        match rustix::fs::lstat(self.full(path)) {
+            Ok(there) => Ok((own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens a file for reading.
@@ -258,14 +283,18 @@ impl Root {
 
     /// Makes a folder with those above it.
     pub fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        let relative = self.relative(path)?;
-        if let Err(error) = self.open_anchor() {
-            if error.kind() != io::ErrorKind::NotFound {
-                return Err(error);
-            }
-            self.create_anchor()?;
+        match self.folder(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            there => return there.map(drop),
         }
-        let mut dir = self.open_anchor()?;
+        let relative = self.relative(path)?;
+        let mut dir = match self.open_anchor() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.create_anchor()?;
+                self.open_anchor()?
+            }
+            open => open?,
+        };
         let mut at = PathBuf::new();
         for name in relative {
             at.push(name);
@@ -340,7 +369,7 @@ impl Root {
 
     /// What is in a folder, with its kind, in the order of the names.
     pub fn list(&self, path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
-        list(&self.folder(path)?)
+        list(&mut Dir::new(self.folder(path)?)?)
     }
 
     /// Makes names in a folder (created, renamed or removed ones) survive a crash of the machine.
@@ -381,7 +410,7 @@ pub(super) fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-pub(super) fn stat(dir: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
+pub(super) fn stat(dir: impl AsFd, name: &OsStr) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT) => Ok(None),
@@ -401,23 +430,21 @@ pub(super) fn regular(found: &Stat, full: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a folder several levels down in one call in which the kernel follows no link.
+/// Opens a path in one call in which the kernel follows no link.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn open_beneath(dir: &OwnedFd, relative: &Path) -> Result<OwnedFd, Errno> {
-    use rustix::fs::ResolveFlags;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(dir, relative, FOLDER, Mode::empty(), resolve)
+fn open_without_links(full: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(rustix::fs::CWD, full, flags, mode, rustix::fs::ResolveFlags::NO_SYMLINKS)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn open_beneath(_: &OwnedFd, _: &Path) -> Result<OwnedFd, Errno> {
+fn open_without_links(_: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 
-fn open_folder(dir: &OwnedFd, name: &OsStr, full: &Path) -> io::Result<OwnedFd> {
-    match rustix::fs::openat(dir, name, FOLDER, Mode::empty()) {
+fn open_folder(dir: impl AsFd, name: &OsStr, full: &Path) -> io::Result<OwnedFd> {
+    match rustix::fs::openat(&dir, name, FOLDER, Mode::empty()) {
         Ok(open) => Ok(open),
-        Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => match stat(dir, name)? {
+        Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => match stat(&dir, name)? {
             Some(found) if kind_of(&found) != FileType::Directory => {
                 Err(Refused::new(full, kind_of(&found), Wanted::Folder).into())
             }
@@ -427,9 +454,9 @@ fn open_folder(dir: &OwnedFd, name: &OsStr, full: &Path) -> io::Result<OwnedFd> 
     }
 }
 
-fn list(dir: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
+fn list(dir: &mut Dir) -> io::Result<Vec<(OsString, FileType)>> {
     let mut all = Vec::new();
-    for entry in rustix::fs::Dir::read_from(dir)? {
+    while let Some(entry) = dir.read() {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
@@ -437,7 +464,7 @@ fn list(dir: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
         }
         let kind = match entry.file_type() {
             // Not every file system says it in the folder.
-            FileType::Unknown => match stat(dir, name)? {
+            FileType::Unknown => match stat(dir.fd()?, name)? {
                 Some(found) => kind_of(&found),
                 None => continue,
             },
@@ -449,12 +476,12 @@ fn list(dir: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
     Ok(all)
 }
 
-fn remove_all(dir: &OwnedFd, name: &OsStr, full: &Path) -> io::Result<()> {
-    let inside = open_folder(dir, name, full)?;
-    for (name, kind) in list(&inside)? {
+fn remove_all(dir: impl AsFd, name: &OsStr, full: &Path) -> io::Result<()> {
+    let mut inside = Dir::new(open_folder(&dir, name, full)?)?;
+    for (name, kind) in list(&mut inside)? {
         match kind {
-            FileType::Directory => remove_all(&inside, &name, &full.join(&name))?,
-            _ => match rustix::fs::unlinkat(&inside, &name, AtFlags::empty()) {
+            FileType::Directory => remove_all(inside.fd()?, &name, &full.join(&name))?,
+            _ => match rustix::fs::unlinkat(inside.fd()?, &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             },
