@@ -1,15 +1,20 @@
 //! Claude Code, `--output-format json` and `stream-json`.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use super::records::{document, objects, status, text};
+use super::records::{count, document, objects, status, text};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
+use crate::model::usage::Tokens;
 
 /// Reads the result record; without one, the last API error that an assistant record carries.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     let mut record = AgentRecord::new(AgentKind::Claude);
     let mut api_error: Option<AgentError> = None;
+    // By answer of the model: what is known where no terminal record sums it up.
+    let mut answers: BTreeMap<String, Tokens> = BTreeMap::new();
     for (line, object) in objects(stdout) {
         record.structured = true;
         if let Some(session) = text(&object, "session_id") {
@@ -20,6 +25,11 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("assistant") => {
                 // A later answer of the model means that the error was overcome.
                 api_error = text(&object, "error").map(|code| assistant_error(&object, code, line));
+                if let Some(message) = object.get("message")
+                    && let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage"))
+                {
+                    answers.insert(id.to_owned(), tokens(usage));
+                }
             }
             Some("user") => record.interrupted = is_interrupt_notice(&object),
             Some("rate_limit_event") => rate_limit(&mut record, &object),
@@ -33,6 +43,9 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         record.structured = true;
         record.session_id = text(&object, "session_id").map(str::to_owned);
         result(&mut record, &object, line);
+    }
+    if record.tokens.is_none() && !answers.is_empty() {
+        record.tokens = answers.into_values().reduce(|one, other| one + other);
     }
     match (&mut record.final_error, api_error) {
         (Some(last), Some(earlier)) if last.code.as_deref().is_none_or(|code| code == "success") => {
@@ -49,6 +62,7 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     let subtype = text(object, "subtype").unwrap_or_default();
     let is_error = object.get("is_error").and_then(Value::as_bool).unwrap_or(subtype != "success");
     record.cost_usd = object.get("total_cost_usd").and_then(Value::as_f64);
+    record.tokens = of_models(object).or_else(|| object.get("usage").map(tokens));
     record.turns = object.get("num_turns").and_then(Value::as_u64);
     record.final_text = text(object, "result").map(str::to_owned);
     record.is_success = !is_error;
@@ -76,6 +90,24 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
         source: EvidenceSource::Stdout,
         line,
     });
+}
+
+/// What all models used, those of subagents too.
+fn of_models(object: &Value) -> Option<Tokens> {
+    let models = object.get("modelUsage").and_then(Value::as_object)?.values();
+    let of_model = |usage: &Value| {
+        let count = |name| count(usage, name);
+        let cache = (count("cacheReadInputTokens"), count("cacheCreationInputTokens"));
+        Tokens::new(count("inputTokens"), count("outputTokens"), cache.0, cache.1)
+    };
+    models.map(of_model).reduce(|one, other| one + other)
+}
+
+/// What the API says of one answer, or of a run.
+fn tokens(usage: &Value) -> Tokens {
+    let count = |name| count(usage, name);
+    let cache = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    Tokens::new(count("input_tokens"), count("output_tokens"), cache.0, cache.1)
 }
 
 fn assistant_error(object: &Value, code: &str, line: u64) -> AgentError {

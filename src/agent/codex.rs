@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::records::{objects, text};
+use super::records::{count, objects, text};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
+use crate::model::usage::Tokens;
 
 /// Reads thread and turn events. A "Reconnecting" event is not final, a later completed turn clears an error.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
@@ -21,6 +22,10 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("turn.completed") => {
                 record.is_success = true;
                 record.final_error = None;
+                if let Some(used) = object.get("usage").filter(|usage| usage.get("input_tokens").is_some()) {
+                    record.tokens = Some(tokens(used));
+                    record.tokens_of_session = true;
+                }
             }
             Some("turn.failed") => failed(&mut record, object.get("error").unwrap_or(&object), line),
             Some("error") => {
@@ -42,6 +47,14 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     }
     record.turns = record.structured.then_some(turns);
     record
+}
+
+/// The thread's tokens so far. Those from and to the cache are among the input.
+fn tokens(usage: &Value) -> Tokens {
+    let cached = count(usage, "cached_input_tokens");
+    let written = count(usage, "cache_write_input_tokens");
+    let input = count(usage, "input_tokens").saturating_sub(cached).saturating_sub(written);
+    Tokens::new(input, count(usage, "output_tokens"), cached, written)
 }
 
 fn failed(record: &mut AgentRecord, error: &Value, line: u64) {

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::records::{document, objects, status, text};
+use super::records::{count, document, objects, status, text};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
+use crate::model::usage::Tokens;
 
 /// Reads the one document, or the stream's `result` and `error` events.
 pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
@@ -18,6 +19,7 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
             Some("result") => {
                 record.structured = true;
                 record.is_success = text(&object, "status") == Some("success");
+                record.tokens = object.get("stats").and_then(tokens);
                 failed(&mut record, &object, EvidenceSource::Stdout, line);
             }
             // Only severity "error" ends a run; the others are notes.
@@ -39,6 +41,7 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         record.structured = true;
         record.session_id = text(&object, "session_id").or(record.session_id.as_deref()).map(str::to_owned);
         record.final_text = text(&object, "response").map(str::to_owned);
+        record.tokens = object.get("stats").and_then(tokens).or(record.tokens);
         failed(&mut record, &object, source, line);
         record.is_success = record.final_error.is_none();
         if record.final_error.is_some() {
@@ -46,6 +49,23 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         }
     }
     record
+}
+
+/// The statistics: of a stream in one object, of a document by model. What came from the cache is among the input; what
+/// the model thought and read of its tools is only in the total.
+fn tokens(stats: &Value) -> Option<Tokens> {
+    if stats.get("input_tokens").is_some() {
+        return Some(of_model(stats, "input_tokens", "output_tokens", "total_tokens"));
+    }
+    let models = stats.get("models").and_then(Value::as_object)?.values();
+    let counted = models.filter_map(|model| model.get("tokens"));
+    counted.map(|tokens| of_model(tokens, "prompt", "candidates", "total")).reduce(|one, other| one + other)
+}
+
+fn of_model(tokens: &Value, input: &str, output: &str, total: &str) -> Tokens {
+    let (read, cached) = (count(tokens, input), count(tokens, "cached"));
+    let rest = count(tokens, total).saturating_sub(read);
+    Tokens::new(read.saturating_sub(cached), rest.max(count(tokens, output)), cached, 0)
 }
 
 fn failed(record: &mut AgentRecord, object: &Value, source: EvidenceSource, line: u64) {

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::records::{objects, status, text};
+use super::records::{count, objects, status, text};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
+use crate::model::usage::Tokens;
 
 /// Reads the event lines; a finished step after an error means that it was overcome.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
@@ -22,6 +23,9 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 record.final_error = None;
                 let cost = object.pointer("/part/cost").and_then(Value::as_f64);
                 record.cost_usd = cost.map(|cost| cost + record.cost_usd.unwrap_or(0.0)).or(record.cost_usd);
+                if let Some(used) = object.pointer("/part/tokens") {
+                    record.tokens = Some(record.tokens.unwrap_or_default() + tokens(used));
+                }
             }
             Some("text") => {
                 record.final_text = object.pointer("/part/text").and_then(Value::as_str).map(str::to_owned);
@@ -32,6 +36,13 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     }
     record.turns = record.structured.then_some(turns);
     record
+}
+
+/// What one step used; what the model thought is part of what it wrote.
+fn tokens(used: &Value) -> Tokens {
+    let output = count(used, "output").saturating_add(count(used, "reasoning"));
+    let cache = used.get("cache").unwrap_or(&Value::Null);
+    Tokens::new(count(used, "input"), output, count(cache, "read"), count(cache, "write"))
 }
 
 fn failed(record: &mut AgentRecord, object: &Value, line: u64) {

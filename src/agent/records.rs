@@ -39,6 +39,11 @@ pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(Value::as_str)
 }
 
+/// A count at this member; 0 where there is none.
+pub(super) fn count(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+}
+
 /// An HTTP status, given as a number or as text.
 pub(super) fn status(value: Option<&Value>) -> Option<u16> {
     let value = value?;

@@ -2,6 +2,7 @@
 
 use super::{detect, read};
 use crate::model::agent_record::AgentKind;
+use crate::model::usage::Tokens;
 
 #[test]
 fn an_agent_is_found_in_a_command_line() {
@@ -61,4 +62,32 @@ fn gemini_and_opencode_errors() {
         read(AgentKind::Aider, b"Tokens: 2k sent. Cost: $0.01 message, $0.30 session.\n", b"").cost_usd,
         Some(0.3)
     );
+}
+
+#[test]
+fn tokens_are_read_from_each_agents_records() {
+    let used = |kind, stdout: &[u8]| read(kind, stdout, b"").tokens;
+    let claude = br#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","total_cost_usd":0.0588915,"usage":{"input_tokens":6450,"cache_creation_input_tokens":9,"cache_read_input_tokens":42633,"output_tokens":213},"modelUsage":{"claude-opus-4-8[1m]":{"inputTokens":6450,"outputTokens":213,"cacheReadInputTokens":42633,"cacheCreationInputTokens":9},"claude-haiku-4-5":{"inputTokens":100,"outputTokens":20,"cacheReadInputTokens":0,"cacheCreationInputTokens":0}}}"#;
+    assert_eq!(used(AgentKind::Claude, claude), Some(Tokens::new(6550, 233, 42633, 9)));
+    let only_usage = br#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","usage":{"input_tokens":21,"cache_creation_input_tokens":18233,"cache_read_input_tokens":74120,"output_tokens":913}}"#;
+    assert_eq!(used(AgentKind::Claude, only_usage), Some(Tokens::new(21, 913, 74120, 18233)));
+    // Killed: an answer comes in several records, with the same usage each time.
+    let killed = br#"{"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"a"}],"usage":{"input_tokens":5,"output_tokens":7}},"session_id":"s"}
+{"type":"assistant","message":{"id":"msg_1","content":[{"type":"tool_use"}],"usage":{"input_tokens":5,"output_tokens":7}},"session_id":"s"}
+{"type":"assistant","message":{"id":"msg_2","content":[],"usage":{"input_tokens":1,"output_tokens":1,"cache_read_input_tokens":5}},"session_id":"s"}"#;
+    assert_eq!(used(AgentKind::Claude, killed), Some(Tokens::new(6, 8, 5, 0)));
+    let codex = br#"{"type":"turn.completed","usage":{"input_tokens":70021,"cached_input_tokens":57088,"output_tokens":2374,"reasoning_output_tokens":1000}}"#;
+    assert_eq!(used(AgentKind::Codex, codex), Some(Tokens::new(12933, 2374, 57088, 0)));
+    let gemini = br#"{"session_id":"g","response":"done","stats":{"models":{"gemini-3-pro":{"api":{"totalRequests":2},"tokens":{"prompt":900,"candidates":40,"total":1000,"cached":300,"thoughts":50,"tool":10}}}}}"#;
+    assert_eq!(used(AgentKind::Gemini, gemini), Some(Tokens::new(600, 100, 300, 0)));
+    let stream = br#"{"type":"init","session_id":"g","model":"gemini-3-pro"}
+{"type":"result","status":"success","stats":{"total_tokens":1000,"input_tokens":900,"output_tokens":60,"cached":300,"duration_ms":5,"tool_calls":1}}"#;
+    assert_eq!(used(AgentKind::Gemini, stream), Some(Tokens::new(600, 100, 300, 0)));
+    let opencode = br#"{"type":"step_finish","sessionID":"ses_1","part":{"reason":"tool-calls","cost":0.01,"tokens":{"input":10,"output":4,"reasoning":1,"cache":{"read":100,"write":7}}}}
+{"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop","cost":0.02,"tokens":{"input":1,"output":1,"reasoning":0,"cache":{"read":0,"write":0}}}}"#;
+    assert_eq!(used(AgentKind::Opencode, opencode), Some(Tokens::new(11, 6, 100, 7)));
+    let aider = b"Tokens: 2.4k sent, 512 cache write, 3k cache hit, 99 received. Cost: $0.01 message, $0.30 session.\nTokens: 1.1k sent, 1 received.\n";
+    assert_eq!(used(AgentKind::Aider, aider), Some(Tokens::new(3500, 100, 3000, 512)));
+    assert_eq!(used(AgentKind::Codex, br#"{"type":"turn.completed","usage":{}}"#), None);
+    assert_eq!(used(AgentKind::Aider, b"Tokens: unknown\n"), None);
 }

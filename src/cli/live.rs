@@ -268,6 +268,7 @@ impl View {
                 self.iteration = format!("{iteration}{}", of(run.spec.iterations_total).replace(" of ", "/"));
                 self.attempt = format!("{attempt}{}", of(limit).replace(" of ", "/"));
                 self.results.clear();
+                self.usage = run.usage().text().unwrap_or_default();
                 self.doing = Some(Doing::now(What::Command { deadline }));
                 let iterations = of(run.spec.iterations_total);
                 vec![format!("Iteration {iteration}{iterations}, attempt {attempt}{}", of(limit))]
@@ -282,12 +283,14 @@ impl View {
                 self.results.push((escape(name), result.passed));
                 Vec::new()
             }
-            ProgressEvent::Ended { iteration, attempt, failure, decision } => {
+            ProgressEvent::Ended { iteration, attempt, failure, decision, used, in_all } => {
                 self.doing = Some(Doing::now(What::Recording));
+                self.usage = in_all.text().unwrap_or_default();
+                let used = used.text().map(|used| format!(" ({used})")).unwrap_or_default();
                 let mut lines = vec![match failure {
-                    None => format!("Passed: iteration {iteration}, attempt {attempt}"),
+                    None => format!("Passed: iteration {iteration}, attempt {attempt}{used}"),
                     Some(failure) => {
-                        format!("FAILED: iteration {iteration}, attempt {attempt}: {}", failure.message)
+                        format!("FAILED: iteration {iteration}, attempt {attempt}{used}: {}", failure.message)
                     }
                 }];
                 lines.extend(decision.map(|decision| format!("Decision: {}", decision.reason)));

@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Bool,
     /// A whole number of at least this.
     Count(u32),
+    /// A whole number of at least 1 that may be large.
+    Total,
     /// A whole number of at least this, kept as one more (retries as attempts).
     Retries(u32),
     /// An amount of money, not negative.
@@ -77,7 +79,7 @@ impl Raw {
         let number = || text.parse().ok().map(Self::Integer);
         let parsed = match kind {
             Kind::Bool => text.parse().ok().map(Self::Bool),
-            Kind::Count(_) | Kind::Retries(_) | Kind::Millis => number(),
+            Kind::Count(_) | Kind::Total | Kind::Retries(_) | Kind::Millis => number(),
             Kind::Money => text.parse().ok().map(Self::Float),
             Kind::Globs => Some(Self::List(vec![Self::Text(text.to_owned())])),
             _ => None,
@@ -123,6 +125,7 @@ impl Kind {
         let own = match self {
             Self::Bool => "true or false".to_owned(),
             Self::Count(min) | Self::Retries(min) => format!("a whole number of at least {min}"),
+            Self::Total => "a whole number of at least 1".to_owned(),
             Self::Money => "an amount in dollars, not negative (2.5)".to_owned(),
             Self::Duration => "a duration (\"500ms\", \"90s\", \"10m\", \"2h\", \"7d\", or whole seconds)".to_owned(),
             Self::Millis => "a whole number of milliseconds".to_owned(),
@@ -155,6 +158,9 @@ impl Kind {
         match (self, raw) {
             (Self::Bool, Raw::Bool(value)) => Ok(json!(value)),
             (Self::Count(min), Raw::Integer(number)) => count(*number, min).map(|value| json!(value)).ok_or(None),
+            (Self::Total, Raw::Integer(number)) => {
+                u64::try_from(*number).ok().filter(|total| *total > 0).map(|total| json!(total)).ok_or(None)
+            }
             (Self::Retries(min), Raw::Integer(number)) => {
                 count(*number, min).and_then(|value| value.checked_add(1)).map(|value| json!(value)).ok_or(None)
             }

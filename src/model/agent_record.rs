@@ -3,6 +3,7 @@
 //! Only the program's terminal and API-error records count; what it quotes from tools or what the model wrote does not.
 
 use super::failure::EvidenceSource;
+use super::usage::{Tokens, Usage};
 
 /// An agent program whose records are understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,11 @@ impl AgentKind {
             Self::Opencode => "opencode",
             Self::Aider => "aider",
         }
+    }
+
+    /// Whether its records ever say what a run cost.
+    pub fn tells_cost(self) -> bool {
+        matches!(self, Self::Claude | Self::Opencode | Self::Aider)
     }
 
     /// The kind of a program's name, with or without folders.
@@ -77,6 +83,10 @@ pub struct AgentRecord {
     pub session_id: Option<String>,
     /// What the run cost in US dollars.
     pub cost_usd: Option<f64>,
+    /// Tokens that it used.
+    pub tokens: Option<Tokens>,
+    /// Whether these count from the session's beginning, also where the run went on in an earlier one.
+    pub tokens_of_session: bool,
     /// How many turns it took.
     pub turns: Option<u64>,
     /// Seconds to wait, as the API asked.
@@ -100,11 +110,20 @@ impl AgentRecord {
             final_error: None,
             session_id: None,
             cost_usd: None,
+            tokens: None,
+            tokens_of_session: false,
             turns: None,
             retry_after_seconds: None,
             resets_at: None,
             permission_denials: Vec::new(),
             final_text: None,
         }
+    }
+
+    /// Cost and tokens; what is no sensible amount is no cost.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+    pub fn usage(&self) -> Usage {
+        let sensible = self.cost_usd.filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
+        Usage { cost_micros: sensible.map(|dollars| (dollars * 1e6).round() as u64), tokens: self.tokens }
     }
 }

@@ -8,6 +8,7 @@ use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
+use super::usage::{Tokens, Usage};
 
 /// A numbered unit of progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,11 @@ pub enum IterationStatus {
 }
 
 impl Iteration {
+    /// What its attempts used up.
+    pub fn usage(&self) -> Usage {
+        self.attempts.iter().map(Attempt::usage).sum()
+    }
+
     /// Whether an attempt of it passed, whatever came after.
     pub fn has_passed(&self) -> bool {
         self.attempts.iter().any(|attempt| attempt.outcome == Some(AttemptOutcome::Passed))
@@ -132,9 +138,19 @@ pub struct Attempt {
     /// What it cost by the agent's records, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+    /// Tokens that it used by the agent's records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// Processes that it left behind outside its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
+}
+
+impl Attempt {
+    /// What it used up.
+    pub fn usage(&self) -> Usage {
+        Usage { cost_micros: self.cost_micros, tokens: self.tokens }
+    }
 }
 
 /// A process that outlived its attempt outside the attempt's session.

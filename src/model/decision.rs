@@ -100,6 +100,8 @@ pub enum BudgetScope {
     WallTime,
     /// US cents that the run's agents have cost, by their records.
     Cost,
+    /// Tokens that the run's agents have used, by their records.
+    Tokens,
 }
 
 impl BudgetScope {
@@ -113,6 +115,7 @@ impl BudgetScope {
             Self::Rollbacks => "rollbacks",
             Self::WallTime => "wall_time",
             Self::Cost => "cost",
+            Self::Tokens => "tokens",
         }
     }
 
@@ -123,6 +126,7 @@ impl BudgetScope {
             Self::Rollbacks => "rollbacks",
             Self::WallTime => "seconds",
             Self::Cost => "cents",
+            Self::Tokens => "tokens",
         }
     }
 }
@@ -132,12 +136,12 @@ impl BudgetScope {
 pub struct Budget {
     /// Whose failures count.
     pub scope: BudgetScope,
-    /// Failed attempts so far; for time and money what is spent of it (see [`BudgetScope::unit`]).
-    pub used: u32,
+    /// Failed attempts so far; for time, money and tokens what is spent of it (see [`BudgetScope::unit`]).
+    pub used: u64,
     /// How many are allowed.
-    pub limit: u32,
+    pub limit: u64,
     /// How many are left.
-    pub left: u32,
+    pub left: u64,
     /// What is counted, where it is not attempts.
     #[serde(skip_serializing_if = "is_attempts")]
     pub unit: &'static str,
@@ -150,7 +154,8 @@ fn is_attempts(unit: &&'static str) -> bool {
 
 impl Budget {
     /// A budget with what is left worked out.
-    pub fn new(scope: BudgetScope, used: u32, limit: u32) -> Self {
+    pub fn new(scope: BudgetScope, used: impl Into<u64>, limit: impl Into<u64>) -> Self {
+        let (used, limit) = (used.into(), limit.into());
         Self { scope, used, limit, left: limit.saturating_sub(used), unit: scope.unit() }
     }
 }

@@ -15,6 +15,7 @@ use super::run::{AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, R
 use super::snapshot::{Change, ObjectId};
 use super::step::{StepEnd, StepStart};
 use super::time::Timestamp;
+use super::usage::{Tokens, Usage};
 
 /// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
 /// never written after (exit 15). What says nothing new is written with the schema in which it came ([`Payload::schema`]).
@@ -328,6 +329,9 @@ pub struct AttemptEnd {
     /// What it cost by the agent's records, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+    /// Tokens that it used by the agent's records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// Processes that it left behind outside its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
@@ -341,6 +345,11 @@ impl Default for AttemptEnd {
 }
 
 impl AttemptEnd {
+    /// What it used up.
+    pub fn usage(&self) -> Usage {
+        Usage { cost_micros: self.cost_micros, tokens: self.tokens }
+    }
+
     /// One of which nothing but its outcome is known; what failed is charged.
     pub fn new(iteration: u32, attempt: u32, outcome: AttemptOutcome) -> Self {
         Self {
@@ -363,6 +372,7 @@ impl AttemptEnd {
             agent_session: None,
             notes: Vec::new(),
             cost_micros: None,
+            tokens: None,
             leftovers: Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, Iteration, IterationStatus};
 use super::lazy_compressed::{LazyCompressed, Part};
+use super::usage::Usage;
 
 /// How many numbers a page spans.
 const PAGE: u32 = 16;
@@ -45,8 +46,9 @@ struct About {
     last_ended: u64,
     /// Whether one has not ended.
     unended: bool,
-    /// What they cost, in millionths of a US dollar.
-    cost_micros: u64,
+    /// What they used up.
+    #[serde(default)]
+    usage: Usage,
 }
 
 impl About {
@@ -58,7 +60,7 @@ impl About {
             subtasks: attempts().map(|attempt| checksum(&attempt.subtask)).collect(),
             last_ended: attempts().filter_map(|attempt| attempt.ended_seq).max().unwrap_or(0),
             unended: attempts().any(|attempt| attempt.outcome.is_none()),
-            cost_micros: attempts().filter_map(|attempt| attempt.cost_micros).fold(0, u64::saturating_add),
+            usage: attempts().map(Attempt::usage).sum(),
         }
     }
 }
@@ -185,9 +187,9 @@ impl Iterations {
         self.ended_after(last.saturating_sub(1)).map(|(_, attempt)| attempt).next()
     }
 
-    /// What all attempts cost, in millionths of a US dollar.
-    pub fn cost_micros(&self) -> u64 {
-        self.pages.values().map(|page| page.about().cost_micros).fold(0, u64::saturating_add)
+    /// What all attempts used up.
+    pub fn usage(&self) -> Usage {
+        self.pages.values().map(|page| page.about().usage).sum()
     }
 
     fn attempts_where(&self, may: impl Fn(&About) -> bool) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
@@ -317,7 +319,7 @@ mod tests {
             }
             let attempts = || map.values().flat_map(|one| one.attempts.iter().map(move |attempt| (one, attempt)));
             prop_assert_eq!(pages.count_attempts(), attempts().count());
-            prop_assert_eq!(pages.cost_micros(), attempts().filter_map(|(_, attempt)| attempt.cost_micros).sum::<u64>());
+            prop_assert_eq!(pages.usage(), attempts().map(|(_, attempt)| attempt.usage()).sum());
             let last = attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.ended_seq.is_some());
             prop_assert_eq!(pages.last_ended(), last.max_by_key(|attempt| attempt.ended_seq));
             for seq in 0..60 {

@@ -29,3 +29,4 @@ pub mod spec;
 pub mod state;
 pub mod step;
 pub mod time;
+pub mod usage;

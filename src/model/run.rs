@@ -21,6 +21,7 @@ use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
+use super::usage::{Tokens, Usage};
 
 pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId};
 pub use super::run_key::{NONE, RunKey};
@@ -219,6 +220,9 @@ pub struct RunDetails {
     pub fresh_session: bool,
     /// The agent's own session id, from its records.
     pub agent_session: Option<String>,
+    /// Tokens that its attempts used in that session.
+    #[serde(default)]
+    pub agent_session_tokens: Option<Tokens>,
     /// Its first checkpoint, whatever took it: what it began with. `None` where that is what an attempt left that did not
     /// pass: then nobody knows what there was before.
     pub initial_checkpoint: Option<String>,
@@ -379,9 +383,9 @@ impl Run {
         self.steps.iter().find(|step| step.start.name == name)
     }
 
-    /// What all attempts cost by the agent's records, in millionths of a US dollar.
-    pub fn cost_micros(&self) -> u64 {
-        self.iterations.cost_micros()
+    /// What all attempts used up by the agent's records.
+    pub fn usage(&self) -> Usage {
+        self.iterations.usage()
     }
 
     /// The attempt that the next one is measured by: the last one of the iteration that the run's failure is about,

@@ -14,6 +14,7 @@ use super::checkpoints::Checkpoints;
 use super::lazy_compressed::Part;
 use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
+use super::usage::Usage;
 
 pub use select::SelectionError;
 pub use standing::Named;
@@ -80,6 +81,15 @@ impl State {
     pub fn runs_of<'a>(&'a self, worktree: &FolderId) -> impl DoubleEndedIterator<Item = &'a Run> + use<'a> {
         let worktree = worktree.clone();
         self.runs.iter().filter(move |run| run.worktree == worktree)
+    }
+
+    /// What the runs of a run's session used up. A session that nobody named is the run's own, shared with its lanes.
+    pub fn session_usage(&self, run: &Run) -> Usage {
+        let session = &run.session;
+        let is_own = session == run.key.run_id.as_str();
+        let of_session =
+            |other: &&Run| if is_own { other.key.run_id == run.key.run_id } else { other.session == *session };
+        self.runs.iter().filter(of_session).map(Run::usage).sum()
     }
 
     /// The checkpoint with this id.

@@ -8,6 +8,7 @@ use crate::model::failure::{Cause, Failure};
 use crate::model::run::{LiveAttempt, Run};
 use crate::model::state::State;
 use crate::model::time::{Timestamp, format_duration};
+use crate::model::usage::Usage;
 
 use super::settings::RetrySettings;
 
@@ -43,7 +44,9 @@ pub struct Counts {
     /// Seconds since the run began; no attempt changes them.
     pub wall_seconds: u32,
     /// US cents that the run's agents have cost.
-    pub cost_cents: u32,
+    pub cost_cents: u64,
+    /// Tokens that they have used.
+    pub tokens: u64,
 }
 
 impl Counts {
@@ -61,12 +64,14 @@ impl Counts {
 }
 
 impl Account<'_> {
-    /// Counts what is recorded, and `cost_micros` that are not yet.
-    pub fn counts(&self, cause: Cause, now: Timestamp, cost_micros: u64) -> Counts {
+    /// Counts what is recorded, and `usage` that is not yet.
+    pub fn counts(&self, cause: Cause, now: Timestamp, usage: Usage) -> Counts {
+        let usage = self.run.usage() + usage;
         let clamp = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let mut counts = Counts {
             wall_seconds: clamp(now.since(begun(self.run, now)).as_secs()),
-            cost_cents: clamp(self.run.cost_micros().saturating_add(cost_micros) / MICROS_PER_CENT),
+            cost_cents: usage.cost_micros.unwrap_or(0) / MICROS_PER_CENT,
+            tokens: usage.tokens.map_or(0, |tokens| tokens.total),
             ..Counts::default()
         };
         // A run without errors since its last success has none that count, however many there were before.
@@ -145,6 +150,9 @@ pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts)
     if let Some(limit) = retry.max_cost_usd {
         budgets.push(Budget::new(BudgetScope::Cost, counts.cost_cents, cents(limit)));
     }
+    if let Some(limit) = retry.max_tokens {
+        budgets.push(Budget::new(BudgetScope::Tokens, counts.tokens, limit));
+    }
     budgets
 }
 
@@ -163,24 +171,35 @@ pub fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
         (BudgetScope::Cause, Some(cause)) => format!("{used} of {limit} attempts for {} are used up", cause.as_str()),
         (BudgetScope::Global, _) => format!("{used} of {limit} attempts are used up"),
         (BudgetScope::WallTime, _) => {
-            let limit = format_duration(Duration::from_secs(limit.into()));
+            let limit = format_duration(Duration::from_secs(limit));
             format!("no attempt of the run begins after {limit} (max_wall_time)")
         }
         (BudgetScope::Cost, _) => format!("{} of {limit} cents are spent (max_cost_usd)", spent.used),
+        (BudgetScope::Tokens, _) => format!("{} of {limit} tokens are used up (max_tokens)", spent.used),
         (scope, _) => format!("{used} of {limit} attempts of the {} are used up", scope.as_str()),
     }
 }
 
 /// Dollars as whole cents, so that what is begun counts. A limit is finite and not negative.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
-fn cents(dollars: f64) -> u32 {
-    (dollars * 100.0).ceil() as u32
+fn cents(dollars: f64) -> u64 {
+    (dollars * 100.0).ceil() as u64
 }
 
-/// Attempts left in the tightest budget; none where time or money is spent.
+/// A count of attempts.
+fn attempts(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Attempts that the first budget has counted.
+pub fn used(budgets: &[Budget]) -> u32 {
+    budgets.first().map_or(0, |budget| attempts(budget.used))
+}
+
+/// Attempts left in the tightest budget; none where time, money or tokens are spent.
 pub fn left(budgets: &[Budget]) -> Option<u32> {
-    let counts_attempts = |budget: &&Budget| !matches!(budget.scope, BudgetScope::WallTime | BudgetScope::Cost);
-    let tightest = budgets.iter().filter(counts_attempts).map(|budget| budget.left).min();
+    let counts_attempts = |budget: &&Budget| budget.scope.unit() == "attempts";
+    let tightest = budgets.iter().filter(counts_attempts).map(|budget| attempts(budget.left)).min();
     let spent = budgets.iter().any(|budget| budget.left == 0);
     if spent { Some(0) } else { tightest }
 }

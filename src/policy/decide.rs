@@ -8,6 +8,7 @@ use crate::model::decision::{Action, Budget, BudgetScope, Decision, Strategy};
 use crate::model::failure::{Cause, CauseDetail, Condition, Failure, FailureType};
 use crate::model::run::OnFailure;
 use crate::model::time::{Timestamp, format_duration};
+use crate::model::usage::Usage;
 
 use super::backoff;
 use super::budget::{self, Account, Counts};
@@ -34,8 +35,8 @@ pub struct DecisionInput<'a> {
     pub has_good_checkpoint: bool,
     /// Whether a feedback loop failed rather than the run's own command.
     pub in_feedback_loop: bool,
-    /// What the attempt cost, in millionths of a US dollar; the ledger does not know it yet.
-    pub cost_micros: u64,
+    /// What the attempt used up; the ledger does not know it yet.
+    pub usage: Usage,
     /// What the fallback has to do with it.
     pub fallback: Fallback<'a>,
     /// The present moment.
@@ -74,7 +75,8 @@ pub fn is_charged(failure: &Failure, decision: &Decision) -> bool {
 /// The budget of the failure itself: its cause's, or what somebody asked for.
 const OWN: [BudgetScope; 2] = [BudgetScope::Cause, BudgetScope::Global];
 /// Budgets that stop whatever failed.
-const SHARED: [BudgetScope; 4] = [BudgetScope::Task, BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost];
+const SHARED: [BudgetScope; 5] =
+    [BudgetScope::Task, BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost, BudgetScope::Tokens];
 
 struct Decider<'a> {
     failure: &'a Failure,
@@ -85,7 +87,7 @@ struct Decider<'a> {
 
 impl<'a> Decider<'a> {
     fn new(failure: &'a Failure, input: &'a DecisionInput<'a>) -> Self {
-        let counts = input.account.counts(failure.cause, input.now, input.cost_micros).plus_one();
+        let counts = input.account.counts(failure.cause, input.now, input.usage).plus_one();
         let budgets = budget::budgets(&input.settings.retry, Some(failure), counts);
         Self { failure, input, counts, budgets }
     }
@@ -292,8 +294,7 @@ impl<'a> Decider<'a> {
             ..self.counts
         };
         let budgets = budget::budgets(&self.input.settings.retry, Some(self.failure), before);
-        let attempts_used = budgets.first().map_or(0, |budget| budget.used);
-        Decision { attempts_used, attempts_left: budget::left(&budgets), ..decision }
+        Decision { attempts_used: budget::used(&budgets), attempts_left: budget::left(&budgets), ..decision }
     }
 
     fn delay(&self) -> Option<Duration> {
@@ -315,7 +316,7 @@ impl<'a> Decider<'a> {
             actions: actions.to_vec(),
             strategy,
             not_before: wait.filter(|wait| !wait.is_zero()).map(|wait| self.input.now.plus(wait)),
-            attempts_used: self.budgets.first().map_or(0, |budget| budget.used),
+            attempts_used: budget::used(&self.budgets),
             attempts_left: budget::left(&self.budgets),
             stopped_by: None,
             reason: reason.to_owned(),

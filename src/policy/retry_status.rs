@@ -6,6 +6,7 @@ use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::model::usage::Usage;
 
 use super::budget::{self, Account};
 use super::settings::RetrySettings;
@@ -69,10 +70,13 @@ pub fn witnessed_status(
     // An interruption is nobody's failure: what holds is what held before it.
     let failure = run.failure.as_ref().filter(|failure| failure.kind != FailureType::Cancellation);
     let cause = failure.map_or(Cause::Unknown, |failure| failure.cause);
-    let budgets = budget::budgets(retry, failure, account.counts(cause, now, 0));
+    let budgets = budget::budgets(retry, failure, account.counts(cause, now, Usage::default()));
     RetryStatus {
         standing: standing(run, &budgets, (now, since), cooldown_until),
-        max_attempts: budgets.first().filter(|first| is_own(first)).map(|first| first.limit),
+        max_attempts: budgets
+            .first()
+            .filter(|first| is_own(first))
+            .map(|first| u32::try_from(first.limit).unwrap_or(u32::MAX)),
         attempts_left: budget::left(&budgets),
         decision: run.decision.clone().or_else(|| stopped(run, &budgets, now)),
         budgets,
@@ -90,7 +94,7 @@ fn stopped(run: &Run, budgets: &[Budget], now: Timestamp) -> Option<Decision> {
         actions: vec![Action::None],
         strategy: None,
         not_before: None,
-        attempts_used: budgets.first().map_or(0, |budget| budget.used),
+        attempts_used: budget::used(budgets),
         attempts_left: Some(0),
         stopped_by: Some(spent.scope),
         reason: budget::spent_text(spent, None),

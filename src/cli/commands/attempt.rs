@@ -80,6 +80,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     let evidence = evidence(&args.evidence)?;
     let record = record(&args.evidence, &evidence);
     let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
+    let used = record.as_ref().map(AgentRecord::usage).unwrap_or_default();
     let ending = Ending {
         end: AttemptEnd {
             failure: Some(failure),
@@ -88,7 +89,8 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
             signal: evidence.signal.clone(),
             timed_out: evidence.timed_out,
             approach: args.approach.clone(),
-            cost_micros: record.as_ref().and_then(|record| record.cost_usd).and_then(crate::engine::flow::run::micros),
+            cost_micros: used.cost_micros,
+            tokens: used.tokens,
             agent_session: record.and_then(|record| record.session_id),
             ..AttemptEnd::default()
         },

@@ -85,7 +85,7 @@ impl Github {
                 let title = format!("recover: iteration {iteration}, attempt {attempt}");
                 (format!("{}{}", Self::END, group(&title)), String::new())
             }
-            ProgressEvent::Ended { iteration, attempt, failure, decision } => {
+            ProgressEvent::Ended { iteration, attempt, failure, decision, .. } => {
                 let again = decision.is_some_and(Decision::leads_to_attempt);
                 let level = if again { "warning" } else { "error" };
                 let title = format!("recover: iteration {iteration}, attempt {attempt} failed");

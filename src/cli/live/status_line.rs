@@ -19,6 +19,8 @@ pub struct View {
     pub doing: Option<Doing>,
     /// What the feedback loops of this attempt said so far.
     pub results: Vec<(String, bool)>,
+    /// What the run has used up so far.
+    pub usage: String,
     /// Why it waits, or will.
     pub reason: String,
     /// Keys are taken.
@@ -112,6 +114,9 @@ impl View {
         let (keys, key) = self.keys();
         // The most that fits.
         let choices = [
+            vec![self.run.as_str(), &place, &what, reason, &results, &self.usage, keys],
+            vec![&place, &what, reason, &results, &self.usage, keys],
+            vec![&place, &what, &results, &self.usage, keys],
             vec![self.run.as_str(), &place, &what, reason, &results, keys],
             vec![&place, &what, reason, &results, keys],
             vec![&place, &what, &results, keys],

@@ -5,9 +5,10 @@ use comfy_table::Cell;
 use crate::engine::flow::runs::Listed;
 use crate::model::run::IterationStatus;
 use crate::model::time::Timestamp;
+use crate::model::usage::short;
 use crate::policy::escape::escape;
 
-use super::super::replies::runs::{cost_usd, iterations_that, last_error};
+use super::super::replies::runs::{iterations_that, last_error};
 use super::super::ui::Ui;
 use super::tables::{finish, table, when};
 
@@ -19,12 +20,15 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
     if listed.is_empty() {
         return "No runs.\n".to_owned();
     }
-    let mut table = table(ui, &["", "RUN", "STATUS", "DONE", "ATTEMPTS", "STARTED", "COST", "SIZE", "LAST ERROR"]);
+    let mut table =
+        table(ui, &["", "RUN", "STATUS", "DONE", "ATTEMPTS", "STARTED", "COST", "TOKENS", "SIZE", "LAST ERROR"]);
+    let unknown = || "-".to_owned();
     for Listed { run, chosen, size_bytes, driver_pid } in listed {
         let status = match driver_pid {
             Some(pid) => format!("{} (pid {pid})", run.status.as_str()),
             None => run.status.as_str().to_owned(),
         };
+        let used = run.usage();
         let total = run.spec.iterations_total.map_or_else(String::new, |total| format!("/{total}"));
         let done = format!("{}{total}", iterations_that(run, IterationStatus::Completed));
         let given_up = match iterations_that(run, IterationStatus::Skipped) {
@@ -39,7 +43,8 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
             Cell::new(done + &given_up),
             Cell::new(run.iterations.count_attempts()),
             Cell::new(when(run.created_at, now)),
-            Cell::new(cost_usd(run).map_or_else(String::new, |cost| format!("${cost:.2}"))),
+            Cell::new(used.cost_usd().map_or_else(unknown, |cost| format!("${cost:.2}"))),
+            Cell::new(used.tokens.map_or_else(unknown, |tokens| short(tokens.total))),
             Cell::new(size(*size_bytes)),
             Cell::new(error),
         ]);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::agent;
 use crate::engine::attempt::standing::Retry;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, BudgetScope};
@@ -10,6 +11,7 @@ use crate::model::failure::Severity;
 use crate::model::hint::join;
 use crate::model::run::{Attempt, IterationStatus, Run, RunStatus};
 use crate::model::time::Timestamp;
+use crate::model::usage::{Usage, short};
 use crate::policy::way_on::way_on;
 
 use super::super::ui::{Ui, escape};
@@ -56,6 +58,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     if !used.is_empty() {
         let _ = writeln!(text, "Used:        {}", used.join(", "));
     }
+    text.push_str(&usage_text(status));
     text.push_str(&failure_text(status, now));
     text.push_str(&weakened_text(run));
     let stands = match &status.activity {
@@ -73,6 +76,25 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     };
     let _ = writeln!(text, "\n{stands}");
     text
+}
+
+/// What the agents used up, where one is at work: unknown is no zero.
+fn usage_text(status: &Status) -> String {
+    let (run, used) = (&status.run, status.run.usage());
+    let is_agent = agent::detect(Some(&join(&run.spec.command)), run.spec.agent.as_deref(), b"").is_some();
+    if used == Usage::default() && !is_agent {
+        return String::new();
+    }
+    let unknown = || "unknown".to_owned();
+    let of_session = status.session.text().filter(|_| status.session != used);
+    let of_session = of_session.map(|text| format!("; session {}: {text}", escape(&run.session))).unwrap_or_default();
+    let cost = used.cost_usd().map_or_else(unknown, |cost| format!("${cost:.2}"));
+    let tokens = used.tokens.map_or_else(unknown, |tokens| {
+        let [input, output, read, written, total] =
+            [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.total].map(short);
+        format!("{total} (input {input}, output {output}, from cache {read}, to cache {written})")
+    });
+    format!("Cost:        {cost}, tokens: {tokens}{of_session}\n")
 }
 
 /// What a run that is at work does now.
@@ -113,7 +135,7 @@ fn used(budget: &Budget) -> String {
         BudgetScope::Cause => " for this cause",
         BudgetScope::Task => " for the task",
         BudgetScope::Session => " for the session",
-        BudgetScope::Rollbacks | BudgetScope::WallTime | BudgetScope::Cost => "",
+        BudgetScope::Rollbacks | BudgetScope::WallTime | BudgetScope::Cost | BudgetScope::Tokens => "",
     };
     format!("{} of {} {}{what}", budget.used, budget.limit, budget.scope.unit())
 }

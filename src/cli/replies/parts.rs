@@ -17,6 +17,20 @@ use crate::model::hint::Hint;
 use crate::model::run::{Run, RunStatus};
 use crate::model::run_key::RunKey;
 use crate::model::time::Timestamp;
+use crate::model::usage::{Tokens, Usage};
+
+/// What was used up by the agents' records, each `null` where they do not say.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UsageFields {
+    cost_usd: Option<f64>,
+    tokens: Option<Tokens>,
+}
+
+impl From<Usage> for UsageFields {
+    fn from(usage: Usage) -> Self {
+        Self { cost_usd: usage.cost_usd(), tokens: usage.tokens }
+    }
+}
 
 /// A run's identity and position.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -31,6 +45,8 @@ pub struct RunLine<'a> {
     current_iteration: u32,
     /// `null` without a bound.
     iterations_total: Option<u32>,
+    #[serde(flatten)]
+    usage: UsageFields,
 }
 
 impl<'a> From<&'a Run> for RunLine<'a> {
@@ -41,6 +57,7 @@ impl<'a> From<&'a Run> for RunLine<'a> {
             status: run.status,
             current_iteration: run.shown_iteration(),
             iterations_total: run.spec.iterations_total,
+            usage: run.usage().into(),
         }
     }
 }
@@ -52,6 +69,8 @@ pub struct IterationLine<'a> {
     status: IterationStatus,
     /// Why it was skipped.
     reason: Option<&'a str>,
+    #[serde(flatten)]
+    usage: UsageFields,
     attempts: Vec<AttemptLine<'a>>,
 }
 
@@ -61,6 +80,7 @@ impl<'a> From<&'a Iteration> for IterationLine<'a> {
             number: iteration.number,
             status: iteration.status,
             reason: iteration.reason.as_deref(),
+            usage: iteration.usage().into(),
             attempts: iteration.attempts.iter().map(AttemptLine::from).collect(),
         }
     }
@@ -84,7 +104,8 @@ struct AttemptLine<'a> {
     conditions: &'a [Condition],
     notes: &'a [String],
     fallback: bool,
-    cost_usd: Option<f64>,
+    #[serde(flatten)]
+    usage: UsageFields,
     leftovers: &'a [Leftover],
     feedback_results: &'a FeedbackResults,
 }
@@ -106,7 +127,7 @@ impl<'a> From<&'a Attempt> for AttemptLine<'a> {
             conditions: &attempt.conditions,
             notes: &attempt.notes,
             fallback: attempt.fallback,
-            cost_usd: attempt.cost_micros.map(|micros| micros as f64 / 1e6),
+            usage: attempt.usage().into(),
             leftovers: &attempt.leftovers,
             feedback_results: &attempt.feedback_results,
         }

@@ -11,7 +11,7 @@ use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::run_key::RunKey;
 use crate::model::time::Timestamp;
 
-use super::parts::RunLine;
+use super::parts::{RunLine, UsageFields};
 
 /// The runs, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -36,10 +36,8 @@ struct ListedRun<'a> {
     ended_at: Option<Timestamp>,
     last_event_at: Timestamp,
     last_error: Option<&'a str>,
-    /// `null` where the agents' records say none.
-    cost_usd: Option<f64>,
-    /// `null` where the agents' records say none.
-    tokens: Option<u64>,
+    #[serde(flatten)]
+    usage: UsageFields,
     size_bytes: u64,
     /// The `recover` that is at work on it.
     driver_pid: Option<u32>,
@@ -58,12 +56,6 @@ impl<'a> RunsReply<'a> {
     pub fn new(listed: &'a [Listed]) -> Self {
         Self { runs: listed.iter().map(ListedRun::from).collect() }
     }
-}
-
-/// Dollars by the agents' records; `None` where no attempt's says any.
-pub fn cost_usd(run: &Run) -> Option<f64> {
-    let known = run.attempts().any(|(_, attempt)| attempt.cost_micros.is_some());
-    known.then(|| run.cost_micros() as f64 / 1e6)
 }
 
 /// Iterations of a run that stand so.
@@ -95,8 +87,7 @@ impl<'a> From<&'a Listed> for ListedRun<'a> {
             ended_at: run.ended_at,
             last_event_at: run.last_at,
             last_error: last_error(run),
-            cost_usd: cost_usd(run),
-            tokens: None,
+            usage: run.usage().into(),
             size_bytes: listed.size_bytes,
             driver_pid: listed.driver_pid,
         }

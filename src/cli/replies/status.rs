@@ -15,7 +15,7 @@ use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
 use crate::policy::options::ResumeOption;
 
-use super::parts::{Hints, IterationLine, RunLine, Wait};
+use super::parts::{Hints, IterationLine, RunLine, UsageFields, Wait};
 
 /// Whether another attempt is allowed, and what is left of the budgets.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -68,6 +68,7 @@ const LATEST: usize = 20;
 #[schemars(rename = "status")]
 pub struct StatusReply<'a> {
     run: RunLine<'a>,
+    session: SessionUsage<'a>,
     failure: Option<&'a Failure>,
     /// What a person can do next; empty where the failure is not recoverable.
     options: &'a [ResumeOption],
@@ -86,6 +87,15 @@ pub struct StatusReply<'a> {
     hints: Hints,
 }
 
+/// The session whose budget the run shares.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct SessionUsage<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    usage: UsageFields,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct CheckpointCounts<'a> {
@@ -99,6 +109,7 @@ impl<'a> StatusReply<'a> {
         let run = &status.run;
         Self {
             run: run.into(),
+            session: SessionUsage { id: &run.session, usage: status.session.into() },
             failure: run.failure.as_ref(),
             options: &status.options,
             manual_steps: &status.manual_steps,

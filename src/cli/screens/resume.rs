@@ -160,6 +160,7 @@ mod tests {
     use crate::model::run::{RunKey, RunSpec};
     use crate::model::state::State;
     use crate::model::time::Timestamp;
+    use crate::model::usage::Usage;
     use crate::policy::classify::classify;
     use crate::policy::options::resume_options;
 
@@ -183,6 +184,7 @@ mod tests {
             checkpoint_count: 0,
             latest: None,
             last_good: None,
+            session: Usage::default(),
             activity: None,
             retry: Retry { run: None, status: None, standing: Standing::Allowed, max_attempts: 3 },
             run,

@@ -2,7 +2,7 @@
 
 use super::section::{Key, Section, Shape};
 use crate::config::preset::PRESETS;
-use crate::config::value::Kind::{Bool, Choice, Count, Duration, Millis, Money, Retries};
+use crate::config::value::Kind::{Bool, Choice, Count, Duration, Millis, Money, Retries, Total};
 use crate::model::failure::Cause;
 
 const DELAYS: &[&str] = &["none", "immediate", "cooldown", "delayed", "exponential", "conditional"];
@@ -48,6 +48,12 @@ pub(super) const RETRY: Section = Section {
             .optional(),
         Key::new("max_cost_usd", Money, "Cost, as the agent's records give it, after which no further attempt starts.")
             .optional(),
+        Key::new(
+            "max_tokens",
+            Total,
+            "Tokens of all kinds, as the agent's records give them, after which no further attempt starts.",
+        )
+        .optional(),
         Key::new("max_park", Duration, "Longest wait for the reset of a usage limit; a longer one is escalated."),
         Key::new(
             "on_give_up",

@@ -208,7 +208,7 @@ fn decide_for(
             on_failure: run.spec.on_failure,
             has_good_checkpoint,
             in_feedback_loop: ending.in_feedback_loop,
-            cost_micros: ending.end.cost_micros.unwrap_or(0),
+            usage: ending.end.usage(),
             fallback: fallback_of(run, started.iteration, started.attempt),
             now: context.clock.now(),
             random,

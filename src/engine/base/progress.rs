@@ -10,6 +10,7 @@ use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResult;
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
+use crate::model::usage::Usage;
 
 /// What is going on.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +61,10 @@ pub enum ProgressEvent<'a> {
         failure: Option<&'a Failure>,
         /// What was decided.
         decision: Option<&'a Decision>,
+        /// What it used up.
+        used: Usage,
+        /// What the run used up with it.
+        in_all: Usage,
     },
     /// The next attempt has to wait.
     Waiting {

@@ -129,7 +129,7 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
             BudgetScope::Session => claimed.session,
             _ => continue,
         };
-        if others > 0 && budget.left <= others {
+        if others > 0 && budget.left <= u64::from(others) {
             let scope = budget.scope.as_str();
             let message = format!(
                 "the last attempt of the {scope} is under way in another run; once that has passed, resume continues"

@@ -19,6 +19,7 @@ use crate::model::feedback::FeedbackLoop;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
+use crate::model::usage::Usage;
 use crate::policy::escape::escape;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 use crate::policy::redact::redact;
@@ -47,6 +48,8 @@ pub struct Status {
     pub last_good: Option<String>,
     /// Its budgets.
     pub retry: Retry,
+    /// What its session used up, over all its runs.
+    pub session: Usage,
     /// What is going on, while a `recover` is at work on it.
     pub activity: Option<Activity>,
 }
@@ -167,6 +170,7 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
         last_good: good,
         retry: retry::look_at(context, &state)?,
         activity,
+        session: state.session_usage(&run),
         run,
     })
 }

@@ -51,7 +51,7 @@ pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
 pub(super) fn instead(failure: &Failure, decision: Decision, input: &DecisionInput<'_>) -> Decision {
     let chosen = matches!(input.on_failure, OnFailure::ManualFix | OnFailure::Stop);
     let mended_first = matches!(failure.cause, Cause::DiskFull | Cause::OutOfMemory);
-    let over = [BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost];
+    let over = [BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost, BudgetScope::Tokens];
     let over = decision.stopped_by.is_some_and(|scope| over.contains(&scope));
     if decision.leads_to_attempt() || chosen || mended_first || over {
         return decision;

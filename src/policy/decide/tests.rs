@@ -5,6 +5,7 @@ use crate::model::event::{AttemptEnd, EVENT_SCHEMA, Event, EventSource, Payload}
 use crate::model::failure::{Severity, SuggestedAction};
 use crate::model::run::{AttemptOutcome, RunKey, RunSpec};
 use crate::model::state::State;
+use crate::model::usage::Tokens;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_790_000_000_000 + seconds * 1000)
@@ -50,6 +51,7 @@ struct Simulation {
     attempts: u32,
     on_failure: OnFailure,
     cost_micros: Option<u64>,
+    tokens: Option<Tokens>,
 }
 
 impl Simulation {
@@ -63,6 +65,7 @@ impl Simulation {
             attempts: 0,
             on_failure: OnFailure::Policy,
             cost_micros: None,
+            tokens: None,
         };
         let spec = Box::new(RunSpec { command: vec!["agent".to_owned()], ..RunSpec::default() });
         let (task_id, session, worktree) = (None, "s".to_owned(), "/w".into());
@@ -99,7 +102,7 @@ impl Simulation {
                 on_failure: self.on_failure,
                 has_good_checkpoint: self.good,
                 in_feedback_loop: self.in_feedback_loop,
-                cost_micros: self.cost_micros.unwrap_or(0),
+                usage: Usage { cost_micros: self.cost_micros, tokens: self.tokens },
                 fallback: fallback_of(run, 1, self.attempts + 1),
                 now: at(0),
                 random: 0.999_999,
@@ -157,6 +160,7 @@ impl Simulation {
             failure,
             decision,
             cost_micros: self.cost_micros,
+            tokens: self.tokens,
             ..AttemptEnd::new(1, self.attempts, outcome)
         })));
     }
@@ -352,6 +356,10 @@ fn time_and_money_stop_a_run() {
     assert_eq!(dear.actions(&failed), [Retry]);
     let second = dear.fail(&failed);
     assert_eq!((second.stopped_by, second.attempts_left), (Some(BudgetScope::Cost), Some(0)));
+    let mut long = Simulation { tokens: Some(Tokens::new(1, 2, 3_000_000_000, 4)), ..Simulation::new() };
+    long.settings.retry.max_tokens = Some(5_000_000_000);
+    assert_eq!(long.fail(&failure(Cause::Unknown)).stopped_by, None);
+    assert_eq!(long.fail(&failure(Cause::Unknown)).stopped_by, Some(BudgetScope::Tokens));
 }
 
 #[test]

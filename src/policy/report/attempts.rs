@@ -51,6 +51,8 @@ fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> Attemp
         failure: attempt.failure.as_ref().map(failure_line),
         conditions: attempt.conditions.clone(),
         notes: attempt.notes.iter().map(|note| words::line(note)).collect(),
+        cost_usd: attempt.usage().cost_usd(),
+        tokens: attempt.tokens,
         feedback: feedback.collect(),
         decision: attempt.decision.as_ref().map(decision_line),
         checkpoint_id: attempt.checkpoint_id.clone(),

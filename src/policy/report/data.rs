@@ -11,6 +11,7 @@ use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunStatus};
 use crate::model::snapshot::{ChangeType, ObjectId};
 use crate::model::time::Timestamp;
+use crate::model::usage::{Tokens, Usage};
 
 use super::moment::Moment;
 use super::words;
@@ -90,6 +91,12 @@ pub struct Summary {
     pub iterations: IterationCounts,
     /// The attempts that the report is about.
     pub attempts: AttemptCounts,
+    /// Dollars by the agents' records; `None` where they say none.
+    pub cost_usd: Option<f64>,
+    /// Tokens by the agents' records; `None` where they say none.
+    pub tokens: Option<Tokens>,
+    /// What all runs of its session used up.
+    pub session_usage: SessionUsage,
     /// Its budgets.
     pub budgets: Vec<Budget>,
     /// The budget that stopped it.
@@ -98,6 +105,22 @@ pub struct Summary {
     pub failure: Option<FailureLine>,
     /// What was decided last.
     pub decision: Option<DecisionLine>,
+}
+
+/// What the runs of a session used up, by the agents' records.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "report_session_usage")]
+pub struct SessionUsage {
+    /// Dollars.
+    pub cost_usd: Option<f64>,
+    /// Tokens.
+    pub tokens: Option<Tokens>,
+}
+
+impl From<Usage> for SessionUsage {
+    fn from(usage: Usage) -> Self {
+        Self { cost_usd: usage.cost_usd(), tokens: usage.tokens }
+    }
 }
 
 /// A run's identity and position.
@@ -246,6 +269,10 @@ pub struct AttemptLine {
     pub conditions: Vec<Condition>,
     /// What the conditions are about, a line each.
     pub notes: Vec<String>,
+    /// Dollars by the agent's records.
+    pub cost_usd: Option<f64>,
+    /// Tokens by the agent's records.
+    pub tokens: Option<Tokens>,
     /// What the feedback loops said.
     pub feedback: Vec<LoopLine>,
     /// What was decided about it.

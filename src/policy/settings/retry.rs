@@ -144,6 +144,9 @@ pub struct RetrySettings {
     pub max_wall_time: Option<Duration>,
     /// Cost, as the agent's records give it, after which no further attempt starts.
     pub max_cost_usd: Option<f64>,
+    /// Tokens of all kinds, as the agent's records give them, after which no further attempt starts.
+    #[serde(default)]
+    pub max_tokens: Option<u64>,
     /// Longest wait for a usage limit's reset; a longer one escalates.
     #[serde(with = "text::duration")]
     pub max_park: Duration,
@@ -166,6 +169,7 @@ impl Default for RetrySettings {
             jitter: Jitter::Full,
             max_wall_time: None,
             max_cost_usd: None,
+            max_tokens: None,
             max_park: Duration::from_secs(12 * 3600),
             on_give_up: OnGiveUp::Rollback,
             causes: Cause::ALL.into_iter().map(|cause| (cause, CauseSettings::default_of(cause))).collect(),

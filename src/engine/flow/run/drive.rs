@@ -234,6 +234,8 @@ impl Driver<'_> {
             attempt: started.attempt,
             failure: ended.end.failure.as_ref(),
             decision: ended.end.decision.as_ref(),
+            used: ended.end.usage(),
+            in_all: ended.run.usage(),
         });
         // Weakened tests may make an attempt pass: whoever watches is told at once.
         if ended.end.conditions.contains(&Condition::Tampered) {

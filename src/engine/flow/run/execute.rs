@@ -16,11 +16,12 @@ use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
 use crate::engine::recovery::steps;
-use crate::model::agent_record::AgentKind;
+use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::event::Payload;
 use crate::model::failure::LoopKind;
 use crate::model::folder::FolderId;
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
+use crate::model::usage::Usage;
 use crate::policy::classify::{classify, known, stage_of_command};
 use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
@@ -129,7 +130,9 @@ pub fn execute(
     let kind = agent::detect(Some(&command), agent.as_deref(), &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     ending.end.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
-    ending.end.cost_micros = record.as_ref().and_then(|record| record.cost_usd).and_then(micros);
+    let used = record.as_ref().map(|record| usage_of(record, before)).unwrap_or_default();
+    ending.end.cost_micros = used.cost_micros;
+    ending.end.tokens = used.tokens;
 
     // What it says it did, where it says so and nobody said it for it.
     let said = record.as_ref().filter(|record| record.is_success).and_then(|record| record.final_text.as_deref());
@@ -226,10 +229,16 @@ impl Command {
     }
 }
 
-/// Dollars in millionths; what is no sensible amount is no cost.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
-pub fn micros(dollars: f64) -> Option<u64> {
-    (dollars.is_finite() && dollars >= 0.0).then(|| (dollars * 1e6).round() as u64)
+/// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
+/// that is what came on top; a session that went on has used more than before.
+fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
+    let used = record.usage();
+    let goes_on = record.tokens_of_session && record.session_id.is_some() && record.session_id == before.agent_session;
+    let earlier = before.agent_session_tokens.filter(|_| goes_on);
+    match (used.tokens, earlier) {
+        (Some(now), Some(earlier)) if now.total > earlier.total => Usage { tokens: Some(now.since(earlier)), ..used },
+        _ => used,
+    }
 }
 
 fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {

@@ -32,7 +32,7 @@ use crate::process::{self, Show};
 use crate::store::NewEvent;
 
 pub use drive::drive;
-pub use execute::{micros, prompt_of};
+pub use execute::prompt_of;
 pub use feedback::{LoopReport, LoopSetting, no_loops, run_loops};
 pub use startable::{Problem, missing_checks, problem_of, require_command};
 
@@ -149,6 +149,7 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
 
 /// What is looked at before anything of a run is made: its command must be there (2); of the others it is said.
 pub fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
+    startable::require_reachable_bounds(context, spec)?;
     require_command(context, &spec.command, &spec.dir)?;
     startable::warn_of_others(context, spec);
     Ok(())

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use crate::agent;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::run_settings::{folder_of, loops_of};
 use crate::model::feedback::FeedbackResult;
 use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunSpec};
 use crate::policy::nearest::misspelt;
 use crate::policy::shell_line::first_program;
@@ -22,6 +24,27 @@ pub fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Re
         Some((near, program)) if *program == problem.program => error.hint(context.rerun_with(program, &near)),
         _ => error,
     })
+}
+
+/// Refuses (2) a bound on cost or tokens that the command's records can never reach: it would look like one and be none.
+/// What nobody knows of a command beforehand may still come.
+pub fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()> {
+    let retry = &context.settings().retry;
+    let kind = agent::detect(Some(&spec.command.join(" ")), spec.agent.as_deref(), b"");
+    let (who, tells_cost, tells_tokens) = match kind {
+        Some(kind) => (kind.as_str(), kind.tells_cost(), true),
+        None => ("a command without an agent's records", false, false),
+    };
+    let is_known = kind.is_some() || spec.agent.as_deref() == Some("none");
+    let bounds = [
+        ("max_cost_usd", "cost", retry.max_cost_usd.is_some() && !tells_cost),
+        ("max_tokens", "tokens", retry.max_tokens.is_some() && !tells_tokens),
+    ];
+    let Some((key, what, _)) = bounds.into_iter().find(|(.., unreachable)| *unreachable && is_known) else {
+        return Ok(());
+    };
+    let message = format!("[retry] {key} can never be reached: {who} reports no {what}");
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["config", "--origins"])))
 }
 
 /// Says which of the other commands that come with a run cannot be started: they may come to be while it runs.

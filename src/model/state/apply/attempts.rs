@@ -51,6 +51,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         notes: Vec::new(),
         fallback: *fallback,
         cost_micros: None,
+        tokens: None,
         leftovers: Vec::new(),
     };
     begin_elsewhere(run, *iteration, subtask);
@@ -115,11 +116,14 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         attempt.ended_seq = Some(seq);
         attempt.notes.clone_from(&end.notes);
         attempt.cost_micros = end.cost_micros;
+        attempt.tokens = end.tokens;
         attempt.leftovers.clone_from(&end.leftovers);
     }
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());
     if end.agent_session.is_some() {
+        let earlier = run.agent_session_tokens.filter(|_| run.agent_session == end.agent_session);
+        run.agent_session_tokens = [earlier, end.tokens].into_iter().flatten().reduce(|one, other| one + other);
         run.agent_session.clone_from(&end.agent_session);
     }
     // Said once: what was meant for this attempt's prompt is not repeated in the next.

@@ -173,6 +173,8 @@ mod tests {
             failure: None,
             conditions: Vec::new(),
             notes: Vec::new(),
+            cost_usd: None,
+            tokens: None,
             feedback: Vec::new(),
             decision: None,
             checkpoint_id: None,

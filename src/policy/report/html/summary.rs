@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use crate::model::decision::Budget;
 use crate::model::failure::Severity;
+use crate::model::usage;
 use crate::policy::report::data::{CheckpointLine, FailureLine, Report, Stuck, Summary};
 use crate::policy::report::words;
 
@@ -110,6 +111,7 @@ fn facts(summary: &Summary) -> Markup {
             @if let Some(task) = &run.task_id { (fact("Task", Line(task))) }
             @if let Some(place) = place { (fact("Phase and lane", Line(&place))) }
             @if let Some(command) = &run.command { (fact("Command", mono(command))) }
+            @if let Some(used) = usage::text(summary.cost_usd, summary.tokens) { (fact("Cost", used)) }
             (fact("Work tree", mono(&run.worktree.to_string())))
             (fact("Last event", words::date_time(summary.last_event_at)))
         }
@@ -123,7 +125,8 @@ fn facts(summary: &Summary) -> Markup {
 
 /// A bar of used and left attempts, with the numbers beside it.
 fn meter(budget: &Budget, stopped: bool) -> Markup {
-    let share = (f64::from(budget.used) / f64::from(budget.limit.max(1)) * 100.0).min(100.0);
+    #[allow(clippy::cast_precision_loss, reason = "the length of a bar")]
+    let share = (budget.used as f64 / budget.limit.max(1) as f64 * 100.0).min(100.0);
     let tone = if budget.left == 0 { "bad" } else { "calm" };
     html! {
         div class={ "budget " (tone) } {

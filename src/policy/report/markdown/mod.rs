@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::model::failure::Severity;
 use crate::model::time::Timestamp;
+use crate::model::usage;
 
 use super::data::{AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report, ReportKind, Stuck};
 use super::words::{self, MARK};
@@ -76,6 +77,12 @@ fn summary(out: &mut String, report: &Report) {
     let given_up = if iterations.skipped > 0 { format!(", {} given up", iterations.skipped) } else { String::new() };
     line!(out, "- **Iterations:** {}{total} begun, {} completed{given_up}", iterations.begun, iterations.completed);
     line!(out, "- **Attempts:** {}, {} passed, {} failed", attempts.total, attempts.passed, attempts.failed);
+    if let Some(used) = usage::text(summary.cost_usd, summary.tokens) {
+        let session = summary.session_usage;
+        let of_session = usage::text(session.cost_usd, session.tokens).filter(|text| *text != used);
+        let of_session = of_session.map(|text| format!("; all runs of its session: {text}")).unwrap_or_default();
+        line!(out, "- **Cost:** {used}{of_session}");
+    }
     for budget in &summary.budgets {
         let stopped = if summary.stopped_by == Some(budget.scope) { " (stopped it)" } else { "" };
         line!(out, "- **Budget, {}:** {} of {} used{stopped}", budget.scope.as_str(), budget.used, budget.limit);
@@ -151,6 +158,7 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     let mut facts = vec![words::date_time(attempt.started_at)];
     facts.extend(attempt.duration_ms.map(words::span));
     facts.extend(words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out).map(|how| text(&how)));
+    facts.extend(usage::text(attempt.cost_usd, attempt.tokens));
     facts.push(format!("subtask {}", code(&attempt.subtask)));
     line!(out, "{inset}- {}", facts.join(", "));
     if let Some(failure) = &attempt.failure {
