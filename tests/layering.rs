@@ -34,11 +34,12 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 43] = [
+const BY_PATH: [(&str, &str); 44] = [
     ("cli/commands/attempt.rs", "a log that the user names, a pipe maybe"),
     ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
     ("cli/live/github.rs", "the summary that GitHub names, and the folder of its repository"),
     ("cli/generate.rs", "a folder that the user names"),
+    ("engine/attempt/conditional.rs", "what errors name, and users' credentials: modes and times of them"),
     ("engine/flow/archive.rs", "a folder that the user names"),
     ("engine/flow/export.rs", "a file that the user names"),
     ("engine/flow/import.rs", "files that the user names"),

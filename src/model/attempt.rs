@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::Decision;
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
+use super::precondition::Preconditions;
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
 use super::usage::{Tokens, Usage};
@@ -144,6 +145,9 @@ pub struct Attempt {
     /// Processes that it left behind outside its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
+    /// What would have to change before it is worth another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preconditions: Option<Box<Preconditions>>,
 }
 
 impl Attempt {

@@ -11,6 +11,7 @@ use super::feedback::FeedbackResults;
 use super::import::Imported;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
+use super::precondition::Preconditions;
 use super::run::{AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus};
 use super::snapshot::{Change, ObjectId};
 use super::step::{StepEnd, StepStart};
@@ -335,6 +336,9 @@ pub struct AttemptEnd {
     /// Processes that it left behind outside its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
+    /// What would have to change before it is worth another attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preconditions: Option<Box<Preconditions>>,
 }
 
 impl Default for AttemptEnd {
@@ -374,6 +378,7 @@ impl AttemptEnd {
             cost_micros: None,
             tokens: None,
             leftovers: Vec::new(),
+            preconditions: None,
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod manifest;
 pub mod manual_fix;
 pub mod operation;
 pub mod path;
+pub mod precondition;
 pub mod run;
 pub mod run_key;
 pub mod selector;

@@ -12,6 +12,7 @@ pub mod check_summary;
 pub mod circular;
 pub mod classify;
 pub mod condense;
+pub mod conditional;
 pub mod decide;
 pub mod escape;
 pub mod excerpt;

@@ -259,7 +259,7 @@ fn trust_says_what_it_takes() {
 }
 
 /// Whether this process may give files away, and act as their owner. A skipped test says so.
-fn is_root(test: &str) -> bool {
+pub fn is_root(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         eprintln!("{test}: skipped, only root can give a folder away");

@@ -11,6 +11,7 @@ mod classify;
 mod clock;
 mod complete;
 mod concurrent;
+mod conditional;
 mod conditions;
 mod config;
 mod crash;

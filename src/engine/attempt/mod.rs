@@ -2,6 +2,7 @@
 //! left, where its run then stands, and the report.
 
 pub mod begin;
+pub mod conditional;
 pub mod conditions;
 pub mod end;
 pub mod report;

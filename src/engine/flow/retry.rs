@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::engine::attempt::conditional::reconsider;
 use crate::engine::attempt::standing::{Retry, status_of};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -35,9 +36,11 @@ pub fn look_at(context: &Context, state: &State) -> Result<Retry> {
 fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let retry: &RetrySettings = &context.settings().retry;
     let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
-    let Some(run) = run else {
+    let Some(mut run) = run.cloned() else {
         return Retry { run: None, status: None, standing: Standing::Allowed, max_attempts };
     };
+    reconsider(context, &mut run);
+    let run = &run;
     let settings = settings_of(context, run);
     let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
     let status = status_of(context, state, run);

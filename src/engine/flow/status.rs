@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::engine::attempt::conditional::reconsider;
 use crate::engine::attempt::standing::Retry;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
@@ -146,7 +147,7 @@ pub fn status(context: &Context) -> Result<Status> {
 /// Looks at a run that is named by its id.
 pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
     let state = crash::load_recovered(context)?;
-    let run = match run_id {
+    let mut run = match run_id {
         Some(id) => runs::named(&state, id, None, None)?.clone(),
         None => match select::find(context, &state)? {
             Some(run) => run.clone(),
@@ -157,6 +158,7 @@ pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
             },
         },
     };
+    reconsider(context, &mut run);
     let good = state.last_good(&run.key).map(|checkpoint| checkpoint.id.clone());
     let activity = activity_of(context, &run);
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);

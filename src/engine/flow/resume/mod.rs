@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::attempt::conditional::reconsider;
 use crate::engine::attempt::standing;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -121,9 +122,13 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         return Ok(stop);
     }
     state = crash::load_recovered(context)?;
-    let run = run_of(&state, &key)?;
+    let mut run = run_of(&state, &key)?;
+    // What an attempt needed has changed since: that is as good as a person's word.
+    let has_changed = reconsider(context, &mut run);
+    let run = run;
     let standing = standing_of(context, &state, &run);
-    let granted = request.strategy.is_some() && matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
+    let held_up = matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
+    let granted = (request.strategy.is_some() && held_up) || (has_changed && standing == Standing::Allowed);
     let strategy = effective_strategy(&run, request);
     let validation = validated(context, &state, &run, request);
 
@@ -265,7 +270,8 @@ fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest
 /// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked
 /// for is taken here.
 fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &State) -> Result<Option<Resumed>> {
-    let run = run_of(state, key)?;
+    let mut run = run_of(state, key)?;
+    reconsider(context, &mut run);
     match standing_of(context, state, &run) {
         Standing::Allowed => Ok(None),
         // Handing over is no attempt: a person need not wait.

@@ -53,6 +53,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         cost_micros: None,
         tokens: None,
         leftovers: Vec::new(),
+        preconditions: None,
     };
     begin_elsewhere(run, *iteration, subtask);
     if run_of_subtask(subtask) != Some(&run.key.run_id) {
@@ -118,6 +119,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         attempt.cost_micros = end.cost_micros;
         attempt.tokens = end.tokens;
         attempt.leftovers.clone_from(&end.leftovers);
+        attempt.preconditions.clone_from(&end.preconditions);
     }
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());
