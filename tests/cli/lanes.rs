@@ -487,6 +487,36 @@ fn a_network_failure_leaves_the_last_command() {
     assert_eq!(lane.record("retry_attempt")["status"], "rolled_back");
 }
 
+// C9: the same of a step that completes no stage; the one that passes later closes the record.
+#[test]
+fn a_network_failure_in_a_step_without_a_stage_leaves_a_record() {
+    let lane = Lane::begun();
+    let fetch = "test -e ../online || { echo 'curl: (6) Could not resolve host: api.example.com' >&2; exit 6; }";
+    let step = ["step", "fetch", "--", "sh", "-c", fetch];
+    lane.here(6, &step);
+    let record = lane.record("retry_attempt");
+    assert_eq!(record["status"], "failed", "{record}");
+    assert!(text(&record["notes"]).contains("Could not resolve") && text(&record["notes"]).contains("exit code 6"));
+    let context: Vec<String> = record["failure_context"].as_array().unwrap().iter().map(text).collect();
+    assert_eq!(context, ["Step fetch: exit code 6"]);
+    let told = lane.paste(&record["resume_hint"]);
+    assert!(told.stdout.contains("retry_attempt (failed)"), "{}", told.stdout);
+    lane.env.write("../online", "");
+    lane.here(0, &step);
+    assert_eq!(lane.record("retry_attempt")["status"], "complete");
+}
+
+// C8: a check that fails is told with what was done before it.
+#[test]
+fn a_failing_check_is_told_with_the_last_lines_of_the_command() {
+    let lane = Lane::begun();
+    run_fails(&lane, &["run", "--attempts", "1", "--feedback", "test=echo 1 failed; exit 9", "--", "echo", "did this"]);
+    let record = lane.record("retry_attempt");
+    let context: Vec<String> = record["failure_context"].as_array().unwrap().iter().map(text).collect();
+    assert!(context[0].starts_with("Attempt 1: test: "), "{context:?}");
+    assert_eq!(context[1..], ["did this", "1 failed"]);
+}
+
 /// Runs a run that ends badly.
 fn run_fails(lane: &Lane, args: &[&str]) {
     let place = lane.place.to_string_lossy().into_owned();

@@ -24,7 +24,9 @@ use super::attempt_record::{Ending, Started};
 use super::run_settings::{self, loops_of};
 
 /// What a record says of a stage that went well.
-const COMPLETE: &str = "complete";
+pub const COMPLETE: &str = "complete";
+/// What it says of one that did not.
+pub const FAILED: &str = "failed";
 /// What it says while another attempt is to come.
 const RETRYING: &str = "retrying";
 /// How many of the log's last entries a failure's context has (C8).
@@ -123,7 +125,7 @@ pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) ->
     let mut fields = LaneFields::default();
     if let Some((test, code)) = tests_of(context, run, ending) {
         fields.stage = Some(AFTER_TESTS.to_owned());
-        fields.status = Some(if outcome == AttemptOutcome::Passed { COMPLETE } else { "failed" }.to_owned());
+        fields.status = Some(if outcome == AttemptOutcome::Passed { COMPLETE } else { FAILED }.to_owned());
         fields.test_command = Some(test.command);
         fields.exit_code = code;
     }
@@ -151,7 +153,7 @@ fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &
     let before = run.charged_to(&started.subtask).count();
     let number = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
     let goes_on = ending.end.decision.as_ref().is_some_and(Decision::leads_to_attempt);
-    let status = if goes_on { RETRYING } else { "failed" };
+    let status = if goes_on { RETRYING } else { FAILED };
     fields.max_retries = max;
     fields.retry_attempt = Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
     fields.failure_context = failure_context(context, state, about, failure);
@@ -197,12 +199,15 @@ fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, f
         .unwrap_or_default();
     all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.end.log_path.as_ref().map(PathBuf::from);
-    let log = match (&ending.failed_loop, log) {
-        (Some(name), Some(log)) => Some(log.with_file_name(run_settings::log_name(name, ""))),
-        (_, log) => log,
-    };
-    let kept = || ending.log_end.lines().map(str::to_owned).collect();
-    all.extend(entries(&log.map_or_else(kept, |log| last_lines(context, &log))));
+    // The command's first: what a check says comes after what was done, and neither tells much without the other.
+    let of_check = |name: &String| Some(log.as_ref()?.with_file_name(run_settings::log_name(name, "")));
+    let of_check = ending.failed_loop.as_ref().and_then(of_check);
+    match &log {
+        None => all.extend(entries(&ending.log_end)),
+        Some(log) => {
+            all.extend([Some(log), of_check.as_ref()].into_iter().flatten().flat_map(|log| end_of(context, log)))
+        }
+    }
     let surplus = all.len().saturating_sub(MAX_CONTEXT);
     all.drain(..surplus);
     all
@@ -213,8 +218,8 @@ fn has_failed(checkpoint: &Checkpoint) -> bool {
     checkpoint.lane_fields.retry_status.as_deref() != Some(COMPLETE)
 }
 
-/// The end of a log, line by line.
-fn last_lines(context: &Context, log: &Path) -> Vec<String> {
+/// The last entries of a log.
+fn end_of(context: &Context, log: &Path) -> Vec<String> {
     let mut bytes = Vec::new();
     let read = context.store().root().open(log).and_then(|mut file| {
         let length = file.metadata()?.len();
@@ -225,12 +230,12 @@ fn last_lines(context: &Context, log: &Path) -> Vec<String> {
         tracing::debug!(%error, log = %log.display(), "the log's last entries are not known");
         return Vec::new();
     }
-    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+    entries(&String::from_utf8_lossy(&bytes))
 }
 
 /// The last lines that say something.
-fn entries(lines: &[String]) -> Vec<String> {
-    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).filter(|line| !line.trim().is_empty()).collect();
+fn entries(log: &str) -> Vec<String> {
+    let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LOG_ENTRIES)..];
     last.iter().map(|line| escape(&redact(line)).chars().take(ENTRY_LENGTH).collect()).collect()
 }

@@ -24,7 +24,7 @@ use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
 use crate::model::hint::{Hint, join};
-use crate::model::lane::AFTER_TESTS;
+use crate::model::lane::{AFTER_TESTS, RETRY, is_lane};
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
@@ -162,7 +162,7 @@ fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<Ste
     let step = run_of(&state, key)?.step(&request.name).cloned();
     if let Some(step) = step.filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
     {
-        report.checkpoint_id = Some(take_stage(context, key, &step.start, 0)?.id);
+        report.checkpoint_id = Some(take_stage(context, key, &step.start, of_stage(&step.start, 0))?.id);
     }
     Ok(report)
 }
@@ -295,31 +295,69 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
     };
     context.record(key, vec![Payload::StepEnded(end)])?;
     // A stage that failed is told as well (C9); one that was interrupted has not come to its end.
-    let has_stage = start.stage.is_some() && exit.cancelled.is_none();
-    let stage = if has_stage { Some(take_stage(context, key, start, code)) } else { None };
+    let fields = if start.stage.is_some() { Some(of_stage(start, code)) } else { of_retry(context, key, start, code)? };
+    let taken = fields.filter(|_| exit.cancelled.is_none()).map(|fields| take_stage(context, key, start, fields));
     let mut report = report_of(&context.load()?.state, key, &start.name, true)?;
     report.rolled_back = rolled_back;
-    report.stage_error = stage.and_then(Result::err).map(|error| error.to_string());
+    match taken {
+        Some(Ok(taken)) => report.checkpoint_id = Some(taken.id),
+        Some(Err(error)) => report.stage_error = Some(error.to_string()),
+        None => {}
+    }
     report.spawn_error = exit.spawn_error.as_ref().map(|error| error.message.clone());
     Ok(report)
 }
 
-/// The checkpoint of the lane's stage that the step completes.
-fn take_stage(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> Result<Checkpoint> {
+/// What the record of the stage says that the step completes.
+fn of_stage(start: &StepStart, code: i32) -> LaneFields {
     let tests = start.stage.as_deref() == Some(AFTER_TESTS);
-    let line = join(&start.command);
-    let (status, headline) = if code == 0 { ("complete", "After step") } else { ("failed", "Failed: step") };
-    let fields = LaneFields {
+    LaneFields {
         stage: start.stage.clone(),
-        status: Some(status.to_owned()),
-        notes: (code != 0).then(|| format!("last command: {line} (exit code {code})")),
-        test_command: tests.then(|| line.clone()),
+        status: Some(if code == 0 { lane::COMPLETE } else { lane::FAILED }.to_owned()),
+        notes: (code != 0).then(|| last_command(start, code)),
+        test_command: tests.then(|| join(&start.command)),
         exit_code: tests.then_some(code),
         target_branch: start.target_branch.clone(),
         ..LaneFields::default()
+    }
+}
+
+fn last_command(start: &StepStart, code: i32) -> String {
+    format!("last command: {} (exit code {code})", join(&start.command))
+}
+
+/// What the record of a lane's retries says of a step without a stage: that it failed, with the command that was attempted last
+/// (C9), and that it passed after that.
+fn of_retry(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> Result<Option<LaneFields>> {
+    let state = context.load()?.state;
+    let with_status = |status: &str| LaneFields {
+        stage: Some(RETRY.to_owned()),
+        status: Some(status.to_owned()),
+        retry_status: Some(status.to_owned()),
+        ..LaneFields::default()
     };
+    if !is_lane(&state, key) {
+        return Ok(None);
+    }
+    if code != 0 {
+        let (notes, error) = (last_command(start, code), format!("Step {}: exit code {code}", start.name));
+        return Ok(Some(LaneFields { notes: Some(notes), failure_context: vec![error], ..with_status(lane::FAILED) }));
+    }
+    let stands = state.lane_stands(key).filter(|record| record.status == Some(lane::FAILED));
+    let failed = stands.and_then(|record| record.checkpoint()).filter(|failed| failed.trigger == trigger::STEP);
+    let own = failed.filter(|failed| failed.description == headline(start, false));
+    let context_of = |failed: &Checkpoint| failed.lane_fields.failure_context.clone();
+    Ok(own.map(|failed| LaneFields { failure_context: context_of(failed), ..with_status(lane::COMPLETE) }))
+}
+
+fn headline(start: &StepStart, succeeded: bool) -> String {
+    format!("{} {}", if succeeded { "After step" } else { "Failed: step" }, start.name)
+}
+
+/// The checkpoint of what a step tells of its lane.
+fn take_stage(context: &Context, key: &RunKey, start: &StepStart, fields: LaneFields) -> Result<Checkpoint> {
     let request = Request {
-        description: format!("{headline} {}", start.name),
+        description: headline(start, fields.status.as_deref() == Some(lane::COMPLETE)),
         trigger: trigger::STEP.to_owned(),
         verdict: fields.verdict(),
         lane_fields: lane::fill(context, &context.load()?.state, key, fields),
