@@ -73,7 +73,8 @@ pub fn named_paths(failure: &Failure) -> Vec<(&str, bool)> {
         let quoted = text.split(['\'', '"', '`', '‘', '’', '“', '”']).skip(1).step_by(2).map(|name| (name, true));
         let parts = text.split(": ").map(|part| (part.trim(), false));
         let is_end = |c: char| matches!(c, ',' | ';' | ':' | '(' | ')' | '[' | ']' | '<' | '>' | '\'' | '"' | '`');
-        let words = text.split_whitespace().map(|word| word.trim_matches(is_end)).map(|word| (word, word.contains('/')));
+        let words =
+            text.split_whitespace().map(|word| word.trim_matches(is_end)).map(|word| (word, word.contains('/')));
         for (name, is_explicit) in quoted.chain(parts).chain(words) {
             let is_new = found.iter().all(|(known, _)| *known != name);
             if is_new && !name.is_empty() && !name.contains('\0') && found.len() < MAX_CANDIDATES {

@@ -138,3 +138,45 @@ fn orphans_that_were_not_recorded_are_ended() {
         assert!(!lives(&pid), "attempt {attempt}");
     }
 }
+
+/// Killed after a decision to give an iteration up, before that is recorded: the next one is what comes.
+#[test]
+fn killed_before_an_iteration_is_given_up() {
+    for (iterations, code, outcome, statuses) in
+        [("2", 8, "escalated", &["skipped", "completed"][..]), ("1", 8, "escalated", &["skipped"])]
+    {
+        let env = quick();
+        let check = "test=test $RECOVER_ITERATION = 2 || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+        let args = ["run", "--run", "r", "--iterations", iterations, "--feedback", check, "--"];
+        let script = "echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> ../seen";
+        env.json(8, &[&args[..], &["sh", "-c", script]].concat());
+        // The ledger as it was then.
+        let ledger = env.read_state("events.jsonl");
+        let skip = ledger.lines().position(|line| line.contains("\"iteration_changed\"")).expect("given up");
+        let lines: Vec<&str> = ledger.lines().take(skip).collect();
+        let cut = lines.join("\n") + "\n";
+        env.write_state("events.jsonl", &cut);
+        env.sh(
+            "rm .ultraplan/state/recover/ledger-created .git/recover/ledger-*; rm -f .ultraplan/state/recover/*.cache",
+        )
+        .expect(0);
+        for id in env.git(&["for-each-ref", "--format=%(refname)", "refs/recover"]).lines() {
+            if !cut.contains(id.rsplit('/').next().expect("an id")) {
+                env.git(&["update-ref", "-d", id]);
+            }
+        }
+        env.sh("git reset -q --hard; git clean -qfd -e .ultraplan").expect(0);
+
+        let status = env.json(0, &["status"]);
+        assert_eq!(status["run"]["status"], "paused", "{status:#}");
+        assert_eq!(env.json(0, &["retry-status", "--check"])["can_retry"], true);
+        let resumed = env.recover(&["--json", "resume"]).expect(code);
+        assert!(resumed.stderr.contains("iteration 1 of run r is given up"), "{}", resumed.stderr);
+        let resumed = resumed.json();
+        assert_eq!(resumed["outcome"], outcome, "{resumed:#}");
+        let all: Vec<&str> =
+            resumed["iterations"].as_array().unwrap().iter().filter_map(|one| one["status"].as_str()).collect();
+        assert_eq!(all, statuses);
+        env.json(8, &["resume"]);
+    }
+}

@@ -152,3 +152,28 @@ fn an_undo_that_has_nothing_to_write_is_no_end() {
     }
     env.json(4, &["redo"]);
 }
+
+// runs.md: after the undo of a rollback that the policy made, nothing says that anybody is at work.
+#[test]
+fn undo_of_an_automatic_rollback_leaves_nobody_at_work() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '0s'\n");
+    let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then echo bad > a.txt; exit 0; else exec sleep 300; fi";
+    let build = "build=! grep -q bad a.txt || { echo 'src/a.c:1:1: error: no'; exit 1; }";
+    let args = ["run", "--attempts", "3", "--feedback", build, "--", "sh", "-c", agent];
+    let mut run = env.start(&args);
+    crate::live::until("the second attempt", || {
+        !env.events("restored").is_empty() && env.events("attempt_started").len() == 2
+    });
+    assert_eq!(env.read("a.txt"), "one\n");
+    crate::live::kill("-KILL", run.id());
+    run.wait().expect("it ends");
+    env.json(0, &["undo", "--edits", "discard"]);
+    assert_eq!(env.read("a.txt"), "bad\n");
+    let status = env.json(0, &["status"]);
+    assert_eq!(
+        (&status["run"]["status"], &status["activity"]),
+        (&"paused".into(), &serde_json::Value::Null),
+        "{status:#}"
+    );
+}

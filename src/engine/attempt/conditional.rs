@@ -115,7 +115,9 @@ impl Look<'_> {
         let bases = [start.as_path(), self.context.cwd(), self.worktree];
         let place = |(name, is_explicit): (&str, bool)| {
             let there = bases.iter().map(|base| base.join(name)).find(|path| is_there(path));
-            there.or_else(|| bases[0].join(name).ancestors().find(|path| is_explicit && is_there(path)).map(Path::to_owned))
+            there.or_else(|| {
+                bases[0].join(name).ancestors().find(|path| is_explicit && is_there(path)).map(Path::to_owned)
+            })
         };
         named_paths(failure).into_iter().filter_map(place).collect()
     }
@@ -124,7 +126,9 @@ impl Look<'_> {
     fn again(&self, before: &Preconditions) -> Vec<Precondition> {
         let of_kind = |kind| before.seen.iter().filter(move |one| one.kind == kind);
         let mut seen: Vec<Precondition> = Vec::new();
-        seen.extend(of_kind(PreconditionKind::Permissions).filter_map(|one| self.permissions_of(&self.place(&one.name))));
+        seen.extend(
+            of_kind(PreconditionKind::Permissions).filter_map(|one| self.permissions_of(&self.place(&one.name))),
+        );
         seen.extend(of_kind(PreconditionKind::User).map(|_| user()));
         seen.extend(of_kind(PreconditionKind::Credentials).map(|one| self.file(&one.name)));
         let known: BTreeSet<String> = of_kind(PreconditionKind::Variable).map(|one| one.name.clone()).collect();
@@ -180,7 +184,8 @@ impl Look<'_> {
 
     fn checksum(&self, name: &str, value: &OsStr) -> String {
         let parts = [self.salt.as_bytes(), name.as_bytes(), value.as_bytes()];
-        let digest = parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0])).finalize();
+        let digest =
+            parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part).chain_update([0])).finalize();
         digest.iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
             text

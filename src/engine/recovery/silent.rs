@@ -1,5 +1,6 @@
 //! Runs that say that they are in progress, and of which nobody is left: the `recover` that drove one was killed between two
-//! attempts, or nothing was heard of a loop, a lane or an agent's session for long.
+//! attempts, or nothing was heard of a loop, a lane or an agent's session for long. What it had decided and not done yet, to
+//! give an iteration up, is done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use crate::engine::base::error::Result;
 use crate::engine::base::runs;
 use crate::engine::record::events::{self, apply_speculatively};
 use crate::engine::record::liveness::is_driven;
+use crate::model::decision::Action;
 use crate::model::event::Payload;
-use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::step::StepStatus;
 use crate::process::is_alive;
@@ -42,35 +44,59 @@ fn left_alone(context: &Context, run: &Run) -> Option<String> {
     is_silent.then(|| "nothing was heard of it for 12 hours".to_owned())
 }
 
-fn paused(context: &Context, run: &Run) -> Option<NewEvent> {
-    let reason = left_alone(context, run)?;
-    Some(NewEvent::about(&run.key, Payload::RunStatusChanged { status: RunStatus::Paused, reason }))
+/// The iteration that a `recover` which is gone had decided to give up, and why. Between that and the iteration's event a run
+/// stands as one that a person is needed for.
+fn undone_skip(context: &Context, run: &Run) -> Option<(u32, String)> {
+    if run.status != RunStatus::Escalated || run.driver.is_none() || runs::driver(run).is_some() {
+        return None;
+    }
+    let decision = run.decision.as_ref().filter(|decision| decision.has(Action::Skip))?;
+    let failed = run.iterations.get(run.failure.as_ref()?.iteration?)?;
+    let is_undone = failed.status == IterationStatus::Failed && run.spec.on_failure != OnFailure::Stop;
+    (is_undone && !is_driven(context, &run.key)).then(|| (failed.number, decision.reason.clone()))
 }
 
-/// Applies to the state in memory, for commands that write nothing, that such runs are paused.
+/// What is to be recorded of a run that nobody is left of, and what to say of it.
+fn settled(context: &Context, run: &Run) -> Option<(Vec<NewEvent>, String)> {
+    let paused = |reason| Payload::RunStatusChanged { status: RunStatus::Paused, reason };
+    let (payloads, said) = if let Some((iteration, reason)) = undone_skip(context, run) {
+        let said =
+            format!("iteration {iteration} of run {} is given up, as was decided before recover was killed", run.key);
+        let skipped = IterationStatus::Skipped;
+        let skip = Payload::IterationChanged { iteration, status: skipped, reason: Some(reason) };
+        (vec![skip, paused("recover is gone: it was killed".to_owned())], said)
+    } else {
+        let reason = left_alone(context, run)?;
+        let said = format!("run {} is paused: {reason}", run.key);
+        (vec![paused(reason)], said)
+    };
+    Some((payloads.into_iter().map(|payload| NewEvent::about(&run.key, payload)).collect(), said))
+}
+
+/// Applies that to the state in memory, for commands that write nothing.
 pub fn apply(context: &Context, state: &mut Arc<State>) {
-    let all: Vec<NewEvent> = state.runs.iter().filter_map(|run| paused(context, run)).collect();
-    for event in all {
+    let all: Vec<_> = state.runs.iter().filter_map(|run| settled(context, run)).collect();
+    for event in all.into_iter().flat_map(|(events, _)| events) {
         apply_speculatively(state, context.clock.now(), event);
     }
 }
 
-/// Records that such runs of this work tree are paused. Returns what was done.
+/// Records it of the runs of this work tree. Returns what was done.
 pub fn recover(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let here: Vec<RunKey> = state
         .runs_of(&context.worktree_id())
-        .filter(|run| paused(context, run).is_some())
+        .filter(|run| settled(context, run).is_some())
         .map(|run| run.key.clone())
         .collect();
     let mut done = Vec::new();
     for key in here {
         let mut ledger = context.store().lock()?;
         // Another process may have come first.
-        let Some(run) = ledger.state().run(&key) else { continue };
-        let (Some(reason), Some(event)) = (left_alone(context, run), paused(context, run)) else { continue };
-        events::append(&mut ledger, &key, context.clock.now(), vec![event])?;
-        done.push(format!("run {key} is paused: {reason}"));
+        let found = ledger.state().run(&key).and_then(|run| settled(context, run));
+        let Some((settling, said)) = found else { continue };
+        events::append(&mut ledger, &key, context.clock.now(), settling)?;
+        done.push(said);
     }
     Ok(done)
 }
