@@ -19,6 +19,6 @@ pub use atomic::{Sync, sync_dir, write_atomic};
 pub use free_space::{Lack, lack};
 pub use lock::{FileLock, LockError};
 pub use refused::Refused;
-pub use root::Root;
+pub use root::{Root, tighten};
 pub use rustix::fs::FileType as Kind;
 pub use temporary::{is_left_over, is_temporary, reap, temporary_prefix};

@@ -180,6 +180,11 @@ impl Root {
         }
     }
 
+    /// Whether an open file is what opening its name again would give. A large one is opened again, for its holes.
+    pub fn is_current(&self, path: &Path, file: &File) -> io::Result<bool> {
+        Ok(rustix::fs::fstat(file)?.st_size <= SOLID && self.names(path, file)?)
+    }
+
     /// Opens a file for reading.
     pub fn open(&self, path: &Path) -> io::Result<File> {
         self.open_with(path, OFlags::RDONLY)
@@ -320,17 +325,11 @@ impl Root {
     /// Takes from a file or folder of ours what it allows others. Best effort: what is not there, or belongs to somebody
     /// else, stays.
     pub fn tighten(&self, path: &Path) {
-        let tighten = || {
+        let open = || {
             let (dir, name) = self.parent(path)?;
-            let open = rustix::fs::openat(&dir, name, OFlags::RDONLY | REGULAR, Mode::empty())?;
-            let found = rustix::fs::fstat(&open)?;
-            let mode = Mode::from_raw_mode(found.st_mode);
-            if mode.intersects(Mode::RWXG | Mode::RWXO) {
-                rustix::fs::fchmod(&open, mode & Mode::RWXU)?;
-            }
-            Ok::<_, io::Error>(())
+            Ok::<_, io::Error>(rustix::fs::openat(&dir, name, OFlags::RDONLY | REGULAR, Mode::empty())?)
         };
-        if let Err(error) = tighten() {
+        if let Err(error) = open().and_then(tighten) {
             tracing::debug!(%error, path = %self.full(path).display(), "its mode was not looked at");
         }
     }
@@ -391,6 +390,15 @@ impl Root {
         }
         Ok(())
     }
+}
+
+/// Takes from an open file or folder what it allows others.
+pub fn tighten(open: impl AsFd) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(&open)?.st_mode);
+    if mode.intersects(Mode::RWXG | Mode::RWXO) {
+        rustix::fs::fchmod(&open, mode & Mode::RWXU)?;
+    }
+    Ok(())
 }
 
 /// Whether something of a file of this many bytes was never written. Where the file system does not tell, nothing.

@@ -2,6 +2,7 @@
 
 mod compact;
 mod exclusive;
+mod files;
 mod folding;
 mod identity;
 mod lines;
@@ -10,13 +11,13 @@ mod of_run;
 mod unsynced;
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::durable::{FileLock, Kind, Refused, Root, Sync};
+use crate::durable::{FileLock, Kind, Refused, Root, Sync, tighten};
 use crate::model::event::{EventSource, Payload};
 use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
@@ -29,6 +30,7 @@ use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
 use super::written::Written;
+use files::{Files, Look, Reader};
 use unsynced::Unsynced;
 
 pub use identity::Owned;
@@ -82,6 +84,10 @@ pub struct Loaded {
     torn: u64,
     /// All lines, where they are not what stands in the ledger's own file.
     mended: Option<Arc<Vec<u8>>>,
+    /// How the second copy stood to the ledger.
+    standing: Standing,
+    /// What it was read from.
+    files: Files,
 }
 
 /// An event to append.
@@ -369,20 +375,32 @@ impl Store {
 
     /// Notes how many events there are, so that a ledger that was cut off at a line's end is noticed even where its copy was
     /// too. In place and without waiting for the disk: the ledger itself is there already.
-    fn note(&self, lines: u64) {
-        let noted = self.root.open_or_create(&self.created_marker());
-        if let Err(error) = noted.and_then(|mark| mark.write_all_at(format!("{lines:020}").as_bytes(), 0)) {
+    fn note(&self, lines: u64, files: &mut Files) {
+        let mark = files.mark_to_write.current(&self.root, &self.created_marker(), Root::open_or_create);
+        let write = |mark: Option<Arc<File>>| match mark {
+            Some(mark) => mark.write_all_at(format!("{lines:020}").as_bytes(), 0),
+            None => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        if let Err(error) = mark.and_then(write) {
             tracing::debug!(%error, "the number of events was not noted");
         }
     }
 
     /// So many events there are at least.
-    fn at_least(&self) -> Result<u64, StoreError> {
+    fn at_least(&self, files: &mut Files) -> Result<u64, StoreError> {
         let path = self.created_marker();
-        let marked = self.root.read_if_possible(&path);
-        let marked = marked.map_err(|source| StoreError::Io { action: "read", path, source })?;
-        let number = |text: Vec<u8>| std::str::from_utf8(&text).ok()?.trim().parse().ok();
-        Ok(marked.and_then(number).unwrap_or(0))
+        let mark = match files.mark.current(&self.root, &path, Root::open) {
+            Err(source) if Refused::of(&source).is_some() => {
+                return Err(StoreError::Io { action: "read", path, source });
+            }
+            mark => mark.ok().flatten(),
+        };
+        let number = |file: Arc<File>| {
+            let mut text = String::new();
+            Reader { file: &file, at: 0 }.read_to_string(&mut text).ok()?;
+            text.trim().parse().ok()
+        };
+        Ok(mark.and_then(number).unwrap_or(0))
     }
 
     pub(super) fn cache_path(&self) -> PathBuf {
@@ -405,7 +423,7 @@ impl Store {
         }
     }
 
-    fn io(&self, action: &'static str) -> impl Fn(io::Error) -> StoreError {
+    fn io(&self, action: &'static str) -> impl Fn(io::Error) -> StoreError + use<> {
         let path = self.ledger_path();
         move |source| StoreError::Io { action, path: path.clone(), source }
     }
@@ -413,52 +431,54 @@ impl Store {
     /// Folds the ledger without a lock. An append that is just being made is not seen yet. Where the ledger was cut off, set
     /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
-        // Before the ledger is opened: it only grows.
-        let at_least = self.at_least()?;
-        let standing = self.standing()?;
+        let recent = self.last().take();
+        let mut files = recent.as_ref().map(|recent| recent.files.clone()).unwrap_or_default();
+        // Before the ledger's length is asked for: it only grows.
+        let at_least = self.at_least(&mut files)?;
+        let Look { ledger, standing } = self.look(&mut files)?;
         let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
         let loaded = match mended {
             Some(bytes) => Some(self.load_mended(bytes)?),
-            None => self.load_own().or_else(|error| match (&error, standing) {
+            None => self.load_own(ledger.as_deref(), recent).or_else(|error| match (&error, standing) {
                 (StoreError::Corrupt { .. }, Standing::Level | Standing::Behind(_)) => {
                     self.mended()?.map(|bytes| self.load_mended(bytes)).ok_or(error)?.map(Some)
                 }
                 _ => Err(error),
             })?,
         };
-        let Some(loaded) = loaded else { return Ok(Loaded::default()) };
+        let Some(mut loaded) = loaded else { return Ok(Loaded::default()) };
         if loaded.lines < at_least.max(1) {
             let reason = format!("it ends here, and there were {} events at least", at_least.max(1));
             return Err(self.corrupt(loaded.lines + 1, reason));
         }
+        (loaded.standing, loaded.files) = (standing, files);
         *self.last() = Some(loaded.clone());
         Ok(loaded)
     }
 
     /// The fold of the ledger's own file; `None` where nothing was ever recorded.
-    fn load_own(&self) -> Result<Option<Loaded>, StoreError> {
-        let mut file = match self.root.open(&self.ledger_path()) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if self.root.has(&self.created_marker()).map_err(self.io("look beside"))? {
-                    return Err(self.corrupt(0, "the file is missing"));
-                }
-                return Ok(None);
+    fn load_own(&self, file: Option<&File>, recent: Option<Loaded>) -> Result<Option<Loaded>, StoreError> {
+        let Some(file) = file else {
+            if self.root.has(&self.created_marker()).map_err(self.io("look beside"))? {
+                return Err(self.corrupt(0, "the file is missing"));
             }
-            Err(error) => return Err(self.io("read")(error)),
+            return Ok(None);
         };
         let length = file.metadata().map_err(self.io("read"))?.len();
         if length == 0 {
             return Err(self.corrupt(1, "the file is empty"));
         }
-        let known = match self.recent(&file, length) {
+        // What was read before, where the file still has it.
+        let is_usable = |recent: &Loaded| {
+            recent.beyond_cache < CACHE_EVERY && recent.mended.is_none() && recent.is_in(file, length)
+        };
+        let known = match recent.filter(is_usable) {
             Some(recent) => Some(recent),
-            None => self.cached(&file, length)?,
+            None => self.cached(file, length)?,
         };
         let mut loaded = known.unwrap_or_default();
         let mut bytes = Vec::new();
-        let read = file.seek(SeekFrom::Start(loaded.offset)).and_then(|_| file.read_to_end(&mut bytes));
-        read.map_err(self.io("read"))?;
+        Reader { file, at: loaded.offset }.read_to_end(&mut bytes).map_err(self.io("read"))?;
         self.fold(&mut loaded, &bytes)?;
         Ok(Some(loaded))
     }
@@ -470,13 +490,6 @@ impl Store {
     /// For a process that is about to end: what it read is left to the system rather than freed piece by piece.
     pub fn leave(&self) {
         std::mem::forget(self.last().take());
-    }
-
-    /// What was read before, where the file still has it.
-    fn recent(&self, file: &File, length: u64) -> Option<Loaded> {
-        let recent =
-            self.last().take().filter(|recent| recent.beyond_cache < CACHE_EVERY && recent.mended.is_none())?;
-        recent.is_in(file, length).then_some(recent)
     }
 
     /// What the cache says, where it is about this file.
@@ -530,16 +543,23 @@ impl Store {
             self.root.reap(folder);
         }
         let mut loaded = self.load_for_writing()?;
+        let mut is_level = loaded.standing == Standing::Level && loaded.mended.is_none();
         self.put_right(&mut loaded)?;
         if loaded.torn > 0 {
+            is_level = false;
             tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
             let file = self.root.open_to_write(&self.ledger_path()).map_err(self.io("repair"))?;
             file.set_len(loaded.offset).and_then(|()| file.sync_all()).map_err(self.io("repair"))?;
             loaded.torn = 0;
         }
         if loaded.lines > 0 {
-            self.root.tighten(&self.ledger_path());
-            self.copy_follows();
+            let ledger = loaded.files.ledger.current(&self.root, &self.ledger_path(), Root::open);
+            if let Err(error) = ledger.and_then(|ledger| ledger.map_or(Ok(()), tighten)) {
+                tracing::debug!(%error, "the ledger's mode was not changed");
+            }
+            if !is_level {
+                self.copy_follows();
+            }
         }
         Ok(Exclusive { store: self.clone(), loaded, _lock: lock, _owned: owned })
     }

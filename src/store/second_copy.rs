@@ -26,9 +26,10 @@ pub struct SecondCopy {
 }
 
 /// How a copy and its ledger stand to each other, as far as their lengths and the copy's end tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// There is no copy, or it is another name of the ledger's own file, as version 0.1.0 had it.
+    #[default]
     Alone,
     /// Both hold the same.
     Level,
@@ -66,23 +67,6 @@ impl SecondCopy {
         self.path.with_extension("before")
     }
 
-    /// The two files' standing, without reading either as a whole. What is appended meanwhile is no doubt: the ledger is
-    /// looked at after the copy.
-    pub fn standing(&self, root: &Root, ledger: &Path) -> io::Result<Standing> {
-        let Some(copy) = open(&self.root, &self.path)? else { return Ok(Standing::Alone) };
-        let own = copy.metadata()?;
-        let Some(ledger) = open(root, ledger)? else { return Ok(Standing::Doubtful) };
-        let other = ledger.metadata()?;
-        if (own.dev(), own.ino()) == (other.dev(), other.ino()) {
-            return Ok(Standing::Alone);
-        }
-        let (end, length) = (own.len(), other.len());
-        if end == 0 || end > length || !ends_alike(&copy, &ledger, end)? {
-            return Ok(Standing::Doubtful);
-        }
-        Ok(if end < length { Standing::Behind(end) } else { Standing::Level })
-    }
-
     /// Whether what `ledger` says was recorded here: it is part of what its copy holds, or the copy of one that had another
     /// place before. A ledger that is gone is, where it has a copy.
     pub fn vouches_for(&self, root: &Root, ledger: &Path) -> bool {
@@ -102,7 +86,8 @@ impl SecondCopy {
 
     /// Makes the copy hold what `ledger` holds, which is whole and on disk. The caller holds the ledger's lock.
     pub fn follow(&self, root: &Root, ledger: &Path) -> io::Result<()> {
-        match self.standing(root, ledger)? {
+        let copy = open(&self.root, &self.path)?;
+        match standing(copy.as_ref(), open(root, ledger)?.as_ref())? {
             Standing::Level => Ok(()),
             Standing::Behind(from) => {
                 let missing = root.read(ledger)?.split_off(usize::try_from(from).map_err(io::Error::other)?);
@@ -127,24 +112,6 @@ impl SecondCopy {
         }
     }
 
-    /// Appends lines that begin at `offset` in the ledger; the file, which is not synced yet. `None` where the copy does not
-    /// end there.
-    pub fn append(&self, offset: u64, lines: &[u8]) -> io::Result<Option<File>> {
-        let mut file = match self.root.open_to_append(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        if file.metadata()?.len() != offset {
-            return Ok(None);
-        }
-        if let Err(error) = file.write_all(lines) {
-            // A part of a line is no harm, but not to have it is better.
-            let _ = file.set_len(offset);
-            return Err(error);
-        }
-        Ok(Some(file))
-    }
-
     /// Whether every byte is the ledger's.
     pub fn is_same(&self, root: &Root, ledger: &Path) -> io::Result<bool> {
         Ok(self.root.read(&self.path)? == root.read(ledger)?)
@@ -157,6 +124,37 @@ fn open(root: &Root, path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The two files' standing, without reading either as a whole. What is appended meanwhile is no doubt where the ledger was
+/// opened after the copy, as its length is asked for after the copy's.
+pub fn standing(copy: Option<&File>, ledger: Option<&File>) -> io::Result<Standing> {
+    let Some(copy) = copy else { return Ok(Standing::Alone) };
+    let own = copy.metadata()?;
+    let Some(ledger) = ledger else { return Ok(Standing::Doubtful) };
+    let other = ledger.metadata()?;
+    if (own.dev(), own.ino()) == (other.dev(), other.ino()) {
+        return Ok(Standing::Alone);
+    }
+    let (end, length) = (own.len(), other.len());
+    if end == 0 || end > length || !ends_alike(copy, ledger, end)? {
+        return Ok(Standing::Doubtful);
+    }
+    Ok(if end < length { Standing::Behind(end) } else { Standing::Level })
+}
+
+/// Appends to an open copy lines that begin at `offset` in the ledger, without a sync; `false` where the copy does not end
+/// there.
+pub fn append(mut copy: &File, offset: u64, lines: &[u8]) -> io::Result<bool> {
+    if copy.metadata()?.len() != offset {
+        return Ok(false);
+    }
+    if let Err(error) = copy.write_all(lines) {
+        // A part of a line is no harm, but not to have it is better.
+        let _ = copy.set_len(offset);
+        return Err(error);
+    }
+    Ok(true)
 }
 
 /// Whether both have the same bytes before `end`, the end of a line.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::durable::Sync;
+use crate::durable::{Root, Sync};
 use crate::model::event::Event;
 use crate::model::hint::Hint;
 use crate::model::state::State;
@@ -13,6 +13,7 @@ use crate::model::time::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::ledger_line;
+use super::super::second_copy;
 use super::super::state_cache::StateCache;
 use super::super::written::Written;
 use super::{CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
@@ -68,7 +69,7 @@ impl Exclusive {
         self.loaded.lines += made.len() as u64;
         self.loaded.extend(text.as_bytes());
         self.loaded.beyond_cache += made.len() as u64;
-        self.store.note(self.loaded.lines);
+        self.store.note(self.loaded.lines, &mut self.loaded.files);
         self.renew_cache();
         *self.store.last() = Some(self.loaded.clone());
         Ok(())
@@ -84,7 +85,7 @@ impl Exclusive {
         }
     }
 
-    fn write(&self, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.store.ledger_path();
         if self.loaded.lines == 0 {
             // The first event comes with the file: an empty ledger is never a valid one.
@@ -92,40 +93,49 @@ impl Exclusive {
             return self.store.written_anew(0);
         }
         let offset = self.loaded.offset;
-        let Some(mut file) = self.open_to_append(&path).map_err(self.store.io("append to"))? else {
-            return self.write_to_copy(bytes).map_err(self.store.io("append to"));
+        let failed = self.store.io("append to");
+        let Some(file) = self.open_to_append(&path).map_err(&failed)? else {
+            return self.write_to_copy(bytes).map_err(failed);
         };
-        let written = file.write_all(bytes).and_then(|()| file.sync_data());
+        let written = (&*file).write_all(bytes).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // What was written in part, or may not be on disk, must not count later as if it were.
             if let Err(undo) = file.set_len(offset) {
                 tracing::warn!(%undo, "a cut-off append stays until the next command drops it");
             }
-            return Err(self.store.io("append to")(error));
+            return Err(failed(error));
         }
         // From here on the event is recorded, whatever becomes of the copy.
-        match self.store.copy().map(|copy| copy.append(offset, bytes)) {
-            None => {}
-            Some(Ok(Some(copy))) => self.store.unsynced.add(copy),
-            Some(Ok(None) | Err(_)) => self.store.copy_follows(),
+        if self.store.copy.is_some() {
+            match self.append_to_copy(bytes) {
+                Ok(Some(copy)) => self.store.unsynced.add(copy),
+                Ok(None) | Err(_) => self.store.copy_follows(),
+            }
         }
         Ok(())
     }
 
     /// The ledger; `None` where git, which takes a file away before it sets it back, has just taken it.
-    fn open_to_append(&self, path: &Path) -> io::Result<Option<File>> {
-        match self.store.root.open_to_append(path) {
-            Ok(file) => Ok((file.metadata()?.len() == self.loaded.offset).then_some(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+    fn open_to_append(&mut self, path: &Path) -> io::Result<Option<Arc<File>>> {
+        let file = self.loaded.files.ledger_end.current(&self.store.root, path, Root::open_to_append)?;
+        let Some(file) = file else { return Ok(None) };
+        Ok((file.metadata()?.len() == self.loaded.offset).then_some(file))
+    }
+
+    /// Appends to the second copy; the file, which is not synced yet. `None` where it does not end where the ledger did.
+    fn append_to_copy(&mut self, bytes: &[u8]) -> io::Result<Option<Arc<File>>> {
+        let Some(copy) = self.store.copy() else { return Ok(None) };
+        let file = self.loaded.files.copy_end.current(copy.root(), copy.path(), Root::open_to_append)?;
+        match file {
+            Some(file) if second_copy::append(&file, self.loaded.offset, bytes)? => Ok(Some(file)),
+            _ => Ok(None),
         }
     }
 
     /// Appends to the second copy alone, which has more than the ledger then: the next command puts that right.
-    fn write_to_copy(&self, bytes: &[u8]) -> io::Result<()> {
+    fn write_to_copy(&mut self, bytes: &[u8]) -> io::Result<()> {
         let gone = || io::Error::other("it was taken away or replaced while it was locked");
-        let copy = self.store.copy().ok_or_else(gone)?;
-        copy.append(self.loaded.offset, bytes)?.ok_or_else(gone)?.sync_data()
+        self.append_to_copy(bytes)?.ok_or_else(gone)?.sync_data()
     }
 
     fn renew_cache(&mut self) {

@@ -4,13 +4,13 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
-use crate::durable::{Refused, Sync};
+use crate::durable::Sync;
 
 use super::super::error::StoreError;
-use super::super::origin::Origin;
 use super::super::packed_lines::decompress_all;
 use super::super::rebuild::salvage;
 use super::super::second_copy::Standing;
+use super::files::{Look, Reader};
 use super::{Loaded, Store};
 
 /// Where lines are read from.
@@ -19,22 +19,6 @@ pub(super) trait Lines: Read + Seek {}
 impl<T: Read + Seek> Lines for T {}
 
 impl Store {
-    /// How the ledger and its second copy stand to each other. A copy that cannot be read is none; what stands in its place
-    /// and is no file is an error.
-    pub(super) fn standing(&self) -> Result<Standing, StoreError> {
-        // What came from elsewhere says what it says: our copy is another ledger's.
-        let Some(copy) = self.copy.as_ref().filter(|_| self.origin() == Origin::Ours) else {
-            return Ok(Standing::Alone);
-        };
-        copy.standing(&self.root, &self.ledger_path()).or_else(|error| {
-            if Refused::of(&error).is_some() {
-                return Err(self.io("read the second copy of")(error));
-            }
-            tracing::debug!(%error, copy = %copy.path().display(), "the ledger's second copy cannot be read");
-            Ok(Standing::Alone)
-        })
-    }
-
     /// The lines that count where the ledger's own file lacks some of them; `None` where it has them all. Where neither
     /// file has all that the other one knows of, that is damage: never fewer events.
     pub(super) fn mended(&self) -> Result<Option<Vec<u8>>, StoreError> {
@@ -100,17 +84,13 @@ impl Store {
         &self,
         read: impl Fn(&mut dyn Lines) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let standing = self.standing()?;
+        let Look { ledger, standing } = self.look_again()?;
         let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
         if let Some(bytes) = mended {
             return read(&mut Cursor::new(bytes)).map(Some);
         }
-        let mut file = match self.root.open(&self.ledger_path()) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.io("read")(error)),
-        };
-        match read(&mut file) {
+        let Some(file) = ledger else { return Ok(None) };
+        match read(&mut Reader { file: &file, at: 0 }) {
             Err(error @ StoreError::Corrupt { .. }) if standing != Standing::Doubtful => {
                 self.mended()?.map_or(Err(error), |bytes| read(&mut Cursor::new(bytes)).map(Some))
             }
@@ -122,7 +102,7 @@ impl Store {
     /// looked at.
     pub fn flaws(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
         let mut flaws = Vec::new();
-        let standing = self.standing()?;
+        let standing = self.look_again()?.standing;
         let Some(copy) = self.copy.as_ref().filter(|_| standing != Standing::Alone) else { return Ok(flaws) };
         let held =
             copy.root().read_present(copy.path()).map_err(self.io("read the second copy of"))?.unwrap_or_default();

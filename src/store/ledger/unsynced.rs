@@ -1,7 +1,7 @@
 //! The second copy's sync, once for many appends.
 
 use std::fs::File;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// In a process that goes on, later appends than this since the last sync are synced at once.
@@ -14,7 +14,7 @@ pub(super) struct Unsynced(Mutex<Pending>);
 
 #[derive(Debug)]
 struct Pending {
-    file: Option<File>,
+    file: Option<Arc<File>>,
     synced: Instant,
 }
 
@@ -26,7 +26,7 @@ impl Default for Unsynced {
 
 impl Unsynced {
     /// Something was written to the copy.
-    pub(super) fn add(&self, file: File) {
+    pub(super) fn add(&self, file: Arc<File>) {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pending.file = Some(file);
         if pending.synced.elapsed() >= LONGEST {
