@@ -8,6 +8,7 @@ use crate::engine::base::context::Setup;
 use crate::engine::base::runs::Naming;
 use crate::engine::flow::missing_worktree::refuse_gone;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::id::{RunId, TaskId};
 use crate::process::Interrupts;
 
 use super::args::{Command, GlobalArgs, expand_aliases};
@@ -81,10 +82,10 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
         state_dir: global.state_dir.clone(),
         naming: Naming {
-            run_id: global.run.clone().or_else(|| env("RECOVER_RUN_ID")),
+            run_id: global.run.clone().or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
             phase: global.phase.clone(),
             lane: global.lane.clone(),
-            task: global.task.clone(),
+            task: global.task.clone().map(TaskId::from),
             session: env("RECOVER_SESSION"),
         },
         lock_timeout: global.lock_timeout,

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use crate::durable::{Refused, Root};
+use crate::model::id::TaskId;
 use crate::policy::settings::Settings;
 use layers::{Entry, Values};
 use parse::{Document, Layer};
@@ -51,7 +52,7 @@ pub struct Config {
     /// The file that was asked for; it need not exist.
     pub file: PathBuf,
     /// The tasks that the file has overrides for.
-    pub tasks: BTreeSet<String>,
+    pub tasks: BTreeSet<TaskId>,
     /// What the layers say, the strongest on top.
     said: Values,
 }
@@ -75,7 +76,7 @@ impl Config {
     /// Nothing is followed on the way to it in `root`. A file that is not there says nothing. One that cannot be read, has
     /// more than 1 MiB, is not UTF-8, or says something without meaning
     /// is an error, in its overrides for other tasks as well.
-    pub fn load(root: &Root, file: &Path, env: Environment<'_>, task: Option<&str>) -> Result<Self, ConfigError> {
+    pub fn load(root: &Root, file: &Path, env: Environment<'_>, task: Option<&TaskId>) -> Result<Self, ConfigError> {
         let place = || Place::File { path: file.to_owned(), at: None };
         let document = match root.read_at_most(file, MAX_FILE) {
             Ok(bytes) => parse::parse(file, &utf8(file, bytes)?)?,
@@ -90,7 +91,7 @@ impl Config {
     }
 
     /// Reads the configuration from `text`; `file` is its name in errors.
-    pub fn parse(file: &Path, text: &str, env: Environment<'_>, task: Option<&str>) -> Result<Self, ConfigError> {
+    pub fn parse(file: &Path, text: &str, env: Environment<'_>, task: Option<&TaskId>) -> Result<Self, ConfigError> {
         Self::from_document(file, parse::parse(file, text)?, env, task)
     }
 
@@ -98,9 +99,9 @@ impl Config {
         file: &Path,
         mut document: Document,
         env: Environment<'_>,
-        task: Option<&str>,
+        task: Option<&TaskId>,
     ) -> Result<Self, ConfigError> {
-        let tasks = document.tasks.keys().cloned().collect();
+        let tasks = document.tasks.keys().cloned().map(TaskId::from).collect();
         let mut config = Self { settings: Settings::default(), file: file.to_owned(), tasks, said: Values::new() };
         config.said = layers::defaults().map_err(|error| config.internal(&error))?;
         if let Some(name) = document.file.get("preset").and_then(|stored| stored.value.as_str()) {
@@ -109,7 +110,7 @@ impl Config {
             config.lay(preset.file, |_| Origin::Preset(name.clone()));
         }
         config.lay(document.file, |line| Origin::File { path: file.to_owned(), line });
-        if let Some((name, layer)) = task.and_then(|name| document.tasks.remove_entry(name)) {
+        if let Some((name, layer)) = task.and_then(|name| document.tasks.remove_entry(name.as_str())) {
             config.lay(layer, |line| Origin::Task { name: name.clone(), path: file.to_owned(), line });
         }
         for (variable, path) in ENVIRONMENT {

@@ -185,7 +185,7 @@ max_attempts = 9
         "RECOVER_TIMEOUT" => Some(" ".to_owned()),
         _ => None,
     };
-    let mut config = Config::parse(file(), text, &env, Some("T-1")).unwrap();
+    let mut config = Config::parse(file(), text, &env, Some(&"T-1".into())).unwrap();
     assert_eq!(config.settings.cooldown.duration, Duration::from_millis(500));
     assert_eq!(config.settings.rollback.safe_mode, SafeMode::Conservative);
     assert_eq!(config.settings.runner.timeout, Some(Duration::from_secs(120)));
@@ -211,7 +211,7 @@ max_attempts = 9
     let timeout = config.origins().into_iter().find(|entry| entry.key == "runner.timeout").unwrap();
     assert_eq!((timeout.value, timeout.toml), (json!("3m"), "\"3m\"".to_owned()));
     assert!(config.set_flag("runner.timeout", "--timeout", "soon").unwrap_err().to_string().starts_with("--timeout: "));
-    let other = Config::parse(file(), text, &nothing, Some("another")).unwrap();
+    let other = Config::parse(file(), text, &nothing, Some(&"another".into())).unwrap();
     assert_eq!((other.settings.retry.max_attempts, other.settings.feedback.len()), (4, 0));
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::Decision;
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
+use super::id::CheckpointId;
 use super::precondition::Preconditions;
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
@@ -24,7 +25,7 @@ pub struct Iteration {
     pub reason: Option<String>,
     /// The checkpoint that the work tree was known by when it began, or began again after it was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub began: Option<String>,
+    pub began: Option<CheckpointId>,
 }
 
 /// Where an iteration stands.
@@ -111,7 +112,7 @@ pub struct Attempt {
     pub log_path: Option<String>,
     /// The checkpoint taken at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint_id: Option<String>,
+    pub checkpoint_id: Option<CheckpointId>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
@@ -196,7 +197,7 @@ pub struct LiveAttempt {
     pub after_checkpoint: u64,
     /// The checkpoint that the work tree was known by when it began.
     #[serde(default)]
-    pub baseline: Option<String>,
+    pub baseline: Option<CheckpointId>,
 }
 
 /// Names one process for good, also after its number was given to another.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackResults;
+use super::id::{CheckpointId, TaskId};
 use super::path::{PathReason, RepoPath};
 use super::run_key::RunKey;
 use super::snapshot::ObjectId;
@@ -187,15 +188,15 @@ pub const MAX_CHANGED_PATHS: usize = 200;
 /// One capture of work tree, index, HEAD and state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
-    /// `ckpt_<timestamp>_<sequence>`.
-    pub id: String,
+    /// What it is named by.
+    pub id: CheckpointId,
     /// Position among all checkpoints of the state directory, 1-based.
     pub seq: u64,
     /// The run.
     #[serde(flatten)]
     pub run: RunKey,
     /// What the run works on.
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskId>,
     /// The lane contract's fields.
     #[serde(flatten)]
     pub lane_fields: LaneFields,
@@ -230,7 +231,7 @@ pub struct Checkpoint {
     /// Where the patch file is (storage `patch`).
     pub patch_path: Option<String>,
     /// The run's checkpoint before it.
-    pub previous: Option<String>,
+    pub previous: Option<CheckpointId>,
     /// When.
     pub created_at: Timestamp,
     /// The headline.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, Verdict};
+use super::id::CheckpointId;
 use super::lazy_compressed::{LazyCompressed, Part};
 use super::run_key::RunKey;
 
@@ -25,7 +26,7 @@ pub struct Checkpoints {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Page {
     /// Their ids, by sequence.
-    ids: BTreeMap<u64, String>,
+    ids: BTreeMap<u64, CheckpointId>,
     /// Whose they are.
     runs: BTreeSet<RunKey>,
     /// Whether one of them is a lane's record.
@@ -70,16 +71,16 @@ impl Checkpoints {
     }
 
     /// The ids of all.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.pages.values().flat_map(|page| page.ids.values()).map(String::as_str)
+    pub fn ids(&self) -> impl Iterator<Item = &CheckpointId> {
+        self.pages.values().flat_map(|page| page.ids.values())
     }
 
     /// The latest with this id.
-    pub fn by_id(&self, id: &str) -> Option<&Checkpoint> {
+    pub fn by_id(&self, id: &CheckpointId) -> Option<&Checkpoint> {
         self.get(self.seq_of(id)?)
     }
 
-    fn seq_of(&self, id: &str) -> Option<u64> {
+    fn seq_of(&self, id: &CheckpointId) -> Option<u64> {
         let mut ids = self.pages.values().rev().flat_map(|page| page.ids.iter().rev());
         ids.find(|(_, known)| *known == id).map(|(seq, _)| *seq)
     }
@@ -130,7 +131,7 @@ impl Checkpoints {
     }
 
     /// Changes the latest one with this id, where there is one; its id, sequence, run and stage stay.
-    pub fn change(&mut self, id: &str, change: impl FnOnce(&mut Checkpoint)) {
+    pub fn change(&mut self, id: &CheckpointId, change: impl FnOnce(&mut Checkpoint)) {
         let Some(seq) = self.seq_of(id) else { return };
         let Some(page) = self.pages.get_mut(&(seq / PAGE)) else { return };
         if let Some(checkpoint) = page.content.get_mut(&seq) {
@@ -140,11 +141,11 @@ impl Checkpoints {
     }
 
     /// Takes those with these ids out.
-    pub fn remove(&mut self, ids: &[String]) {
-        let gone: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+    pub fn remove(&mut self, ids: &[CheckpointId]) {
+        let gone: BTreeSet<&CheckpointId> = ids.iter().collect();
         self.pages.retain(|_, page| {
-            if page.ids.values().any(|id| gone.contains(id.as_str())) {
-                page.content.retain(|_, checkpoint| !gone.contains(checkpoint.id.as_str()));
+            if page.ids.values().any(|id| gone.contains(id)) {
+                page.content.retain(|_, checkpoint| !gone.contains(&checkpoint.id));
                 page.describe();
             }
             !page.ids.is_empty()
@@ -221,11 +222,11 @@ mod tests {
                         map.insert(seq, some(seq, run, stage));
                     }
                     Step::Remove(all) => {
-                        pages.remove(&all.iter().map(|seq| format!("ckpt_{seq:04}")).collect::<Vec<_>>());
+                        pages.remove(&all.iter().map(|seq| format!("ckpt_{seq:04}").into()).collect::<Vec<_>>());
                         map.retain(|seq, _| !all.contains(seq));
                     }
                     Step::Pin(seq) => {
-                        pages.change(&format!("ckpt_{seq:04}"), |checkpoint| checkpoint.pinned = true);
+                        pages.change(&format!("ckpt_{seq:04}").into(), |checkpoint| checkpoint.pinned = true);
                         map.entry(seq).and_modify(|checkpoint| checkpoint.pinned = true);
                     }
                     Step::Pack => pages.pack(),
@@ -241,7 +242,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
-                prop_assert!(pages.ids().eq(map.values().map(|checkpoint| checkpoint.id.as_str())));
+                prop_assert!(pages.ids().eq(map.values().map(|checkpoint| &checkpoint.id)));
                 prop_assert_eq!(pages.has_stage(), map.values().any(|one| one.lane_fields.stage.is_some()));
             }
             prop_assert!(pages.values().eq(map.values()));
@@ -252,7 +253,7 @@ mod tests {
             for seq in 0..300 {
                 prop_assert_eq!(pages.get(seq), map.get(&seq));
                 prop_assert_eq!(pages.contains(seq), map.contains_key(&seq));
-                prop_assert_eq!(pages.by_id(&format!("ckpt_{seq:04}")), map.get(&seq));
+                prop_assert_eq!(pages.by_id(&format!("ckpt_{seq:04}").into()), map.get(&seq));
             }
         }
     }

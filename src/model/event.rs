@@ -8,6 +8,7 @@ use super::checkpoint::{Checkpoint, Verdict};
 use super::decision::{Decision, Strategy};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
+use super::id::{CheckpointId, TaskId};
 use super::import::Imported;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
@@ -60,7 +61,7 @@ pub enum Payload {
     /// A run came to be.
     RunCreated {
         /// What it works on.
-        task_id: Option<String>,
+        task_id: Option<TaskId>,
         /// The session whose budget it shares.
         session: String,
         /// Absolute path of its work tree.
@@ -141,7 +142,7 @@ pub enum Payload {
     /// The feedback loops were run on the initial checkpoint, before the first attempt.
     BaselineVerified {
         /// That checkpoint.
-        checkpoint_id: String,
+        checkpoint_id: CheckpointId,
         /// What they said of it.
         verdict: Verdict,
         /// One by one.
@@ -182,7 +183,7 @@ pub enum Payload {
     /// A checkpoint was pinned or unpinned.
     CheckpointPinned {
         /// Which.
-        checkpoint_id: String,
+        checkpoint_id: CheckpointId,
         /// Whether it is pinned now.
         pinned: bool,
         /// The note.
@@ -191,7 +192,7 @@ pub enum Payload {
     /// Checkpoints were removed.
     CheckpointsPruned {
         /// Their ids.
-        ids: Vec<String>,
+        ids: Vec<CheckpointId>,
     },
     /// Files, state or HEAD were put back.
     Restored {
@@ -311,7 +312,7 @@ pub struct AttemptEnd {
     /// What it tried, where that was told only now.
     pub approach: Option<String>,
     /// The checkpoint taken at its end.
-    pub checkpoint_id: Option<String>,
+    pub checkpoint_id: Option<CheckpointId>,
     /// Why it failed.
     pub failure: Option<Failure>,
     /// Conditions that hold even when it passed.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
 use super::feedback::FeedbackResults;
+use super::id::{CheckpointId, FixId, RunId, TaskId};
 use super::snapshot::{Change, ObjectId};
 use super::time::Timestamp;
 
@@ -25,18 +26,18 @@ pub enum ManualFixStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "session")]
 pub struct ManualFixSession {
-    /// `fix_<sequence>`.
-    pub id: String,
+    /// What it is named by.
+    pub id: FixId,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// What the run works on.
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskId>,
     /// When it began.
     pub started_at: Timestamp,
     /// What is to be fixed.
     pub issue: Option<Failure>,
     /// The checkpoint it began at: changes are told against it.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// What has changed since it began, as of the last look.
     #[serde(default)]
     pub detected_changes: Vec<Change>,

@@ -13,6 +13,7 @@ pub mod folder;
 pub mod hint;
 pub mod history;
 pub mod hook;
+pub mod id;
 pub mod import;
 pub mod iterations;
 pub mod lane;

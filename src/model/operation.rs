@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::Decision;
 use super::failure::Failure;
+use super::id::{CheckpointId, OperationId};
 use super::path::{PathReason, RepoPath};
 use super::run::{IterationStatus, Run, RunStatus};
 use super::snapshot::ObjectId;
@@ -124,16 +125,16 @@ pub struct RunPosition {
 /// A restore as the ledger records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// Unique id (`op_<seq>`).
-    pub id: String,
+    /// What it is named by.
+    pub id: OperationId,
     /// What was done.
     pub kind: OperationKind,
     /// Absolute path of the work tree.
     pub worktree: FolderId,
     /// What there was before it.
-    pub safety_checkpoint_id: String,
+    pub safety_checkpoint_id: CheckpointId,
     /// What was put back.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// What it covered.
     pub scope: Scope,
     /// Only these paths (globs); empty for all.
@@ -194,7 +195,7 @@ impl NestedPart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoEntry {
     /// The operation's id.
-    pub operation_id: String,
+    pub operation_id: OperationId,
     /// What was done.
     pub kind: OperationKind,
     /// When.
@@ -202,7 +203,7 @@ pub struct UndoEntry {
     /// The run whose bookkeeping followed.
     pub run: Option<super::run::RunKey>,
     /// The checkpoint to go back to.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// What it covered.
     pub scope: Scope,
     /// Only these paths; empty for all.
@@ -227,7 +228,7 @@ pub struct UndoEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaselineLayer {
     /// The checkpoint that holds the content.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// For these paths only (globs); empty for all.
     pub paths: Vec<String>,
     /// Nested repositories that were left as they were: of their content nothing is known.
@@ -241,7 +242,7 @@ pub struct WorktreeState {
     /// What the run last wrote; a path that is neither this nor the target's was edited by a person.
     pub baseline: Vec<BaselineLayer>,
     /// Id of the last operation, so that one that was cut off is not recorded twice.
-    pub last_operation: Option<String>,
+    pub last_operation: Option<OperationId>,
     /// What `undo` takes back, last one last.
     pub undo: Vec<UndoEntry>,
     /// What `redo` does again, last one last.

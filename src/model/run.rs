@@ -14,6 +14,7 @@ use super::feedback::FeedbackResults;
 use super::folder::FolderId;
 use super::history::Line;
 use super::hook::HookAgent;
+use super::id::{CheckpointId, TaskId};
 use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
 use super::lazy_compressed::LazyCompressed;
@@ -132,7 +133,7 @@ pub struct Run {
     pub key: RunKey,
     /// What it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskId>,
     /// Absolute path of its work tree.
     pub worktree: FolderId,
     /// Sequence of the last event about it.
@@ -225,7 +226,7 @@ pub struct RunDetails {
     pub agent_session_tokens: Option<Tokens>,
     /// Its first checkpoint, whatever took it: what it began with. `None` where that is what an attempt left that did not
     /// pass: then nobody knows what there was before.
-    pub initial_checkpoint: Option<String>,
+    pub initial_checkpoint: Option<CheckpointId>,
     /// Whether a checkpoint of it was taken yet, those before restores aside.
     pub was_captured: bool,
     /// Which of its checkpoints count, and which were gone back over.
@@ -356,7 +357,7 @@ impl Run {
     pub fn is_hook_session(&self) -> bool {
         let id = &self.key.run_id;
         let is_of = |agent: HookAgent| {
-            id.strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            id.as_str().strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
         HookAgent::ALL.into_iter().any(is_of) && self.spec.command.is_empty()
     }
@@ -420,7 +421,7 @@ impl Run {
 
     /// What attempts of `iteration` are booked on where nobody named a subtask (A3).
     pub fn default_subtask(&self, iteration: u32) -> String {
-        let prefix = self.task_id.as_deref().unwrap_or(&self.key.run_id);
+        let prefix = self.task_id.as_ref().map_or(self.key.run_id.as_str(), TaskId::as_str);
         if self.spec.command.is_empty() && self.spec.iterations_total.is_none() && self.task_id.is_some() {
             return prefix.to_owned();
         }

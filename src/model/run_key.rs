@@ -1,5 +1,6 @@
 //! What tells runs apart: an id, and the phase and lane where it has them.
 
+use super::id::RunId;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ pub const NONE: &str = "-";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct RunKey {
     /// Stable identifier, chosen by the user or made when the run begins.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Phase (`-` for none).
     #[serde(default = "none")]
     pub phase: String,
@@ -27,14 +28,14 @@ fn none() -> String {
 
 impl RunKey {
     /// A key; absent parts become `-`.
-    pub fn new(run_id: impl Into<String>, phase: Option<&str>, lane: Option<&str>) -> Self {
+    pub fn new(run_id: impl Into<RunId>, phase: Option<&str>, lane: Option<&str>) -> Self {
         Self { run_id: run_id.into(), phase: phase.unwrap_or(NONE).to_owned(), lane: lane.unwrap_or(NONE).to_owned() }
     }
 
     /// The words of a command line that choose this run: `--run ID`, and the phase and the lane where it has them.
     pub fn flags(&self) -> Vec<String> {
         let mut words = Vec::new();
-        for (flag, value) in [("--run", &self.run_id), ("--phase", &self.phase), ("--lane", &self.lane)] {
+        for (flag, value) in [("--run", self.run_id.as_str()), ("--phase", &self.phase), ("--lane", &self.lane)] {
             if flag != "--run" && value == NONE {
                 continue;
             }
@@ -42,7 +43,7 @@ impl RunKey {
                 // As a word of its own it would be taken for a flag.
                 words.push(format!("{flag}={value}"));
             } else {
-                words.extend([flag.to_owned(), value.clone()]);
+                words.extend([flag.to_owned(), value.to_owned()]);
             }
         }
         words
@@ -51,7 +52,7 @@ impl RunKey {
 
 impl fmt::Display for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.run_id)?;
+        f.write_str(self.run_id.as_str())?;
         if self.phase != NONE || self.lane != NONE {
             write!(f, " ({}/{})", self.phase, self.lane)?;
         }

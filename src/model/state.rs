@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
 use super::checkpoints::Checkpoints;
+use super::id::CheckpointId;
 use super::lazy_compressed::Part;
 use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
@@ -29,7 +30,7 @@ pub struct State {
     /// All checkpoints.
     pub checkpoints: Checkpoints,
     /// Ids of checkpoints that were removed on purpose: a leftover reference of one is never taken in again.
-    pub pruned: BTreeSet<String>,
+    pub pruned: BTreeSet<CheckpointId>,
     /// Runs that were removed on purpose: what is left of their files goes, too.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<RunKey>,
@@ -93,7 +94,7 @@ impl State {
     }
 
     /// The checkpoint with this id.
-    pub fn checkpoint(&self, id: &str) -> Option<&Checkpoint> {
+    pub fn checkpoint(&self, id: &CheckpointId) -> Option<&Checkpoint> {
         self.checkpoints.by_id(id)
     }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::ProcessId;
+use super::id::CheckpointId;
 use super::run_key::{NONE, RunKey};
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
@@ -49,7 +50,7 @@ pub struct Atomic {
     /// The files it covers (globs); empty for the whole work tree.
     pub paths: Vec<String>,
     /// The checkpoint that holds them as they were.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
 }
 
 /// The beginning of a step, recorded before its command is started.
@@ -173,7 +174,7 @@ impl Step {
             atomic: is_atomic,
             intent,
             paths,
-            before_checkpoint_id: Some(checkpoint_id).filter(|id| !id.is_empty()),
+            before_checkpoint_id: Some(checkpoint_id).filter(|id| !id.as_str().is_empty()),
             rolled_back: self.rolled_back,
             compensate,
             crossed: self.crossed,
@@ -213,7 +214,7 @@ pub struct ToldStep {
     /// The files that it covers (globs).
     pub paths: Vec<String>,
     /// The checkpoint that holds them as they were.
-    pub before_checkpoint_id: Option<String>,
+    pub before_checkpoint_id: Option<CheckpointId>,
     /// Whether the covered files were put back.
     pub rolled_back: bool,
     /// The shell command that takes its effect back.

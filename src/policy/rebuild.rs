@@ -151,7 +151,7 @@ fn beginning<'a>(key: &RunKey, mut events: impl Iterator<Item = &'a Event>) -> O
     })?;
     let payload = Payload::RunCreated {
         task_id: first.task_id.clone(),
-        session: key.run_id.clone(),
+        session: key.run_id.to_string(),
         worktree: first.worktree.clone(),
         spec: Box::new(RunSpec::default()),
     };

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::checkpoint::{Checkpoint, CheckpointType, Verdict, trigger};
+use crate::model::id::CheckpointId;
 use crate::model::lane::LaneRecord;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -70,7 +71,7 @@ impl Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Reasoned {
     /// The checkpoint.
-    pub id: String,
+    pub id: CheckpointId,
     /// Why, at least one.
     pub reasons: Vec<String>,
 }
@@ -258,10 +259,10 @@ impl<'a> Shared<'a> {
 /// What no limit reaches.
 struct Protections<'a> {
     shared: &'a Shared<'a>,
-    initial: Option<&'a str>,
+    initial: Option<&'a CheckpointId>,
     good: Option<&'a str>,
     /// What the iteration under way began with, and the one that is still to be rolled back.
-    began: Vec<&'a str>,
+    began: Vec<&'a CheckpointId>,
     run_failed: bool,
     /// The latest checkpoint of each stage of an open lane.
     stages: BTreeSet<&'a str>,
@@ -273,11 +274,11 @@ impl<'a> Protections<'a> {
         let open = state.run(key).filter(|run| !run.status.has_ended());
         let began = |run: &'a Run| {
             let numbers = [Some(run.current_iteration), run.to_roll_back].into_iter().flatten();
-            numbers.filter_map(|number| run.iterations.get(number)?.began.as_deref()).collect()
+            numbers.filter_map(|number| run.iterations.get(number)?.began.as_ref()).collect()
         };
         Self {
             shared,
-            initial: open.and_then(|run| run.initial_checkpoint.as_deref()),
+            initial: open.and_then(|run| run.initial_checkpoint.as_ref()),
             good: open.and_then(|_| state.last_good(key)).map(|checkpoint| checkpoint.id.as_str()),
             began: open.map(began).unwrap_or_default(),
             run_failed: end == End::Failed,
@@ -295,9 +296,9 @@ impl<'a> Protections<'a> {
         };
         protect(checkpoint.pinned, MILESTONE[0]);
         protect(checkpoint.kind == CheckpointType::Phase, MILESTONE[1]);
-        protect(self.initial == Some(checkpoint.id.as_str()), "initial checkpoint of an open run");
+        protect(self.initial == Some(&checkpoint.id), "initial checkpoint of an open run");
         protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
-        protect(self.began.contains(&checkpoint.id.as_str()), "an iteration of an open run began with it");
+        protect(self.began.contains(&&checkpoint.id), "an iteration of an open run began with it");
         protect(self.shared.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
         protect(self.shared.steps.contains(checkpoint.id.as_str()), "needed by a step under way");
         protect(self.stages.contains(checkpoint.id.as_str()), "stage of an open lane");

@@ -12,6 +12,7 @@ use super::ending::SETTLE;
 use super::orphan::{end, is_alive, living, own_id};
 use super::table::{self, Entry};
 use super::{GroupEnd, ProcessId};
+use crate::model::id::RunId;
 
 /// The variable that holds an attempt's mark.
 pub const MARK: &str = "RECOVER_ATTEMPT_MARK";
@@ -58,7 +59,7 @@ pub struct Marked {
     /// The mark.
     pub mark: Mark,
     /// The run that the marked process was started for.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
 }
 
 /// The marks of the attempts that this process is part of, the innermost first.
@@ -68,6 +69,7 @@ pub fn marks() -> Vec<Marked> {
     let values = own.into_iter().chain(ancestors().into_iter().filter_map(of));
     let mut found: Vec<Marked> = Vec::new();
     for (value, run_id) in values {
+        let run_id = run_id.map(RunId::from);
         let Some(mark) = Mark::read(&value).filter(|mark| is_alive(&mark.supervisor)) else { continue };
         match found.iter_mut().find(|known| known.mark == mark) {
             // The supervisor's own child, which comes last, says it as the supervisor did.

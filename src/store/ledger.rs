@@ -568,9 +568,9 @@ impl Store {
 /// A run's name for files and folders. Keys that differ only in what cannot be part of a name keep names of their own.
 pub(super) fn file_name_of(key: &RunKey) -> String {
     let of_lane = key.phase != NONE || key.lane != NONE;
-    let text = if of_lane { format!("{}_{}_{}", key.run_id, key.phase, key.lane) } else { key.run_id.clone() };
+    let text = if of_lane { format!("{}_{}_{}", key.run_id, key.phase, key.lane) } else { key.run_id.to_string() };
     let name: String = text.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    if name == key.run_id && !name.starts_with('.') {
+    if key.run_id == *name && !name.starts_with('.') {
         return short_part(name, &text);
     }
     let whole = if of_lane { format!("{}\0{}\0{}", key.run_id, key.phase, key.lane) } else { text };

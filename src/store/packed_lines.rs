@@ -15,6 +15,7 @@ use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
 use super::ledger_line;
+use crate::model::id::RunId;
 
 /// How lines are packed; another way gets another number.
 const SCHEMA: u32 = 1;
@@ -48,7 +49,7 @@ pub struct PackedLine {
     pub count: u32,
     schema: u32,
     /// The ids of the runs that they are about.
-    pub runs: BTreeSet<String>,
+    pub runs: BTreeSet<RunId>,
     /// Deflated, as base64.
     lines: String,
 }
@@ -195,7 +196,7 @@ mod tests {
         let mut next = 7;
         for packed in packed_lines {
             assert_eq!(packed.seq, next);
-            assert!(packed.runs.contains(&format!("run-{}", next / 1000)));
+            assert!(packed.runs.contains(format!("run-{}", next / 1000).as_str()));
             next += u64::from(packed.count);
         }
         assert_eq!(next, 9007);

@@ -147,7 +147,7 @@ impl Bench {
         // A process that was killed may have left one of the name.
         let name = loop {
             self.count.set(self.count.get() + 1);
-            let name = ref_name("run", &format!("ckpt-{}", self.count.get()));
+            let name = ref_name(&"run".into(), &format!("ckpt-{}", self.count.get()).into());
             if !ref_exists(&repo, &name) {
                 break name;
             }

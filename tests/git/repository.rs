@@ -122,7 +122,7 @@ fn references_are_set_once_and_listed() {
     let bench = Bench::with_commit();
     let stored = bench.checkpoint();
     let repo = bench.repo();
-    let name = ref_name("a b", "c");
+    let name = ref_name(&"a b".into(), &"c".into());
     let lock = Bench::lock(&repo);
     set_ref(&repo, &lock, &name, &stored.commit).unwrap();
     assert!(matches!(set_ref(&repo, &lock, &name, &stored.commit), Err(Error::HeadMoved { .. })));

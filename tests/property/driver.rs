@@ -65,7 +65,7 @@ impl Driver {
         )
         .unwrap();
         assert!(!made.partial, "{:?}", made.skipped);
-        (changed, made.id)
+        (changed, made.id.into())
     }
 
     pub fn rollback(&self, id: &str, how: &How) -> Outcome {

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::model::decision::Strategy;
 use crate::model::failure::LoopKind;
+use crate::model::id::RunId;
 use crate::model::run::OnFailure;
 
 use super::values::{Wait, duration};
@@ -107,7 +108,7 @@ fn feedback(text: &str) -> Result<(String, String), String> {
 pub struct ResumeArgs {
     /// Run to resume
     #[arg(value_name = "RUN")]
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
 
     /// How to resume: retry_same, retry_with_context, rollback_and_retry, continue_next or manual_then_continue
     #[arg(long, value_name = "STRATEGY", value_parser = strategy)]

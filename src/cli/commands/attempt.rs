@@ -70,7 +70,7 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
         run: (&ended.run).into(),
         conditions: &ended.end.conditions,
         notes: &ended.end.notes,
-        checkpoint_id: id.as_deref(),
+        checkpoint_id: id.as_ref(),
         checkpoint: ended.checkpoint.as_ref(),
     };
     Ok(Reply::new(document, text).exit(exit))
@@ -118,7 +118,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
         notes: &ended.end.notes,
         result: ended.result.as_ref(),
         report_path: ended.report.as_deref().map(Path::to_string_lossy),
-        checkpoint_id: ended.checkpoint.as_ref().map(|checkpoint| checkpoint.id.as_str()),
+        checkpoint_id: ended.checkpoint.as_ref().map(|checkpoint| &checkpoint.id),
     };
     Ok(Reply::new(document, text).exit(exit))
 }

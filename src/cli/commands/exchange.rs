@@ -41,7 +41,7 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
             parts.push(format!("{} checkpoint records", file.checkpoints.len()));
         }
         if !file.returned.is_empty() {
-            let all: Vec<String> = file.returned.iter().map(|id| escape(id)).collect();
+            let all: Vec<String> = file.returned.iter().map(|id| escape(id.as_str())).collect();
             parts.push(format!("back: {}", all.join(", ")));
         }
         format!("{verb} {name} ({kind}; {})\n", parts.join("; "))

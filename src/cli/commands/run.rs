@@ -145,7 +145,7 @@ fn read_text(path: &Path) -> Result<String> {
 /// `recover resume`.
 pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    if let Some(home) = home_of_lane(context, args.run_id.as_deref())? {
+    if let Some(home) = home_of_lane(context, args.run_id.as_ref())? {
         *context = context.at(&home)?;
         inside::refuse(context, "resume", Reach::Tree)?;
     }
@@ -196,7 +196,7 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
 
 /// The resume screen, for a run that stands at a failure (B7).
 fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>> {
-    match status_of(context, args.run_id.as_deref()) {
+    match status_of(context, args.run_id.as_ref()) {
         Ok(status) => {
             let answer = resume_screen::ask(&status, &context.interrupts)?;
             Ok(answer.map(|answer| (status.run.key, answer)))

@@ -3,6 +3,7 @@
 use crate::engine::flow::forget::{Forgotten, forget as forget_runs, plan};
 use crate::engine::flow::runs::{Chosen, close as close_runs, list};
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::id::RunId;
 
 use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render;
@@ -22,7 +23,11 @@ pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
 /// `recover close`.
 pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
     context.require_something()?;
-    let chosen = if args.all_ended { Chosen::Ended } else { Chosen::Ids(args.run_id.clone()) };
+    let chosen = if args.all_ended {
+        Chosen::Ended
+    } else {
+        Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect())
+    };
     close_chosen(context, &chosen)
 }
 
@@ -43,7 +48,7 @@ pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
 /// `recover forget`.
 pub fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let chosen = (!args.all).then(|| Chosen::Ids(args.run_id.clone()));
+    let chosen = (!args.all).then(|| Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect()));
     if ui.interactive && !context.says_yes() && !context.dry_run() {
         let planned = plan(context, chosen.as_ref())?;
         if planned.changed {

@@ -58,10 +58,9 @@ fn place() -> Result<GlobalArgs> {
 
 fn known_runs(context: &Context) -> Result<Vec<Word>> {
     let (state, now) = (context.load()?.state, context.clock.now());
-    let words =
-        state.runs.iter().rev().map(|run| {
-            (run.key.run_id.clone(), format!("{}, started {}", run.status.as_str(), when(run.created_at, now)))
-        });
+    let words = state.runs.iter().rev().map(|run| {
+        (run.key.run_id.to_string(), format!("{}, started {}", run.status.as_str(), when(run.created_at, now)))
+    });
     let mut words: Vec<Word> = words.collect();
     // Lanes share an id.
     words.dedup_by(|one, other| one.0 == other.0);
@@ -90,7 +89,10 @@ fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
         let (number, verdict) = (checkpoint.after_iteration, checkpoint.verdict.as_str());
         let age = when(checkpoint.created_at, now);
         let of = if of_one { String::new() } else { format!("{}, ", checkpoint.run) };
-        (checkpoint.id.clone(), format!("{of}after iteration {number}, {verdict}, {age}: {}", checkpoint.description))
+        (
+            checkpoint.id.to_string(),
+            format!("{of}after iteration {number}, {verdict}, {age}: {}", checkpoint.description),
+        )
     }));
     Ok(words)
 }

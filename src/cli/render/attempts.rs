@@ -46,7 +46,7 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
             iteration.status.as_str().to_owned(),
             attempt.number.to_string(),
             result_of(attempt),
-            attempt.checkpoint_id.clone().unwrap_or_default(),
+            attempt.checkpoint_id.clone().unwrap_or_default().into(),
             reason,
         ]);
     }

@@ -53,7 +53,7 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name:<12}{value}");
     };
-    line("id", checkpoint.id.clone());
+    line("id", checkpoint.id.to_string());
     line("run", checkpoint.run.to_string());
     line("created", format!("{} ({})", checkpoint.created_at, when(checkpoint.created_at, now)));
     line("description", escape(&checkpoint.description));
@@ -161,12 +161,12 @@ pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
     let removed = if dry_run { "would remove" } else { "removed" };
     for (what, all) in [("kept", &pruned.kept), (removed, &pruned.removed)] {
         for reasoned in all {
-            table.add_row([reasoned.id.clone(), what.to_owned(), reasoned.reasons.join(", ")]);
+            table.add_row([reasoned.id.to_string(), what.to_owned(), reasoned.reasons.join(", ")]);
         }
     }
     let archived = if dry_run { "would archive" } else { "archived" };
     for milestone in &pruned.archived {
-        table.add_row([milestone.id.clone(), archived.to_owned(), milestone.reasons.join(", ")]);
+        table.add_row([milestone.id.to_string(), archived.to_owned(), milestone.reasons.join(", ")]);
     }
     if pruned.kept.is_empty() && pruned.removed.is_empty() && pruned.archived.is_empty() {
         return "No checkpoints.\n".to_owned();

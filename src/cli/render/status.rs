@@ -9,6 +9,7 @@ use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
 use crate::model::failure::Severity;
 use crate::model::hint::join;
+use crate::model::id::CheckpointId;
 use crate::model::run::{Attempt, IterationStatus, Run, RunStatus};
 use crate::model::time::Timestamp;
 use crate::model::usage::{Usage, short};
@@ -41,8 +42,8 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     if let Some(unfinished) = &status.unfinished_operation {
         let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
     }
-    let latest = status.latest.as_deref().unwrap_or("none");
-    let good = status.last_good.as_deref().unwrap_or("none");
+    let latest = status.latest.as_ref().map_or("none", CheckpointId::as_str);
+    let good = status.last_good.as_ref().map_or("none", CheckpointId::as_str);
     let attempts = run.iterations.count_attempts();
     if attempts > 0 {
         if attempts > ATTEMPTS_SHOWN {

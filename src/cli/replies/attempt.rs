@@ -9,6 +9,7 @@ use crate::engine::record::attempt_record::RecoveryResult;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
 use crate::model::failure::{Condition, Failure};
+use crate::model::id::CheckpointId;
 use crate::model::time::Timestamp;
 
 use super::parts::RunLine;
@@ -27,7 +28,7 @@ pub struct AttemptPassReply<'a> {
     pub run: RunLine<'a>,
     pub conditions: &'a [Condition],
     pub notes: &'a [String],
-    pub checkpoint_id: Option<&'a str>,
+    pub checkpoint_id: Option<&'a CheckpointId>,
     pub checkpoint: Option<&'a Checkpoint>,
 }
 
@@ -40,5 +41,5 @@ pub struct AttemptFailReply<'a> {
     pub notes: &'a [String],
     pub result: Option<&'a RecoveryResult>,
     pub report_path: Option<Cow<'a, str>>,
-    pub checkpoint_id: Option<&'a str>,
+    pub checkpoint_id: Option<&'a CheckpointId>,
 }

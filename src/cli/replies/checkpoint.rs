@@ -9,6 +9,7 @@ use crate::engine::flow::export::Format;
 use crate::engine::flow::inspect::File;
 use crate::engine::record::foreign::KnownCheckpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint};
+use crate::model::id::CheckpointId;
 use crate::model::manifest::Nested;
 use crate::model::snapshot::{Change, ObjectId};
 
@@ -54,7 +55,7 @@ pub struct ShowReply<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DiffReply<'a> {
-    pub from: &'a str,
+    pub from: &'a CheckpointId,
     /// `null` for the work tree.
     pub to: Option<&'a str>,
     pub changes: &'a [Change],
@@ -70,7 +71,7 @@ pub struct PinReply<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExportReply<'a> {
-    pub checkpoint_id: &'a str,
+    pub checkpoint_id: &'a CheckpointId,
     pub format: Format,
     pub base_commit: Option<&'a ObjectId>,
     pub changed: bool,

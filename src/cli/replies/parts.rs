@@ -14,6 +14,7 @@ use crate::model::decision::Standing;
 use crate::model::failure::{Condition, Failure};
 use crate::model::feedback::FeedbackResults;
 use crate::model::hint::Hint;
+use crate::model::id::{CheckpointId, TaskId};
 use crate::model::run::{Run, RunStatus};
 use crate::model::run_key::RunKey;
 use crate::model::time::Timestamp;
@@ -39,7 +40,7 @@ pub struct RunLine<'a> {
     #[serde(flatten)]
     key: &'a RunKey,
     /// What it works on.
-    task_id: Option<&'a str>,
+    task_id: Option<&'a TaskId>,
     status: RunStatus,
     /// The iteration that is under way or comes next.
     current_iteration: u32,
@@ -53,7 +54,7 @@ impl<'a> From<&'a Run> for RunLine<'a> {
     fn from(run: &'a Run) -> Self {
         Self {
             key: &run.key,
-            task_id: run.task_id.as_deref(),
+            task_id: run.task_id.as_ref(),
             status: run.status,
             current_iteration: run.shown_iteration(),
             iterations_total: run.spec.iterations_total,
@@ -99,7 +100,7 @@ struct AttemptLine<'a> {
     started_at: Timestamp,
     duration_ms: Option<u64>,
     log_path: Option<&'a str>,
-    checkpoint_id: Option<&'a str>,
+    checkpoint_id: Option<&'a CheckpointId>,
     failure: Option<&'a Failure>,
     conditions: &'a [Condition],
     notes: &'a [String],
@@ -122,7 +123,7 @@ impl<'a> From<&'a Attempt> for AttemptLine<'a> {
             started_at: attempt.started_at,
             duration_ms: attempt.duration_ms,
             log_path: attempt.log_path.as_deref(),
-            checkpoint_id: attempt.checkpoint_id.as_deref(),
+            checkpoint_id: attempt.checkpoint_id.as_ref(),
             failure: attempt.failure.as_ref(),
             conditions: &attempt.conditions,
             notes: &attempt.notes,

@@ -9,6 +9,7 @@ use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, Decision, Standing};
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResults;
+use crate::model::id::CheckpointId;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::Parked;
 use crate::model::step::ToldStep;
@@ -100,8 +101,8 @@ struct SessionUsage<'a> {
 #[schemars(inline)]
 struct CheckpointCounts<'a> {
     count: usize,
-    latest: Option<&'a str>,
-    last_good: Option<&'a str>,
+    latest: Option<&'a CheckpointId>,
+    last_good: Option<&'a CheckpointId>,
 }
 
 impl<'a> StatusReply<'a> {
@@ -117,8 +118,8 @@ impl<'a> StatusReply<'a> {
             unfinished_operation: status.unfinished_operation.as_deref(),
             checkpoints: CheckpointCounts {
                 count: status.checkpoint_count,
-                latest: status.latest.as_deref(),
-                last_good: status.last_good.as_deref(),
+                latest: status.latest.as_ref(),
+                last_good: status.last_good.as_ref(),
             },
             retry: RetryReply::new(&status.retry, now),
             activity: status.activity.as_ref(),

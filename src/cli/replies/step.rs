@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::engine::flow::step::{StepReport, StepRequest};
 use crate::engine::record::lane::LaneStanding;
+use crate::model::id::CheckpointId;
 use crate::model::step::ToldStep;
 
 use super::parts::{Hints, LaneFields};
@@ -16,7 +17,7 @@ pub struct StepReply<'a> {
     step: Option<&'a ToldStep>,
     executed: bool,
     exit_code: Option<i32>,
-    checkpoint_id: Option<&'a str>,
+    checkpoint_id: Option<&'a CheckpointId>,
     rolled_back: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<StepPlan<'a>>,
@@ -56,7 +57,7 @@ impl<'a> StepReply<'a> {
             step: report.step.as_ref(),
             executed: report.executed,
             exit_code: report.exit_code,
-            checkpoint_id: report.checkpoint_id.as_deref(),
+            checkpoint_id: report.checkpoint_id.as_ref(),
             rolled_back: report.rolled_back.is_some(),
             plan: None,
             lane: lane.map(LaneFields::from),

@@ -7,6 +7,7 @@ use crate::engine::restore::request::Restore;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::selector::Selector;
 
 use super::super::ui::{Ui, escape};
@@ -20,8 +21,8 @@ pub fn choose(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
     let targets = all(context)?;
     let talk = Talk::begin(context, ui)?;
     let id = pick(&talk, &targets, &mut 0)?;
-    talk.say_all(&same_as(&with(words, &id, &[])));
-    Ok(Selector::Id(id))
+    talk.say_all(&same_as(&with(words, id.as_str(), &[])));
+    Ok(Selector::Id(id.into()))
 }
 
 /// Asks which one, and whether what would happen may; `flags` are those that were given already.
@@ -37,10 +38,10 @@ pub fn restore(
     let mut at = 0;
     loop {
         let id = pick(&talk, &targets, &mut at)?;
-        let selector = Selector::Id(id.clone());
+        let selector = Selector::Id(id.to_string());
         let Some(how) = confirm(&talk, how, &|context, how| plan(context, &selector, how))? else { continue };
         let flags: Vec<String> = flags.iter().cloned().chain(how.words()).collect();
-        talk.say_all(&same_as(&with(&["checkpoint", "restore"], &id, &flags)));
+        talk.say_all(&same_as(&with(&["checkpoint", "restore"], id.as_str(), &flags)));
         return Ok((selector, how));
     }
 }
@@ -61,7 +62,7 @@ fn all(context: &Context) -> Result<Targets> {
     Ok(targets)
 }
 
-fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<String> {
+fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<CheckpointId> {
     let checkpoints = &targets.checkpoints;
     let labels: Vec<String> =
         checkpoints.iter().map(|checkpoint| talk.ui.shown(&label(talk, checkpoint, targets))).collect();

@@ -108,8 +108,8 @@ fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
     }];
     for checkpoint in targets.checkpoints.iter().rev() {
         rows.push(Row {
-            target: Target::Checkpoint(Selector::Id(checkpoint.id.clone())),
-            words: vec!["--to".to_owned(), checkpoint.id.clone()],
+            target: Target::Checkpoint(Selector::Id(checkpoint.id.to_string())),
+            words: vec!["--to".to_owned(), checkpoint.id.to_string()],
             label: label(talk, checkpoint, targets),
             good: targets.last_good.as_ref() == Some(&checkpoint.id),
             after: from(checkpoint.after_iteration.saturating_add(1).min(run.current_iteration.max(1))),

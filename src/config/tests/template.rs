@@ -41,7 +41,7 @@ const FRAGMENTS: &str = concat!(
 proptest::proptest! {
     #[test]
     fn no_text_makes_it_panic(text in FRAGMENTS) {
-        if let Err(error) = Config::parse(file(), &text, &nothing, Some("x")) {
+        if let Err(error) = Config::parse(file(), &text, &nothing, Some(&"x".into())) {
             proptest::prop_assert!(error.line().is_some());
         }
     }
@@ -55,7 +55,7 @@ fn uncomment(line: &str) -> Option<&str> {
 fn the_examples_of_the_template_are_valid() {
     let text = template();
     let examples: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("#   ")).collect();
-    let config = Config::parse(file(), &examples.join("\n"), &nothing, Some("NAME")).unwrap();
+    let config = Config::parse(file(), &examples.join("\n"), &nothing, Some(&"NAME".into())).unwrap();
     assert_eq!((config.settings.feedback.len(), config.settings.rules.len()), (1, 1));
     assert_eq!(config.settings.retry.max_attempts, 5);
 }

@@ -150,7 +150,7 @@ impl Scene<'_> {
     ) -> Result<bool> {
         let mut earlier = Vec::new();
         for attempt in same_failures(self.run, about.0, about.1, &failure.signature) {
-            let checkpoint = attempt.checkpoint_id.as_deref().and_then(|id| self.state.checkpoint(id));
+            let checkpoint = attempt.checkpoint_id.as_ref().and_then(|id| self.state.checkpoint(id));
             let Some(checkpoint) = checkpoint else { continue };
             earlier.push(Tried {
                 tree: &checkpoint.tree,

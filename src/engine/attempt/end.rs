@@ -13,6 +13,7 @@ use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, EventSource, Payload};
 use crate::model::failure::{Condition, Failure, FailureType};
+use crate::model::id::CheckpointId;
 use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
@@ -150,8 +151,8 @@ pub(in crate::engine) fn end_locked(
     judge(context, ledger.state(), &run, started, &mut ending, found, random(context));
     let phase = context.naming().phase.clone().unwrap_or_else(|| key.phase.clone());
     let plan = ending.plan.unwrap_or(u64::from(started.iteration));
-    let following = |checkpoint_id: Option<&str>| {
-        let end = AttemptEnd { checkpoint_id: checkpoint_id.map(str::to_owned), ..ending.end.clone() };
+    let following = |checkpoint_id: Option<&CheckpointId>| {
+        let end = AttemptEnd { checkpoint_id: checkpoint_id.cloned(), ..ending.end.clone() };
         events_of(key, end, (&phase, plan))
     };
     let request = request_of(context, ledger.state(), &run, started, &ending);
@@ -167,7 +168,7 @@ pub(in crate::engine) fn end_locked(
         }
     };
     let mut events: Vec<NewEvent> = checkpoint.as_ref().map(checkpoint::event).into_iter().collect();
-    events.extend(following(checkpoint.as_ref().map(|checkpoint| checkpoint.id.as_str())));
+    events.extend(following(checkpoint.as_ref().map(|checkpoint| &checkpoint.id)));
     // At the time that the checkpoint says too, so that what it carries are these very events.
     let at = checkpoint.as_ref().map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
     ledger.append(at, events)?;

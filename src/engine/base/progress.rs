@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResult;
+use crate::model::id::CheckpointId;
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
@@ -80,7 +81,7 @@ pub enum ProgressEvent<'a> {
     /// Files go back to a checkpoint.
     RollingBack {
         /// Which.
-        checkpoint: &'a str,
+        checkpoint: &'a CheckpointId,
     },
 }
 

@@ -2,6 +2,7 @@
 
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
+use crate::model::id::{RunId, TaskId};
 use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -13,13 +14,13 @@ use super::error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Naming {
     /// `--run`, else `RECOVER_RUN_ID`.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// `--phase`.
     pub phase: Option<String>,
     /// `--lane`.
     pub lane: Option<String>,
     /// `--task`.
-    pub task: Option<String>,
+    pub task: Option<TaskId>,
     /// `RECOVER_SESSION`.
     pub session: Option<String>,
 }
@@ -96,9 +97,9 @@ pub fn driver(run: &Run) -> Option<&ProcessId> {
 }
 
 /// The run of that id; several lanes may share one.
-pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&str>) -> Result<&'a Run> {
+pub fn named<'a>(state: &'a State, id: &RunId, phase: Option<&str>, lane: Option<&str>) -> Result<&'a Run> {
     if phase.is_some() || lane.is_some() {
-        let key = RunKey::new(id, phase, lane);
+        let key = RunKey::new(id.clone(), phase, lane);
         if let Some(run) = state.run(&key) {
             return Ok(run);
         }
@@ -106,14 +107,14 @@ pub fn named<'a>(state: &'a State, id: &str, phase: Option<&str>, lane: Option<&
     let fitting: Vec<&Run> = state
         .runs
         .iter()
-        .filter(|run| run.key.run_id == id)
+        .filter(|run| run.key.run_id == *id)
         .filter(|run| phase.is_none_or(|phase| run.key.phase == phase) && lane.is_none_or(|lane| run.key.lane == lane))
         .collect();
     match fitting.as_slice() {
         [run] => Ok(run),
         [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint(Hint::recover(["log"]))),
         several => {
-            let plain = RunKey::new(id, phase, lane);
+            let plain = RunKey::new(id.clone(), phase, lane);
             several.iter().find(|run| run.key == plain).copied().ok_or_else(|| ambiguous(several))
         }
     }
@@ -135,13 +136,13 @@ pub(in crate::engine) fn is_open(run: &Run) -> bool {
 }
 
 /// `<prefix>-<date>-<time>`, with a number where that is taken.
-pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> String {
-    let base = format!("{prefix}-{}", now.datetime().format("%Y%m%d-%H%M%S"));
-    let taken = |id: &str| state.runs.iter().any(|run| run.key.run_id == id);
+pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> RunId {
+    let base = RunId::from(format!("{prefix}-{}", now.datetime().format("%Y%m%d-%H%M%S")));
+    let taken = |id: &RunId| state.runs.iter().any(|run| run.key.run_id == *id);
     if !taken(&base) {
         return base;
     }
-    (2..u32::MAX).map(|number| format!("{base}-{number}")).find(|id| !taken(id)).unwrap_or(base)
+    (2..u32::MAX).map(|number| RunId::from(format!("{base}-{number}"))).find(|id| !taken(id)).unwrap_or(base)
 }
 
 /// The run with this key, which was there a moment ago: a ledger that lost it meanwhile is damaged (12).

@@ -15,6 +15,7 @@ use crate::git::checkpoint::{load_checkpoint, read_back};
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::state::State;
 use crate::policy::retention::{Limits, Reasoned};
 
@@ -24,7 +25,7 @@ use super::export::{Format, to_file};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Archived {
     /// The checkpoint.
-    pub id: String,
+    pub id: CheckpointId,
     /// What makes it a milestone.
     pub reasons: Vec<String>,
     /// The bundle, absolute.
@@ -37,7 +38,7 @@ pub struct Archived {
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Outcome {
     /// Those that are in the archive, by id.
-    pub archived: BTreeMap<String, Archived>,
+    pub archived: BTreeMap<CheckpointId, Archived>,
     /// Those that stay where they are, because a bundle would not hold them whole.
     pub kept: Vec<Reasoned>,
 }

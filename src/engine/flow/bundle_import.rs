@@ -77,7 +77,7 @@ pub(in crate::engine) fn new_ones<'a>(bundle: &'a Bundle, state: &State) -> Resu
                 return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover([
                     "checkpoint",
                     "show",
-                    id,
+                    id.as_str(),
                 ])));
             }
         }

@@ -232,7 +232,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
                 Err(error) => ("damaged_checkpoint", format!("{}: {error}", checkpoint.id)),
             },
         };
-        report.error(code, checkpoint.id.clone(), message, repairable);
+        report.error(code, checkpoint.id.to_string(), message, repairable);
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::git::tree::{Seen, changes_with};
 use crate::model::checkpoint::trigger;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::id::{CheckpointId, FixId};
 use crate::model::manifest::CaptureRules;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{Run, RunKey};
@@ -31,14 +32,19 @@ pub struct Fix {
     pub run: Run,
 }
 
-pub(in crate::engine) fn new_session(run: &Run, id: &str, checkpoint_id: &str, context: &Context) -> ManualFixSession {
+pub(in crate::engine) fn new_session(
+    run: &Run,
+    id: FixId,
+    checkpoint_id: CheckpointId,
+    context: &Context,
+) -> ManualFixSession {
     ManualFixSession {
-        id: id.to_owned(),
+        id,
         run_id: run.key.run_id.clone(),
         task_id: run.task_id.clone(),
         started_at: context.clock.now(),
         issue: run.failure.clone(),
-        checkpoint_id: checkpoint_id.to_owned(),
+        checkpoint_id,
         detected_changes: Vec::new(),
         verification_results: std::collections::BTreeMap::new(),
         verified: false,
@@ -67,7 +73,7 @@ pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     };
     let base = checkpoint::record(context, &ledger, key, &prepared, request)?;
     let now = context.clock.now();
-    let session = new_session(&run, &format!("fix_{:04}", base.seq), &base.id, context);
+    let session = new_session(&run, format!("fix_{:04}", base.seq).into(), base.id.clone(), context);
     let started = NewEvent::about(key, Payload::ManualFixStarted { session: Box::new(session) });
     events::append(&mut ledger, key, now, vec![checkpoint::event(&base), started])?;
     active(ledger.state(), key)
@@ -123,7 +129,7 @@ pub fn log_of(context: &Context, session: &ManualFixSession, name: &str) -> Path
 
 /// Where the logs of a session's feedback loops are.
 pub fn log_dir(context: &Context, session: &ManualFixSession) -> PathBuf {
-    context.store().private_dir().join("manual-fix").join(&session.id)
+    context.store().private_dir().join("manual-fix").join(session.id.as_str())
 }
 
 pub(in crate::engine) fn changes_since(

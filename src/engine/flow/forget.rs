@@ -21,6 +21,7 @@ use crate::git::repo::{delete_refs, ref_name, ref_names, resolve_ref};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
 use crate::model::hook::HookAgent;
+use crate::model::id::FixId;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::store::NewEvent;
@@ -112,7 +113,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
         refuse_driven(&run_of(ledger.state(), key)?)?;
         gone.extend(ledger.state().checkpoints_of(key).cloned());
     }
-    let fixes: Vec<String> = planned
+    let fixes: Vec<FixId> = planned
         .runs
         .iter()
         .filter_map(|key| ledger.state().run(key)?.manual_fix.as_ref())
@@ -125,7 +126,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     forgotten::sweep(context, ledger.state())?;
     drop(ledger);
     for id in fixes {
-        remove(context.store().root(), &context.store().private_dir().join("manual-fix").join(id))?;
+        remove(context.store().root(), &context.store().private_dir().join("manual-fix").join(id.as_str()))?;
     }
     storage::remove_patches(context, &gone);
     if gone.is_empty() {

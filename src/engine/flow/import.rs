@@ -17,6 +17,7 @@ use crate::engine::record::foreign::{KnownCheckpoint, known};
 use crate::engine::recovery::crash;
 use crate::git::checkpoint::is_bundle;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::id::CheckpointId;
 use crate::model::import::ImportKind;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
@@ -66,7 +67,7 @@ pub struct ImportedFile {
     /// The checkpoints that it tells of.
     pub checkpoints: Vec<KnownCheckpoint>,
     /// Our own checkpoints that came back from it.
-    pub returned: Vec<String>,
+    pub returned: Vec<CheckpointId>,
 }
 
 impl ImportedFile {
@@ -193,7 +194,8 @@ fn take_over(
     documents: &[Document],
 ) -> Result<(Imported, Vec<(Timestamp, NewEvent)>)> {
     let naming = context.naming();
-    let named = naming.run_id.as_ref().map(|id| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref()));
+    let named =
+        naming.run_id.as_ref().map(|id| RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()));
     let (mut files, mut all) = (Vec::new(), Vec::new());
     for document in documents {
         let source = document.path.to_string_lossy().into_owned();

@@ -8,6 +8,7 @@ use crate::engine::base::attempt_mark::numbers;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::hint::Hint;
+use crate::model::id::RunId;
 use crate::process::{self, ProcessId};
 
 /// What a command would decide about that is not for an attempt to decide.
@@ -25,7 +26,7 @@ pub enum Reach {
 
 /// An attempt that this process is part of.
 struct Attempt {
-    run_id: Option<String>,
+    run_id: Option<RunId>,
     supervisor: ProcessId,
     /// Whether it works in this work tree.
     is_here: bool,
@@ -36,9 +37,9 @@ pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
     if reach == Reach::Nothing || context.dry_run() {
         return Ok(());
     }
-    let named = context.naming().run_id.as_deref();
+    let named = context.naming().run_id.as_ref();
     let Some(attempt) = attempts(context).into_iter().find(|attempt| {
-        let is_own = named.is_none() || attempt.run_id.as_deref().is_none_or(|run_id| named == Some(run_id));
+        let is_own = named.is_none() || attempt.run_id.as_ref().is_none_or(|run_id| named == Some(run_id));
         match reach {
             Reach::Nothing => false,
             Reach::Run => is_own,
@@ -54,7 +55,7 @@ pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
         attempt.supervisor.pid
     );
     let mut words = vec!["status"];
-    words.extend(attempt.run_id.iter().flat_map(|run_id| ["--run", run_id]));
+    words.extend(attempt.run_id.iter().flat_map(|run_id| ["--run", run_id.as_str()]));
     Err(Error::new(ErrorKind::InsideAttempt, message).hint(Hint::recover(words)))
 }
 

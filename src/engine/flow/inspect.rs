@@ -58,7 +58,7 @@ pub fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nes
 /// What a checkpoint changed since the run's previous one; everything, for the first.
 pub fn patch_since_previous(context: &Context, state: &State, checkpoint: &Checkpoint) -> Result<Vec<u8>> {
     let repo = context.repo()?;
-    let previous = checkpoint.previous.as_deref().and_then(|id| state.checkpoint(id));
+    let previous = checkpoint.previous.as_ref().and_then(|id| state.checkpoint(id));
     let from = match previous {
         Some(previous) => previous.tree.clone(),
         None => empty_tree(repo)?,

@@ -60,14 +60,14 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
     };
     let there = project.place_of(&path);
     if stands_at == held.base_commit.as_ref() {
-        let back = ["rollback", "--to", &held.id, "--scope", "files", "--edits", "discard"];
+        let back = ["rollback", "--to", held.id.as_str(), "--scope", "files", "--edits", "discard"];
         commands = commands.and(Hint::recover(back).run(&held.run).at(there));
     } else {
         // What is committed there is newer than the checkpoint; what was not committed then is in there still.
         if kept.is_some() {
             commands = commands.and(Hint::git(["checkout-index", "--all"]).at(&path));
         }
-        commands = commands.and(Hint::recover(["checkpoint", "diff", &held.id]).run(&held.run).at(there));
+        commands = commands.and(Hint::recover(["checkpoint", "diff", held.id.as_str()]).run(&held.run).at(there));
     }
     let moved = if stands_at == held.base_commit.as_ref() { "" } else { ", and its HEAD has moved on since" };
     let message = format!(
@@ -91,7 +91,8 @@ fn held_last<'a>(state: &'a State, path: &Path, latest: &'a Checkpoint) -> &'a C
 /// The latest checkpoint that was taken there, of the run that is named where one is.
 fn latest_in<'a>(project: &Context, state: &'a State, path: &Path) -> Option<&'a Checkpoint> {
     let naming = project.naming();
-    let named = naming.run_id.as_ref().map(|id| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref()));
+    let named =
+        naming.run_id.as_ref().map(|id| RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()));
     let there = |checkpoint: &&Checkpoint| checkpoint.worktree.path() == path;
     let own = named.as_ref().and_then(|key| state.checkpoints_of(key).rfind(there));
     own.or_else(|| state.checkpoints.values().rfind(there))

@@ -16,6 +16,7 @@ use crate::git::prune::{added_bytes, discard, exclusive_bytes};
 use crate::git::repo::{delete_refs, ref_name};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
+use crate::model::id::CheckpointId;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::policy::retention::{Limits, Reasoned, RetentionPlan, Which, retain};
@@ -143,7 +144,7 @@ fn remove(
     context: &Context,
     which: Which<'_>,
     limits: &Limits,
-    mut archived: BTreeMap<String, Archived>,
+    mut archived: BTreeMap<CheckpointId, Archived>,
 ) -> Result<Pruned> {
     let run = which.run();
     // Decided again under the lock: what another process needs meanwhile is protected then.
@@ -183,11 +184,11 @@ fn remove(
 fn split(
     state: &State,
     plan: &RetentionPlan,
-    archived: &BTreeMap<String, Archived>,
+    archived: &BTreeMap<CheckpointId, Archived>,
 ) -> (Vec<Checkpoint>, Vec<Checkpoint>) {
-    let removed = plan.removed.iter().map(|reasoned| reasoned.id.as_str());
-    let doomed: BTreeSet<&str> = removed.chain(archived.keys().map(String::as_str)).collect();
-    state.checkpoints.values().cloned().partition(|checkpoint| !doomed.contains(checkpoint.id.as_str()))
+    let removed = plan.removed.iter().map(|reasoned| &reasoned.id);
+    let doomed: BTreeSet<&CheckpointId> = removed.chain(archived.keys()).collect();
+    state.checkpoints.values().cloned().partition(|checkpoint| !doomed.contains(&checkpoint.id))
 }
 
 fn freed(context: &Context, kept: &[Checkpoint], doomed: &[Checkpoint]) -> Result<u64> {

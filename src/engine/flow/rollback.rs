@@ -10,6 +10,7 @@ use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::operation::{OperationKind, Reposition, Scope};
 use crate::model::run::{Iteration, Run, RunKey, RunStatus};
 use crate::model::selector::Selector;
@@ -70,11 +71,11 @@ pub struct Targets {
     /// Its checkpoints, those before restores included, oldest first.
     pub checkpoints: Vec<Checkpoint>,
     /// Id of the last good one.
-    pub last_good: Option<String>,
+    pub last_good: Option<CheckpointId>,
     /// Id of the one that it began with.
-    pub initial: Option<String>,
+    pub initial: Option<CheckpointId>,
     /// Ids of those that a rollback went back over.
-    pub superseded: BTreeSet<String>,
+    pub superseded: BTreeSet<CheckpointId>,
 }
 
 /// The checkpoints of the run that a command works on.

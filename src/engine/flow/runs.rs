@@ -12,6 +12,7 @@ use crate::engine::recovery::crash;
 use crate::git::prune::added_bytes;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::id::RunId;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
@@ -80,7 +81,7 @@ fn size_below(root: &Root, folder: &Path) -> u64 {
 #[derive(Clone, Debug)]
 pub enum Chosen {
     /// Those of these ids; without any the one that a command is about.
-    Ids(Vec<String>),
+    Ids(Vec<RunId>),
     /// Those of the work tree that have ended, well or badly.
     Ended,
     /// This one.

@@ -17,6 +17,7 @@ use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
 use crate::engine::record::{liveness, select};
 use crate::engine::recovery::crash;
 use crate::model::feedback::FeedbackLoop;
+use crate::model::id::{CheckpointId, RunId};
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
@@ -44,9 +45,9 @@ pub struct Status {
     /// How many checkpoints the run has.
     pub checkpoint_count: usize,
     /// The latest one that is no safety checkpoint.
-    pub latest: Option<String>,
+    pub latest: Option<CheckpointId>,
     /// The last good one.
-    pub last_good: Option<String>,
+    pub last_good: Option<CheckpointId>,
     /// Its budgets.
     pub retry: Retry,
     /// What its session used up, over all its runs.
@@ -145,7 +146,7 @@ pub fn status(context: &Context) -> Result<Status> {
 }
 
 /// Looks at a run that is named by its id.
-pub fn status_of(context: &Context, run_id: Option<&str>) -> Result<Status> {
+pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
     let state = crash::load_recovered(context)?;
     let mut run = match run_id {
         Some(id) => runs::named(&state, id, None, None)?.clone(),

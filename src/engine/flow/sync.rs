@@ -147,13 +147,13 @@ fn sessions(context: &Context, state: &crate::model::state::State, root: &Path) 
     let mut all = Vec::new();
     for run in &state.runs {
         for one in run.imported.iter().filter(|one| one.imported.kind == ImportKind::Session) {
-            all.push((place(&run.key.run_id, &one.imported.id), encode(&one.imported.document)?));
+            all.push((place(run.key.run_id.as_str(), &one.imported.id), encode(&one.imported.document)?));
         }
     }
     for checkpoint in state.checkpoints.values().filter(|checkpoint| !checkpoint.is_safety()) {
         let session = state.run(&checkpoint.run).map_or(NONE, |run| run.session.as_str());
         let document = seed_json::document(context, state, checkpoint)?;
-        all.push((place(session, &checkpoint.id), encode(&document)?));
+        all.push((place(session, checkpoint.id.as_str()), encode(&document)?));
     }
     Ok(all)
 }

@@ -11,6 +11,7 @@ use crate::engine::recovery::crash;
 use crate::git;
 use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::id::CheckpointId;
 use crate::model::selector::Selector;
 
 /// What was found.
@@ -27,7 +28,7 @@ pub struct VerifyReport {
 #[schemars(rename = "damage")]
 pub struct VerifyProblem {
     /// The checkpoint.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// What is wrong with it.
     pub message: String,
 }

@@ -38,7 +38,7 @@ pub(in crate::engine) fn add(
             &found.run,
             Payload::RunCreated {
                 task_id: found.task_id.clone(),
-                session: found.run.run_id.clone(),
+                session: found.run.run_id.to_string(),
                 worktree: found.worktree.clone(),
                 spec: Box::new(RunSpec::default()),
             },

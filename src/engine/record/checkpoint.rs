@@ -13,6 +13,7 @@ use crate::git::restore::read_journal;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::manifest::CaptureRules;
 use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey};
@@ -87,7 +88,7 @@ pub fn record_with(
     key: &RunKey,
     prepared: &Prepared,
     request: Request,
-    following: impl FnOnce(&str) -> Vec<NewEvent>,
+    following: impl FnOnce(&CheckpointId) -> Vec<NewEvent>,
 ) -> Result<Checkpoint> {
     let repo = context.repo()?;
     let state = ledger.state();
@@ -104,7 +105,7 @@ pub fn record_with(
     let after_iteration =
         request.after_iteration.unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
     let task_id = run.and_then(|run| run.task_id.clone()).or_else(|| context.naming().task.clone());
-    let task = task_id.as_deref();
+    let task = task_id.as_ref();
     let subject = storage::CheckpointMeta { key, task, id: &id, after_iteration, request: &request };
     let kept = storage::store(context, prepared, &subject)?;
     let (changes, changed_paths) = changes_since(context, previous, capture)?;
@@ -184,11 +185,11 @@ fn free_id(
     key: &RunKey,
     now: Timestamp,
     nested: &[NestedCapture],
-) -> Result<(u64, String)> {
+) -> Result<(u64, CheckpointId)> {
     let repo = context.repo()?;
     let mut seq = state.last_checkpoint_seq + 1;
     loop {
-        let id = format!("ckpt_{}_{seq:04}", now.datetime().format("%Y%m%d_%H%M%S"));
+        let id = CheckpointId::from(format!("ckpt_{}_{seq:04}", now.datetime().format("%Y%m%d_%H%M%S")));
         if !ref_exists(repo, &ref_name(&key.run_id, &id)) && !nested::taken(nested, &key.run_id, &id) {
             return Ok((seq, id));
         }

@@ -17,9 +17,9 @@ pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
     Ok(trailers::format(
         &checkpoint.description,
         &[
-            ("Id", &checkpoint.id),
+            ("Id", checkpoint.id.as_str()),
             ("Seq", &seq),
-            ("Run", &checkpoint.run.run_id),
+            ("Run", checkpoint.run.run_id.as_str()),
             ("Phase", &checkpoint.run.phase),
             ("Lane", &checkpoint.run.lane),
             ("Iteration", &iteration),

@@ -58,7 +58,7 @@ pub fn called_in(context: &Context) -> FolderId {
 /// What every command of a run gets to know: whose it is, and where the run stands.
 pub fn identity(run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = vec![
-        ("RECOVER_RUN_ID".into(), run.key.run_id.clone().into()),
+        ("RECOVER_RUN_ID".into(), run.key.run_id.as_str().into()),
         ("RECOVER_ITERATION".into(), iteration.to_string().into()),
         ("RECOVER_SESSION".into(), run.session.clone().into()),
     ];

@@ -6,6 +6,7 @@ use crate::engine::base::runs::{Naming, Wanted, at_work, candidates, find_as, is
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::id::RunId;
 use crate::model::run::{NONE, Run, RunKey, RunSpec, RunStatus};
 use crate::model::selector::Selector;
 use crate::model::state::{SelectionError, State};
@@ -173,8 +174,8 @@ pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Optio
     }
     let is_manual = |run: &&Run| {
         let id = &run.key.run_id;
-        let of_before = || id.starts_with("manual-") && run.begun_seq == 0 && run.status != RunStatus::Closed;
-        (run.key.phase.as_str(), run.key.lane.as_str()) == (NONE, NONE) && (id == MANUAL || of_before())
+        let of_before = || id.as_str().starts_with("manual-") && run.begun_seq == 0 && run.status != RunStatus::Closed;
+        (run.key.phase.as_str(), run.key.lane.as_str()) == (NONE, NONE) && (*id == MANUAL || of_before())
     };
     let manual = state.runs_of(&worktree).filter(is_manual).max_by_key(|run| run.last_seq);
     Ok(manual.filter(|_| !says_which))
@@ -182,7 +183,7 @@ pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Optio
 
 /// The same, with the events that make it where there is none yet. One that was closed is open again.
 pub fn find_or_create_for_capture(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
-    let Some(run) = find_for_capture(context, state)? else { return Ok(create(context, state, MANUAL.to_owned())) };
+    let Some(run) = find_for_capture(context, state)? else { return Ok(create(context, state, MANUAL.into())) };
     say_which(context, context.naming(), state, run);
     let mut events = Vec::new();
     if run.status == RunStatus::Closed && context.naming().run_id.is_none() {
@@ -208,13 +209,13 @@ fn or_create(context: &Context, state: &State, found: Result<Option<&Run>>) -> R
 }
 
 /// A run of that id, another one where it is taken, or the one that is named.
-fn create(context: &Context, state: &State, id: String) -> (RunKey, Vec<NewEvent>) {
+fn create(context: &Context, state: &State, id: RunId) -> (RunKey, Vec<NewEvent>) {
     let naming = context.naming();
-    let key = |id: String| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
+    let key = |id: RunId| RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
     let key = match &naming.run_id {
         Some(id) => key(id.clone()),
         None if state.run(&key(id.clone())).is_none() => key(id),
-        None => key(new_run_id(&id, context.clock.now(), state)),
+        None => key(new_run_id(id.as_str(), context.clock.now(), state)),
     };
     let created = created(context, &key, RunSpec::default());
     (key, vec![created])

@@ -13,6 +13,7 @@ use crate::git::checkpoint::{Committed, commit_on_branch, trailers};
 use crate::git::tree::{Objects, write_patch};
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
 use crate::model::hint::Hint;
+use crate::model::id::{CheckpointId, TaskId};
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::policy::settings::SafeMode;
@@ -25,9 +26,9 @@ pub struct CheckpointMeta<'a> {
     /// Its run.
     pub key: &'a RunKey,
     /// What the run works on.
-    pub task: Option<&'a str>,
+    pub task: Option<&'a TaskId>,
     /// Its id.
-    pub id: &'a str,
+    pub id: &'a CheckpointId,
     /// The iteration it is taken after.
     pub after_iteration: u32,
     /// What it says.
@@ -105,7 +106,7 @@ fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) 
         return Err(Error::new(ErrorKind::Conflicts, message).hint(Hint::git(["status"])));
     }
     let headline = headline(subject);
-    let message = trailers::format(&headline, &[("Id", subject.id), ("Run", &subject.key.run_id)]);
+    let message = trailers::format(&headline, &[("Id", subject.id.as_str()), ("Run", subject.key.run_id.as_str())]);
     let reflog = format!("recover: commit for checkpoint {}: {headline}", subject.id);
     let committed =
         commit_on_branch(repo, &prepared.lock, &prepared.capture, &message, &reflog, context.lock_timeout())?;
@@ -118,7 +119,7 @@ fn headline(subject: &CheckpointMeta<'_>) -> String {
     if !request.description.is_empty() {
         return request.description.clone();
     }
-    let what = subject.task.unwrap_or(&subject.key.run_id);
+    let what = subject.task.map_or(subject.key.run_id.as_str(), TaskId::as_str);
     match subject.after_iteration {
         0 => format!("recover: {what}"),
         number => format!("recover: {what} iteration {number}"),
@@ -141,14 +142,14 @@ pub fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<(
 }
 
 /// Where the patch file of a checkpoint is.
-pub fn patch_file(context: &Context, key: &RunKey, id: &str) -> PathBuf {
+pub fn patch_file(context: &Context, key: &RunKey, id: &CheckpointId) -> PathBuf {
     context.store().run_dir(key).join("patches").join(format!("{id}.patch"))
 }
 
 fn write_patch_file(
     context: &Context,
     key: &RunKey,
-    id: &str,
+    id: &CheckpointId,
     objects: Objects<'_>,
     base: Option<&ObjectId>,
     tree: &ObjectId,

@@ -17,6 +17,7 @@ use crate::git::repo::{delete_refs, ref_names, resolve_ref};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::store::salvage;
@@ -112,7 +113,7 @@ fn recover_orphaned(context: &Context, done: &mut Vec<String>) -> Result<()> {
 /// was pruned is a leftover and goes.
 fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
     let repo = context.repo()?;
-    let known: HashSet<&str> = state.checkpoints.ids().collect();
+    let known: HashSet<&str> = state.checkpoints.ids().map(CheckpointId::as_str).collect();
     let is_settled = |id: &str| known.contains(id) && !state.pruned.contains(id);
     let mut done = Vec::new();
     if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {
@@ -187,7 +188,7 @@ fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, 
     }
     let ledger = context.store().lock()?;
     let last = ledger.state().last_seq;
-    let known = name.rsplit('/').next().is_some_and(|id| ledger.state().checkpoint(id).is_some());
+    let known = name.rsplit('/').next().is_some_and(|id| ledger.state().checkpoint(&id.into()).is_some());
     if known || !knows_more(&events, last) {
         return Ok(());
     }

@@ -18,6 +18,7 @@ use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::state::State;
 use crate::policy::rebuild::{Recorded, fold, rebuild as put_together};
 use crate::store::views::rewrite_views;
@@ -70,7 +71,7 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     if left.newer.is_some() {
         return Err(newer());
     }
-    let known: HashMap<String, Checkpoint> = left.events.iter().filter_map(checkpoint_of).collect();
+    let known: HashMap<CheckpointId, Checkpoint> = left.events.iter().filter_map(checkpoint_of).collect();
     let mut recorded = recorded(context, &known)?.ok_or_else(newer)?;
     let places = moved(context, known.values().chain(recorded.iter().map(|one| &one.checkpoint)))?;
     let before = left.events.clone();
@@ -132,7 +133,7 @@ pub fn unrecorded(context: &Context) -> Result<usize> {
 }
 
 /// A checkpoint that an event tells of, by its id.
-fn checkpoint_of(event: &Event) -> Option<(String, Checkpoint)> {
+fn checkpoint_of(event: &Event) -> Option<(CheckpointId, Checkpoint)> {
     match &event.payload {
         Payload::CheckpointCreated { checkpoint, .. } => Some((checkpoint.id.clone(), Checkpoint::clone(checkpoint))),
         _ => None,
@@ -140,7 +141,7 @@ fn checkpoint_of(event: &Event) -> Option<(String, Checkpoint)> {
 }
 
 /// The checkpoints of this project with what they carry; `None` where a newer version wrote one of them.
-fn recorded(context: &Context, known: &HashMap<String, Checkpoint>) -> Result<Option<Vec<Recorded>>> {
+fn recorded(context: &Context, known: &HashMap<CheckpointId, Checkpoint>) -> Result<Option<Vec<Recorded>>> {
     let repo = context.repo()?;
     let (refs, _unreadable) = list_refs(repo)?;
     let mut all = Vec::new();
@@ -166,7 +167,7 @@ fn recorded(context: &Context, known: &HashMap<String, Checkpoint>) -> Result<Op
 /// Several state directories may share one repository. Ours are those that its ledger knows, those recorded here, and
 /// those of a state directory that is not there any more: the project was moved, or its state directory is another one
 /// now.
-fn belongs(context: &Context, known: &HashMap<String, Checkpoint>, checkpoint: &Checkpoint) -> bool {
+fn belongs(context: &Context, known: &HashMap<CheckpointId, Checkpoint>, checkpoint: &Checkpoint) -> bool {
     known.contains_key(&checkpoint.id)
         || is_here(context, &checkpoint.state_dir)
         || !checkpoint.state_dir.path().join("events.jsonl").exists()

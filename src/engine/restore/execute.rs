@@ -68,7 +68,7 @@ pub fn run(
     let mut result = planned.result(Some(safety.id.clone()), false);
     result.head = head.clone();
     let operation = Operation {
-        id: format!("op_{:04}", safety.seq),
+        id: format!("op_{:04}", safety.seq).into(),
         kind: request.kind,
         worktree: context.worktree_id(),
         safety_checkpoint_id: safety.id.clone(),

@@ -44,5 +44,5 @@ pub(super) fn decode(journal: &RestoreJournal) -> Result<JournalContext> {
 
 /// Whether the restore's event is in the ledger.
 pub(super) fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
-    state.worktrees.values().any(|worktree| worktree.last_operation.as_deref() == Some(journal.operation_id.as_str()))
+    state.worktrees.values().any(|worktree| worktree.last_operation.as_ref() == Some(&journal.operation_id))
 }

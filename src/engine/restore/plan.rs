@@ -16,6 +16,7 @@ use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::manifest::Manifest;
 use crate::model::operation::{HeadMove, Scope};
 use crate::model::path::{PathReason, RepoPath};
@@ -65,7 +66,7 @@ impl Planned {
     }
 
     /// The answer; `safety` once it was carried out.
-    pub fn result(&self, safety: Option<String>, verified: bool) -> RestoreResult {
+    pub fn result(&self, safety: Option<CheckpointId>, verified: bool) -> RestoreResult {
         let before = self.prepared.capture.head.commit.clone();
         let after = match &self.head {
             HeadPlan::Move(to) => to.clone(),

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::model::checkpoint::StorageType;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
@@ -48,7 +49,7 @@ pub struct RestoreRequest {
     /// The run whose bookkeeping follows, where it does; else the run the event is about.
     pub run: Option<RunKey>,
     /// The checkpoint.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// What it covers.
     pub scope: Scope,
     /// Only these paths (globs); empty for all.
@@ -82,8 +83,10 @@ impl RestoreRequest {
             OperationKind::Rollback if self.reposition.as_ref().is_some_and(|to| to.clear_failure) => {
                 vec!["rollback".to_owned(), "--full".to_owned()]
             }
-            OperationKind::Rollback => vec!["rollback".to_owned(), "--to".to_owned(), self.checkpoint_id.clone()],
-            OperationKind::Restore => vec!["checkpoint".to_owned(), "restore".to_owned(), self.checkpoint_id.clone()],
+            OperationKind::Rollback => vec!["rollback".to_owned(), "--to".to_owned(), self.checkpoint_id.to_string()],
+            OperationKind::Restore => {
+                vec!["checkpoint".to_owned(), "restore".to_owned(), self.checkpoint_id.to_string()]
+            }
         };
         let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
         let mut add = |flag: &str, value: &str| {
@@ -126,11 +129,11 @@ pub struct RestoreResult {
     /// The iteration after which the checkpoint was taken.
     pub restored_to_iteration: u32,
     /// The checkpoint.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// How it is kept.
     pub storage_type: StorageType,
     /// What holds the state before; `None` in a plan and where nothing changed.
-    pub safety_checkpoint_id: Option<String>,
+    pub safety_checkpoint_id: Option<CheckpointId>,
     /// Paths written.
     pub written: Vec<RepoPath>,
     /// Paths deleted.

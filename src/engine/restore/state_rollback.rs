@@ -40,7 +40,7 @@ pub fn react(
     let plan = memory::plan_after_error(&prepared.memory, &then, settings)?;
     if !plan.is_empty() {
         let operation = Operation {
-            id: format!("op_state_{:04}", safety.seq),
+            id: format!("op_state_{:04}", safety.seq).into(),
             kind: OperationKind::Restore,
             worktree: context.worktree_id(),
             safety_checkpoint_id: safety.id.clone(),

@@ -8,14 +8,15 @@ use git2::{ObjectType, Oid};
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::refs::{CheckpointRef, list_refs, ref_name};
 use crate::git::repo::repository::Repo;
+use crate::model::id::{CheckpointId, RunId};
 use crate::model::path::RepoPath;
 
 /// How many digits of the path's hash stand in the name.
 const DIGITS: usize = 10;
 
 /// The id of the part of a checkpoint that a nested repository holds. `path` is relative to the outermost work tree.
-pub fn nested_id(checkpoint: &str, path: &RepoPath) -> Result<String> {
-    Ok(format!("{checkpoint}-{}", digits(path)?))
+pub fn nested_id(checkpoint: &CheckpointId, path: &RepoPath) -> Result<CheckpointId> {
+    Ok(format!("{checkpoint}-{}", digits(path)?).into())
 }
 
 /// What stands for a path in a name.
@@ -31,7 +32,7 @@ pub fn outer_ref(name: &str) -> Option<&str> {
 }
 
 /// The references in a nested repository that belong to this checkpoint of an outer one.
-pub fn refs_of(repo: &Repo, run_id: &str, checkpoint: &str) -> Result<Vec<CheckpointRef>> {
+pub fn refs_of(repo: &Repo, run_id: &RunId, checkpoint: &CheckpointId) -> Result<Vec<CheckpointRef>> {
     let outer = ref_name(run_id, checkpoint);
     let (all, _) = list_refs(repo)?;
     Ok(all.into_iter().filter(|found| outer_ref(&found.name) == Some(outer.as_str())).collect())

@@ -15,6 +15,7 @@ use super::repository::Repo;
 use crate::durable::{Kind, Root, temporary_prefix};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::sync::sync_folder;
+use crate::model::id::{CheckpointId, RunId};
 use crate::model::path::short_part;
 use crate::model::snapshot::ObjectId;
 
@@ -31,8 +32,8 @@ pub struct CheckpointRef {
 }
 
 /// The reference of a checkpoint of a run.
-pub fn ref_name(run_id: &str, checkpoint: &str) -> String {
-    format!("{PREFIX}{}/{}", ref_component(run_id), ref_component(checkpoint))
+pub fn ref_name(run_id: &RunId, checkpoint: &CheckpointId) -> String {
+    format!("{PREFIX}{}/{}", ref_component(run_id.as_str()), ref_component(checkpoint.as_str()))
 }
 
 /// A text as one component of a reference's name. Different texts give different components.
@@ -292,7 +293,7 @@ mod tests {
             ["a", "", ".", "..", "a..b", "a.lock", "a b", "a/b", "a~1", "@{", "%61", "é", "a.b", "-x", "a\n", "x."];
         let mut seen = std::collections::BTreeSet::new();
         for id in ids {
-            let name = ref_name(id, "ckpt");
+            let name = ref_name(&id.into(), &"ckpt".into());
             assert!(git2::Reference::is_valid_name(&name), "{name}");
             assert!(seen.insert(name), "{id} collides");
         }

@@ -11,6 +11,7 @@ use crate::git::base::openat;
 use crate::git::base::sync::sync_folder;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
+use crate::model::id::OperationId;
 use crate::model::manifest::Head;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
@@ -27,7 +28,7 @@ pub struct RestoreJournal {
     /// [`JOURNAL_VERSION`] of the writer.
     pub version: u32,
     /// The operation, as the ledger will name it.
-    pub operation_id: String,
+    pub operation_id: OperationId,
     /// `rollback`, `restore`, `undo`, `redo`, …
     pub kind: String,
     /// The safety checkpoint's commit.

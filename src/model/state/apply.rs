@@ -9,6 +9,7 @@ use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
+use crate::model::id::{CheckpointId, TaskId};
 use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
@@ -95,11 +96,11 @@ impl State {
 
     /// Removes runs with their checkpoints, and all that restores of them could be taken back to.
     fn forget(&mut self, runs: &[RunKey]) {
-        let gone: Vec<String> =
+        let gone: Vec<CheckpointId> =
             runs.iter().flat_map(|key| self.checkpoints_of(key)).map(|checkpoint| checkpoint.id.clone()).collect();
         self.checkpoints.remove(&gone);
         for worktree in self.worktrees.values_mut() {
-            let stays = |id: &String| !gone.contains(id);
+            let stays = |id: &CheckpointId| !gone.contains(id);
             worktree.undo.retain(|entry| stays(&entry.checkpoint_id));
             worktree.redo.retain(|entry| stays(&entry.checkpoint_id));
             worktree.baseline.retain(|layer| stays(&layer.checkpoint_id));
@@ -109,7 +110,7 @@ impl State {
         self.forgotten.extend(runs.iter().cloned());
     }
 
-    fn remember_removed(&mut self, ids: &[String]) {
+    fn remember_removed(&mut self, ids: &[CheckpointId]) {
         let gone = ids.iter().filter_map(|id| self.checkpoints.by_id(id)).filter(|checkpoint| !checkpoint.is_safety());
         for checkpoint in gone {
             if let Some(run) = self.runs.iter_mut().find(|run| run.key == checkpoint.run) {
@@ -233,7 +234,7 @@ fn begins(payload: &Payload) -> bool {
 
 fn new_run(
     key: &RunKey,
-    task_id: Option<String>,
+    task_id: Option<TaskId>,
     session: &str,
     worktree: &FolderId,
     spec: &RunSpec,

@@ -66,7 +66,7 @@ impl State {
         prefix: &str,
         not_found: impl Fn() -> SelectionError,
     ) -> Result<&Checkpoint, SelectionError> {
-        let mut fitting = self.checkpoints.values().filter(|checkpoint| checkpoint.id.starts_with(prefix));
+        let mut fitting = self.checkpoints.values().filter(|checkpoint| checkpoint.id.as_str().starts_with(prefix));
         let first = fitting.next().ok_or_else(&not_found)?;
         let mut rest: Vec<_> = fitting.collect();
         if first.id == prefix || rest.is_empty() {
@@ -76,7 +76,7 @@ impl State {
             return Ok(exact);
         }
         rest.insert(0, first);
-        let ids = rest.iter().map(|checkpoint| checkpoint.id.clone()).collect();
+        let ids = rest.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
         Err(SelectionError::Ambiguous { selector: prefix.to_owned(), ids })
     }
 }

@@ -58,7 +58,7 @@ impl State {
 
     /// What a run began with.
     pub fn initial(&self, key: &RunKey) -> Option<Named<'_>> {
-        let id = self.run(key)?.initial_checkpoint.as_deref()?;
+        let id = self.run(key)?.initial_checkpoint.as_ref()?;
         Some(self.checkpoint(id).map_or(Named::Removed, Named::Kept))
     }
 

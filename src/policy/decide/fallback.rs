@@ -2,6 +2,7 @@
 
 use crate::model::decision::{Action, BudgetScope, Decision, Strategy};
 use crate::model::failure::{Cause, CauseDetail, Failure, FailureType};
+use crate::model::id::CheckpointId;
 use crate::model::run::{OnFailure, Run};
 
 use super::{DecisionInput, decide_itself};
@@ -21,7 +22,7 @@ pub enum Fallback<'a> {
         /// What was decided about that one: to run the fallback.
         decision: &'a Decision,
         /// The checkpoint of what was there before the fallback, if it was taken.
-        before: Option<&'a str>,
+        before: Option<&'a CheckpointId>,
     },
 }
 
@@ -34,7 +35,7 @@ pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
         // One that was interrupted is no failure; what it came after is.
         let before = known.attempts.iter().rfind(|attempt| attempt.number < number && !attempt.fallback);
         let judged = before.and_then(|attempt| {
-            let before = attempt.checkpoint_id.as_deref();
+            let before = attempt.checkpoint_id.as_ref();
             Some(Fallback::Failed {
                 exhausted: attempt.failure.as_ref()?,
                 decision: attempt.decision.as_ref()?,
@@ -69,7 +70,7 @@ pub(super) fn instead(failure: &Failure, decision: Decision, input: &DecisionInp
 /// One that was interrupted is still to be run.
 pub(super) fn after(
     failure: &Failure,
-    (exhausted, decision, before): (&Failure, &Decision, Option<&str>),
+    (exhausted, decision, before): (&Failure, &Decision, Option<&CheckpointId>),
     input: &DecisionInput<'_>,
 ) -> Decision {
     if failure.kind == FailureType::Cancellation {

@@ -9,6 +9,7 @@ use crate::model::event::Payload;
 use crate::model::failure::{Failure, FailureType, SuggestedAction};
 use crate::model::feedback::{FeedbackResult, FeedbackResults};
 use crate::model::folder::FolderId;
+use crate::model::id::TaskId;
 use crate::model::import::ImportKind;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
@@ -34,8 +35,8 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     if run.is_none() {
         let spec = RunSpec { prompt: root.text_of("basePrompt")?.map(str::to_owned), ..RunSpec::default() };
         let made = Payload::RunCreated {
-            task_id: task.map(str::to_owned),
-            session: key.run_id.clone(),
+            task_id: task.map(TaskId::from),
+            session: key.run_id.to_string(),
             worktree: root.text_of("workingDir")?.map_or_else(|| at.worktree.clone(), FolderId::from),
             spec: Box::new(spec),
         };
@@ -51,7 +52,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         let known = run.and_then(|run| run.iterations.get(number));
         let before = known.map_or(0, |known| known.attempts.len());
         let own = failure.as_ref().filter(|failure| failure.iteration == Some(number));
-        let subtask = format!("{}/iteration-{number}", task.unwrap_or(&key.run_id));
+        let subtask = format!("{}/iteration-{number}", task.unwrap_or(key.run_id.as_str()));
         let all = attempts(iteration, &key, number, &subtask, status, own, at)?;
         let fresh = all.len() > before;
         for attempt in all.into_iter().skip(before) {
@@ -140,7 +141,7 @@ fn attempts(
         iteration: number,
         number: attempt,
         subtask: subtask.to_owned(),
-        session: key.run_id.clone(),
+        session: key.run_id.to_string(),
         approach: None,
         started,
         ended,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
+use crate::model::id::TaskId;
 use crate::model::import::{ImportKind, Imported};
 use crate::model::run::{RunKey, RunSpec};
 use crate::model::state::State;
@@ -38,10 +39,10 @@ pub struct Part {
 }
 
 /// The event that makes a run.
-pub(super) fn created(at: &ImportInput<'_>, key: &RunKey, task_id: Option<String>, worktree: Option<&str>) -> Payload {
+pub(super) fn created(at: &ImportInput<'_>, key: &RunKey, task_id: Option<TaskId>, worktree: Option<&str>) -> Payload {
     Payload::RunCreated {
         task_id,
-        session: key.run_id.clone(),
+        session: key.run_id.to_string(),
         worktree: worktree.map_or_else(|| at.worktree.clone(), FolderId::from),
         spec: Box::new(RunSpec::default()),
     }

@@ -63,7 +63,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
             iteration,
             number,
             subtask: format!("{}/iteration-{iteration}", key.run_id),
-            session: key.run_id.clone(),
+            session: key.run_id.to_string(),
             approach: None,
             started: last_error_at,
             ended: last_error_at,

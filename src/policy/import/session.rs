@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::event::Payload;
+use crate::model::id::TaskId;
 use crate::model::import::ImportKind;
 use crate::model::run::{RunKey, RunStatus};
 
@@ -27,12 +28,12 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     let key = RunKey::new(session, None, None);
     let mut part = Part { key: key.clone(), events: Vec::new(), left_out: Vec::new() };
     // One of ours that comes back is no other system's.
-    let own = at.state.checkpoint(id).is_some();
+    let own = at.state.checkpoint(&id.into()).is_some();
     if own || known(at, &key, ImportKind::Session, id) == Some(document) {
         return Ok(part);
     }
     if at.state.run(&key).is_none() {
-        part.events.push((when, created(at, &key, task, None)));
+        part.events.push((when, created(at, &key, task.map(TaskId::from), None)));
         let reason = "its checkpoint was imported".to_owned();
         part.events.push((when, Payload::RunStatusChanged { status: RunStatus::Paused, reason }));
     }

@@ -73,7 +73,7 @@ fn totals(source: &Source<'_>, attempt: AttemptRef) -> Option<ChangeTotals> {
 
 /// The first checkpoint of a run counts from HEAD.
 fn since_base(source: &Source<'_>, attempt: &Attempt) -> Option<ChangeTotals> {
-    let checkpoint = source.state.checkpoint(attempt.checkpoint_id.as_deref()?)?;
+    let checkpoint = source.state.checkpoint(attempt.checkpoint_id.as_ref()?)?;
     let counts = checkpoint.previous.is_none() && checkpoint.base_commit.is_some();
     counts.then_some(checkpoint.changes)
 }

@@ -7,6 +7,7 @@ use crate::model::checkpoint::{ChangeTotals, Checkpoint, Verdict};
 use crate::model::decision::{Action, Budget, BudgetScope, Strategy};
 use crate::model::failure::{Cause, Condition, Evidence, FailureType, Severity, SuggestedAction};
 use crate::model::folder::FolderId;
+use crate::model::id::{CheckpointId, RunId, TaskId};
 use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunStatus};
 use crate::model::snapshot::{ChangeType, ObjectId};
@@ -128,13 +129,13 @@ impl From<Usage> for SessionUsage {
 #[schemars(rename = "report_run")]
 pub struct RunLine {
     /// Its id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Its phase.
     pub phase: String,
     /// Its lane.
     pub lane: String,
     /// What it works on.
-    pub task_id: Option<String>,
+    pub task_id: Option<TaskId>,
     /// Where it stands.
     #[schemars(with = "RunStatus")]
     pub status: &'static str,
@@ -278,7 +279,7 @@ pub struct AttemptLine {
     /// What was decided about it.
     pub decision: Option<DecisionLine>,
     /// The checkpoint at its end.
-    pub checkpoint_id: Option<String>,
+    pub checkpoint_id: Option<CheckpointId>,
     /// How many paths it changed; `None` where that is not known.
     pub changes: Option<ChangeTotals>,
     /// Its log.
@@ -376,7 +377,7 @@ pub struct Checkpoints {
 #[schemars(rename = "report_checkpoint")]
 pub struct CheckpointLine {
     /// Its id.
-    pub id: String,
+    pub id: CheckpointId,
     /// Its number.
     pub seq: u64,
     /// When it was taken.

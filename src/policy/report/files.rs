@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::event::{Event, Payload};
+use crate::model::id::CheckpointId;
 use crate::model::path::RepoPath;
 use crate::model::run::AttemptOutcome;
 use crate::model::state::State;
@@ -21,16 +22,16 @@ pub struct Span {
     /// The attempt.
     pub attempt: AttemptRef,
     /// The checkpoint that holds what it began with.
-    pub from: String,
+    pub from: CheckpointId,
     /// The checkpoint that holds what it left.
-    pub to: String,
+    pub to: CheckpointId,
 }
 
 /// Which checkpoints tell what the latest attempts changed. What a rollback put back before an attempt is no change of
 /// the attempt's.
 pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
-    let mut now: Option<&str> = None;
-    let mut begun: BTreeMap<AttemptRef, &str> = BTreeMap::new();
+    let mut now: Option<&CheckpointId> = None;
+    let mut begun: BTreeMap<AttemptRef, &CheckpointId> = BTreeMap::new();
     let mut spans = Vec::new();
     for event in events {
         match &event.payload {
@@ -47,7 +48,7 @@ pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
             Payload::AttemptEnded(end) => {
                 let attempt = AttemptRef { iteration: end.iteration, attempt: end.attempt };
                 let (Some(from), Some(to)) = (begun.get(&attempt), &end.checkpoint_id) else { continue };
-                spans.push(Span { attempt, from: (*from).to_owned(), to: to.clone() });
+                spans.push(Span { attempt, from: (*from).clone(), to: to.clone() });
             }
             _ => {}
         }

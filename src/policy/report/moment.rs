@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::checkpoint::Verdict;
+use crate::model::id::CheckpointId;
 use crate::model::run::AttemptOutcome;
 use crate::model::time::Timestamp;
 
@@ -55,7 +56,7 @@ pub struct Moment {
     /// How long the attempt took.
     pub duration_ms: Option<u64>,
     /// The checkpoint it is about.
-    pub checkpoint_id: Option<String>,
+    pub checkpoint_id: Option<CheckpointId>,
     /// The checkpoint's verdict.
     pub verdict: Option<Verdict>,
 }

@@ -98,7 +98,7 @@ fn run_line(run: &Run) -> RunLine {
         run_id: run.key.run_id.clone(),
         phase: run.key.phase.clone(),
         lane: run.key.lane.clone(),
-        task_id: run.task_id.as_deref().map(words::line),
+        task_id: run.task_id.as_ref().map(|task| words::line(task.as_str()).into()),
         status: run.status.as_str(),
         current_iteration: run.shown_iteration(),
         iterations_total: run.spec.iterations_total,

@@ -6,6 +6,7 @@ use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Action;
 use crate::model::event::{AttemptEnd, Event, Payload};
 use crate::model::feedback::FeedbackResults;
+use crate::model::id::CheckpointId;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{Operation, OperationKind, Scope};
 use crate::model::step::{StepEnd, StepStatus};
@@ -216,7 +217,7 @@ fn decided(at: Timestamp, end: &AttemptEnd) -> Vec<Moment> {
 }
 
 /// What the feedback loops said before the first attempt.
-fn baseline(at: Timestamp, checkpoint_id: &str, verdict: Verdict, results: &FeedbackResults) -> Moment {
+fn baseline(at: Timestamp, checkpoint_id: &CheckpointId, verdict: Verdict, results: &FeedbackResults) -> Moment {
     let failed: Vec<String> =
         results.iter().filter(|(_, result)| !result.passed).map(|(name, _)| words::line(name)).collect();
     let title = if failed.is_empty() {

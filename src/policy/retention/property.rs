@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Limits, Which, retain};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::id::CheckpointId;
 use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Reposition, Scope};
 use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::model::selector::Selector;
@@ -168,7 +169,7 @@ impl World {
         self.state.apply(&event);
     }
 
-    fn take(&mut self, trigger: &str, after: u32, verdict: Verdict, attempt: Option<u32>) -> String {
+    fn take(&mut self, trigger: &str, after: u32, verdict: Verdict, attempt: Option<u32>) -> CheckpointId {
         let (oid, seq) = ("0".repeat(40), self.state.last_checkpoint_seq + 1);
         let id = format!("ckpt_{seq:04}");
         let made = json!({
@@ -183,21 +184,27 @@ impl World {
         let checkpoint: Box<Checkpoint> = serde_json::from_value(made).expect("a checkpoint");
         self.oracle.take(&checkpoint);
         self.event(Payload::CheckpointCreated { checkpoint, adopted: false, own_commits: Vec::new() });
-        id
+        id.into()
     }
 
     /// As every restore is recorded: what there was before it, then that it was done.
-    fn restore(&mut self, kind: OperationKind, target: &str, paths: &[String], reposition: Option<Reposition>) {
+    fn restore(
+        &mut self,
+        kind: OperationKind,
+        target: &CheckpointId,
+        paths: &[String],
+        reposition: Option<Reposition>,
+    ) {
         let whole = kind == OperationKind::Rollback && paths.is_empty();
         let target_seq = self.state.checkpoint(target).map(|one| one.seq).filter(|_| whole);
         let safety = self.take("safety", 0, Verdict::Unverified, None);
         self.oracle.restored(kind, target_seq);
         let operation = Operation {
-            id: format!("op_{}", self.seconds),
+            id: format!("op_{}", self.seconds).into(),
             kind,
             worktree: "/w".into(),
             safety_checkpoint_id: safety,
-            checkpoint_id: target.to_owned(),
+            checkpoint_id: target.clone(),
             scope: Scope::All,
             paths: paths.to_vec(),
             head: HeadMove::default(),
@@ -212,7 +219,7 @@ impl World {
         self.event(Payload::Restored { operation: Box::new(operation) });
     }
 
-    fn some(&self, at: usize) -> Option<String> {
+    fn some(&self, at: usize) -> Option<CheckpointId> {
         let all: Vec<&Checkpoint> = self.state.checkpoints_of(&self.key).collect();
         (!all.is_empty()).then(|| all[at % all.len()].id.clone())
     }
@@ -266,7 +273,7 @@ impl World {
         };
         let (before, is_open) = (named(self), !self.state.run(&self.key).expect("it").status.has_ended());
         let plan = retain(&self.state, Which::All, limits, &Settings::default().retention, self.now(), &|_| 0);
-        let ids: Vec<String> = plan.removed.into_iter().map(|one| one.id).collect();
+        let ids: Vec<CheckpointId> = plan.removed.into_iter().map(|one| one.id).collect();
         for id in &ids {
             let seq = self.state.checkpoint(id).expect("known").seq;
             self.oracle.all.get_mut(&seq).expect("taken").is_there = false;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::durable::Sync;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::id::CheckpointId;
 use crate::model::import::ImportKind;
 use crate::model::run::Run;
 use crate::model::state::State;
@@ -21,7 +22,7 @@ const KEPT: &str = "active.json";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActiveState {
     /// Which checkpoint's.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// Files of the working memory by path.
     pub working_memory: Map<String, Value>,
     /// States of files by path.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::failure::{Failure, FailureType, SuggestedAction};
 use crate::model::feedback::FeedbackResults;
+use crate::model::id::TaskId;
 use crate::model::import::ImportKind;
 use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
@@ -45,7 +46,7 @@ pub enum BattleView<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Battle<'a> {
     id: &'a str,
-    task_id: Option<&'a str>,
+    task_id: Option<&'a TaskId>,
     working_dir: &'a str,
     status: &'a str,
     base_prompt: Option<&'a str>,
@@ -119,8 +120,8 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
     let own = state.checkpoints_of(&run.key).filter(|checkpoint| !checkpoint.is_safety());
     let iterations: Vec<_> = run.iterations.recent(ITERATIONS_IN_VIEW).into_iter().map(iteration).collect();
     BattleView::Own(Box::new(Battle {
-        id: &run.key.run_id,
-        task_id: run.task_id.as_deref(),
+        id: run.key.run_id.as_str(),
+        task_id: run.task_id.as_ref(),
         working_dir: run.worktree.text(),
         status: battle_status(run.status),
         base_prompt: run.spec.prompt.as_deref(),
@@ -153,8 +154,8 @@ fn checkpoint(checkpoint: &Checkpoint) -> BattleCheckpoint<'_> {
     let on_branch = checkpoint.branch_commit.as_ref().or(checkpoint.base_commit.as_ref());
     let on_branch = on_branch.filter(|_| checkpoint.storage_type == StorageType::Commit);
     BattleCheckpoint::Own(Box::new(OwnCheckpoint {
-        id: &checkpoint.id,
-        battle_id: &checkpoint.run.run_id,
+        id: checkpoint.id.as_str(),
+        battle_id: checkpoint.run.run_id.as_str(),
         after_iteration: checkpoint.after_iteration,
         storage_type: checkpoint.storage_type,
         commit_hash: on_branch.unwrap_or(&checkpoint.commit),

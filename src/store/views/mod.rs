@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::model::id::TaskId;
 use crate::model::path::short_part;
 use crate::model::run::{Run, RunKey};
 
@@ -56,7 +57,7 @@ pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<Pat
 
 /// Where a run's battle view is, below the state directory.
 pub fn battle_path(run: &Run) -> PathBuf {
-    let whole = run.task_id.as_deref().unwrap_or("-");
+    let whole = run.task_id.as_ref().map_or("-", TaskId::as_str);
     let task = short_part(whole.chars().map(plain).collect(), whole);
     let task = if task.starts_with('.') { format!("_{task}") } else { task };
     Path::new("recover/battles").join(task).join(format!("{}.json", file_name_of(&run.key)))

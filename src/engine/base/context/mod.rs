@@ -18,6 +18,7 @@ use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
+use crate::model::id::RunId;
 use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
@@ -132,7 +133,7 @@ impl Context {
         let has_own = !matches!(Root::shared(&worktree).kind(&name), Ok(None));
         let files = Root::shared(if has_own { &worktree } else { &project });
         let file = files.path().join(name);
-        let mut config = match Config::load(&files, &file, &setup.env, setup.naming.task.as_deref()) {
+        let mut config = match Config::load(&files, &file, &setup.env, setup.naming.task.as_ref()) {
             _ if !is_ours => Config::parse(&file, "", &setup.env, None)?,
             // The command that writes a new file must not stumble over the old one.
             Err(error) if setup.ignore_config && error.refused.is_none() => Config::parse(&file, "", &|_| None, None)?,
@@ -381,8 +382,8 @@ impl Context {
     }
 
     /// The session whose budget a run shares.
-    pub fn session(&self, run_id: &str) -> String {
-        self.setup.naming.session.clone().unwrap_or_else(|| run_id.to_owned())
+    pub fn session(&self, run_id: &RunId) -> String {
+        self.setup.naming.session.clone().unwrap_or_else(|| run_id.to_string())
     }
 
     /// What a capture takes: the configured rules, and never what is ours: the state directory and the lane records.

@@ -9,12 +9,13 @@ use crate::engine::base::runs::{self, Wanted};
 use crate::git::repo::{check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder};
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
+use crate::model::id::TaskId;
 use crate::store::Store;
 
 use super::{Context, Setup};
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
-pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktree: &Path) -> Option<String> {
+pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktree: &Path) -> Option<TaskId> {
     let is_new = setup.begins_run && setup.naming.run_id.is_none();
     if setup.naming.task.is_some() || config.tasks.is_empty() || is_new {
         return None;

@@ -105,5 +105,5 @@ pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<St
     let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
     let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };
     context.record_in(&mut ledger, &run, vec![payload])?;
-    select::checkpoint(context, ledger.state(), &Selector::Id(id)).cloned()
+    select::checkpoint(context, ledger.state(), &Selector::Id(id.into())).cloned()
 }

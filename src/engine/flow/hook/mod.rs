@@ -7,6 +7,7 @@
 pub mod install;
 
 use crate::model::event::AttemptEnd;
+use crate::model::id::RunId;
 use std::path::Path;
 
 use crate::engine::base::context::Context;
@@ -69,10 +70,10 @@ impl Handled {
 }
 
 /// The name of a session's run.
-pub fn session_run(agent: HookAgent, session_id: Option<&str>) -> String {
+pub fn session_run(agent: HookAgent, session_id: Option<&str>) -> RunId {
     match session_id {
-        Some(id) => format!("{}-{id}", agent.as_str()),
-        None => agent.as_str().to_owned(),
+        Some(id) => format!("{}-{id}", agent.as_str()).into(),
+        None => agent.as_str().into(),
     }
 }
 

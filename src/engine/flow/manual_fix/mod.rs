@@ -12,6 +12,7 @@ use crate::engine::recovery::crash;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{IterationStatus, RunStatus};
 use crate::policy::prompt::manual_fix_context;
@@ -33,7 +34,7 @@ pub fn start(context: &Context) -> Result<Fix> {
     }
     if context.dry_run() {
         let session = run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active);
-        let session = session.unwrap_or_else(|| new_session(run, "fix_new", "", context));
+        let session = session.unwrap_or_else(|| new_session(run, "fix_new".into(), CheckpointId::default(), context));
         return Ok(Fix { session, run: run.clone() });
     }
     open(context, &run.key)

@@ -48,10 +48,10 @@ pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &Re
             message: format!("{}: {message}", feedback.name),
         });
     }
-    let base = run.initial_checkpoint.as_deref();
+    let base = run.initial_checkpoint.as_ref();
     if let Some(id) = base {
         let there = context.load().is_ok_and(|loaded| loaded.state.checkpoint(id).is_some());
-        let message = if there { id.to_owned() } else { format!("{id} is gone") };
+        let message = if there { id.to_string() } else { format!("{id} is gone") };
         checks.push(Check { check: "initial_checkpoint", ok: there, message });
     }
     checks.extend(lane_checks(context, state, run));
@@ -106,7 +106,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
     }
     if let Some(checkpoint) = record.checkpoint() {
         let read = context.repo().and_then(|repo| Ok(load_checkpoint(repo, &checkpoint.commit)?));
-        let message = read.as_ref().map_or_else(ToString::to_string, |_| checkpoint.id.clone());
+        let message = read.as_ref().map_or_else(ToString::to_string, |_| checkpoint.id.to_string());
         checks.push(Check { check: "checkpoint", ok: read.is_ok(), message });
     } else {
         let message = format!("{} was imported: its content is not here", record.stage);

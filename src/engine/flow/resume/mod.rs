@@ -22,6 +22,7 @@ use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
+use crate::model::id::RunId;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::store::NewEvent;
@@ -40,7 +41,7 @@ pub use next::next_actions;
 #[derive(Clone, Debug, Default)]
 pub struct ResumeRequest {
     /// The run, where it is named by an argument.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// The strategy; the policy's where it is not named.
     pub strategy: Option<Strategy>,
     /// The iteration to go on from.
@@ -190,12 +191,12 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
 }
 
 /// The work tree that a lane is at home in which is named from another one of the repository (C4).
-pub fn home_of_lane(context: &Context, run_id: Option<&str>) -> Result<Option<PathBuf>> {
-    if run_id.or(context.naming().run_id.as_deref()).is_none() || !context.has_git() {
+pub fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<Option<PathBuf>> {
+    if run_id.or(context.naming().run_id.as_ref()).is_none() || !context.has_git() {
         return Ok(None);
     }
     let state = context.load()?.state;
-    let request = ResumeRequest { run_id: run_id.map(str::to_owned), ..ResumeRequest::default() };
+    let request = ResumeRequest { run_id: run_id.cloned(), ..ResumeRequest::default() };
     // Whatever is wrong with the name, the resume itself says it.
     let Some(run) = chosen(context, &state, &request).ok().and_then(|key| state.run(&key).cloned()) else {
         return Ok(None);

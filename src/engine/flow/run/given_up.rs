@@ -7,6 +7,7 @@ use crate::engine::flow::rollback_target::restore_checkpoint;
 use crate::engine::record::run_settings::settings_of;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::run::{Iteration, OnFailure, Run};
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
@@ -19,7 +20,7 @@ use super::edited;
 pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
     let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep || run.spec.on_failure == OnFailure::Retry;
     let given_up = run.to_roll_back.filter(|_| !keeps).and_then(|number| run.iterations.get(number));
-    let Some((given_up, began)) = given_up.and_then(|given_up| Some((given_up, given_up.began.as_deref()?))) else {
+    let Some((given_up, began)) = given_up.and_then(|given_up| Some((given_up, given_up.began.as_ref()?))) else {
         return Ok(None);
     };
     let number = given_up.number;
@@ -47,7 +48,7 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
 }
 
 /// Whether anything changed.
-fn try_roll_back(context: &Context, state: &State, run: &Run, began: &str) -> Result<bool> {
+fn try_roll_back(context: &Context, state: &State, run: &Run, began: &CheckpointId) -> Result<bool> {
     context.check_safe_mode("a rollback by decision")?;
     let target = state.checkpoint(began).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {began}, with which it began, is gone"))
@@ -55,7 +56,7 @@ fn try_roll_back(context: &Context, state: &State, run: &Run, began: &str) -> Re
     if let Some(found) = edited::since(state, target) {
         let Checkpoint { id, seq, .. } = found;
         let message = format!("somebody else changed files while it was tried (checkpoint @{seq}, {id})");
-        let hint = Hint::recover(["rollback", "--to", began]).run(&run.key);
+        let hint = Hint::recover(["rollback", "--to", began.as_str()]).run(&run.key);
         return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
     }
     restore_checkpoint(context, &run.key, target, Edits::Refuse)
@@ -63,9 +64,9 @@ fn try_roll_back(context: &Context, state: &State, run: &Run, began: &str) -> Re
 
 /// The command that brings its work back.
 fn work_of(context: &Context, run: &Run, given_up: &Iteration) -> String {
-    let last = given_up.attempts.iter().rev().find_map(|attempt| attempt.checkpoint_id.as_deref());
+    let last = given_up.attempts.iter().rev().find_map(|attempt| attempt.checkpoint_id.as_ref());
     context.line(match last {
-        Some(id) => Hint::recover(["checkpoint", "restore", id]).run(&run.key),
+        Some(id) => Hint::recover(["checkpoint", "restore", id.as_str()]).run(&run.key),
         None => Hint::recover(["undo"]),
     })
 }

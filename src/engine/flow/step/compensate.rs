@@ -7,6 +7,7 @@ use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
 use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::model::event::Payload;
+use crate::model::id::CheckpointId;
 use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::run::RunKey;
 use crate::model::state::State;
@@ -107,7 +108,7 @@ fn compensated_by(state: &State, entry: &UndoEntry) -> Vec<(RunKey, Step, &'stat
 }
 
 /// Takes the effects back, the latest first. One that fails keeps none of the others from it.
-pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &str) -> Result<Vec<Compensated>> {
+pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &CheckpointId) -> Result<Vec<Compensated>> {
     let mut done = Vec::new();
     if !crossing.compensates() {
         return Ok(done);
@@ -139,7 +140,13 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &str) -
     Ok(done)
 }
 
-fn run(context: &Context, key: &RunKey, step: &Step, checkpoint_id: &str, interrupts: &Interrupts) -> Result<Exit> {
+fn run(
+    context: &Context,
+    key: &RunKey,
+    step: &Step,
+    checkpoint_id: &CheckpointId,
+    interrupts: &Interrupts,
+) -> Result<Exit> {
     let name = step.start.name.clone();
     let line = step.start.compensate.clone().unwrap_or_default();
     let shell = context.settings().runner.shell.clone();
@@ -149,7 +156,7 @@ fn run(context: &Context, key: &RunKey, step: &Step, checkpoint_id: &str, interr
     let folder = if folder.is_dir() { folder } else { context.worktree().to_owned() };
     let mut supervised = Supervised { show: Show::Stderr, ..Supervised::new(program, folder) };
     supervised.env_set = variables(context, key, &name)?;
-    supervised.env_set.push(("RECOVER_CHECKPOINT_ID".into(), checkpoint_id.into()));
+    supervised.env_set.push(("RECOVER_CHECKPOINT_ID".into(), checkpoint_id.as_str().into()));
     supervised.grace = context.settings().runner.grace;
     context.record(key, vec![Payload::StepCompensating { name, supervisor: own_id() }])?;
     Ok(supervised.run(interrupts, |_| Ok(())).with_context(|| format!("cannot run '{line}'"))?)

@@ -24,6 +24,7 @@ use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::folder::FolderId;
 use crate::model::hint::{Hint, join};
+use crate::model::id::CheckpointId;
 use crate::model::lane::{AFTER_TESTS, RETRY, is_lane};
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
@@ -73,7 +74,7 @@ pub struct StepReport {
     /// What the command ended with, as a shell says it.
     pub exit_code: Option<i32>,
     /// The checkpoint of its stage, else the one before it.
-    pub checkpoint_id: Option<String>,
+    pub checkpoint_id: Option<CheckpointId>,
     /// How many paths were put back; `None` where nothing had to be.
     pub rolled_back: Option<usize>,
     /// Why the checkpoint of its stage could not be taken.
@@ -373,7 +374,7 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, fields: LaneFi
 }
 
 /// The stage's checkpoint that came after the step.
-fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<String> {
+fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<CheckpointId> {
     let of_stage =
         |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage == step.start.stage && !step.is_after(checkpoint.seq);
     let ended = step.start.stage.is_some() && step.status == StepStatus::Done;

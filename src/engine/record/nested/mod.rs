@@ -23,6 +23,7 @@ use crate::git::restore::read_journal;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::FolderId;
+use crate::model::id::{CheckpointId, RunId};
 use crate::model::manifest::CaptureRules;
 use crate::model::manifest::Nested;
 use crate::model::path::{NESTED, PathReason, RepoPath};
@@ -218,7 +219,7 @@ pub fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
 }
 
 /// Whether a reference of this checkpoint is in the way.
-pub fn taken(captures: &[NestedCapture], run_id: &str, checkpoint: &str) -> bool {
+pub fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &CheckpointId) -> bool {
     captures.iter().any(|one| {
         let id = nested_id(checkpoint, &one.whole);
         id.is_ok_and(|id| ref_exists(&one.repo, &ref_name(run_id, &id))) || taken(&one.inner, run_id, checkpoint)
@@ -232,7 +233,7 @@ pub fn remove_strays(context: &Context, state: &State, captures: &[NestedCapture
         for found in list_refs(&one.repo)?.0 {
             let Some(outer) = outer_ref(&found.name) else { continue };
             let id = outer.rsplit('/').next().unwrap_or_default();
-            if state.checkpoint(id).is_none()
+            if state.checkpoint(&id.into()).is_none()
                 && !ref_exists(context.repo()?, outer)
                 && load_checkpoint(&one.repo, &found.commit).is_ok_and(|stored| is_ours(context, &stored.message))
             {
@@ -344,10 +345,10 @@ impl NestedCapture {
 
     /// The record is that of the outer checkpoint, as seen from here. It names no state directory, so that none takes
     /// it in unasked.
-    fn message(&self, context: &Context, id: &str, checkpoint: &Checkpoint) -> Result<String> {
+    fn message(&self, context: &Context, id: &CheckpointId, checkpoint: &Checkpoint) -> Result<String> {
         let capture = &self.capture;
         let record = Checkpoint {
-            id: id.to_owned(),
+            id: id.clone(),
             worktree: FolderId::of(self.repo.workdir()),
             state_dir: FolderId::default(),
             commit: ObjectId(String::new()),
@@ -366,8 +367,8 @@ impl NestedCapture {
         let (outer, state) = (context.worktree_id(), context.state_dir_id());
         let headline = format!("{} (nested in {outer})", checkpoint.description);
         let all = [
-            ("Id", id),
-            ("Run", &checkpoint.run.run_id),
+            ("Id", id.as_str()),
+            ("Run", checkpoint.run.run_id.as_str()),
             (OUTER_WORKTREE, outer.text()),
             (OUTER_STATE, state.text()),
             (RECORD, &record),

@@ -157,7 +157,7 @@ pub fn adopt(context: &Context, selector: &Selector) -> Result<Selector> {
     }
     let Ok(stored) = load_checkpoint(context.repo()?, &ObjectId(text.clone())) else { return as_it_is() };
     let Some(mut found) = record_of(&stored).filter(|found| found.state_dir.is_empty()) else { return as_it_is() };
-    let id = Selector::Id(found.id.clone());
+    let id = Selector::Id(found.id.to_string());
     if !context.dry_run() {
         context.check_safe_mode(OperationKind::Restore.as_str())?;
         found.state_dir = context.state_dir_id();

@@ -56,7 +56,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         preconditions: None,
     };
     begin_elsewhere(run, *iteration, subtask);
-    if run_of_subtask(subtask) != Some(&run.key.run_id) {
+    if run_of_subtask(subtask) != Some(run.key.run_id.as_str()) {
         run.subtasks.insert(checksum(subtask));
     }
     run.accepted.remove(iteration);

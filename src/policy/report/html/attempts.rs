@@ -60,7 +60,7 @@ fn facts(attempt: &AttemptLine) -> Markup {
         }
         @if let Some(used) = usage::text(attempt.cost_usd, attempt.tokens) { (fact("Cost", used)) }
         (fact("Subtask", Line(&attempt.subtask)))
-        @if let Some(id) = &attempt.checkpoint_id { (fact("Checkpoint", mono(id))) }
+        @if let Some(id) = &attempt.checkpoint_id { (fact("Checkpoint", mono(id.as_str()))) }
         @if let Some(log) = &attempt.log_path { (fact("Log", mono(log))) }
     }
 }

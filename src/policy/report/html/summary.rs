@@ -23,7 +23,7 @@ pub fn header(report: &Report, title: &str) -> Markup {
         header {
             p.kind { (title) @if let Some(subtask) = &report.subtask { " · subtask " (Line(subtask)) } }
             h1 {
-                (Line(&summary.run.run_id)) " "
+                (Line(summary.run.run_id.as_str())) " "
                 (badge(tone(summary.run.status), &summary.run.status.replace('_', " ")))
             }
             p.lead { (Line(&summary.headline)) }
@@ -108,7 +108,7 @@ fn facts(summary: &Summary) -> Markup {
         dl.facts {
             @if let Some(reason) = &summary.stopped_because { (fact("Why it stopped", Line(reason))) }
             @if let Some(decision) = decision { (fact("Decision", Line(&decision))) }
-            @if let Some(task) = &run.task_id { (fact("Task", Line(task))) }
+            @if let Some(task) = &run.task_id { (fact("Task", Line(task.as_str()))) }
             @if let Some(place) = place { (fact("Phase and lane", Line(&place))) }
             @if let Some(command) = &run.command { (fact("Command", mono(command))) }
             @if let Some(used) = usage::text(summary.cost_usd, summary.tokens) { (fact("Cost", used)) }
@@ -157,7 +157,7 @@ pub fn checkpoints(report: &Report) -> Markup {
 
 fn point(checkpoint: &CheckpointLine) -> Markup {
     html! {
-        (mono(&checkpoint.id))
+        (mono(checkpoint.id.as_str()))
         small {
             "@" (checkpoint.seq) " · " (checkpoint.verdict.as_str())
             " · after iteration " (checkpoint.after_iteration) " · " (words::date_time(checkpoint.created_at))

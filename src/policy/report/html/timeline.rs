@@ -30,7 +30,7 @@ pub fn timeline(report: &Report) -> Markup {
 fn entry(moment: &Moment) -> Markup {
     let kind = kind(moment.kind);
     let tone = if moment.kind == MomentKind::Attempt { tone(moment.outcome) } else { kind };
-    let id = moment.checkpoint_id.as_deref().filter(|_| moment.kind == MomentKind::Checkpoint);
+    let id = moment.checkpoint_id.as_ref().filter(|_| moment.kind == MomentKind::Checkpoint);
     html! {
         li class={ (kind) " " (tone) } {
             time datetime=(moment.at) { (words::time(moment.at)) }
@@ -38,7 +38,7 @@ fn entry(moment: &Moment) -> Markup {
                 p {
                     (Line(&moment.title))
                     @if let Some(took) = moment.duration_ms { " " small { (words::span(took)) } }
-                    @if let Some(id) = id { " " (mono(id)) }
+                    @if let Some(id) = id { " " (mono(id.as_str())) }
                 }
                 @if let Some(detail) = &moment.detail { p.more { (Line(detail)) } }
             }

@@ -14,7 +14,8 @@ use escape::{code, fenced, text};
 
 /// Writes it.
 pub fn markdown(report: &Report) -> String {
-    let mut out = format!("<!-- {MARK} -->\n# {}: {}\n\n", title(report.kind), code(&report.summary.run.run_id));
+    let mut out =
+        format!("<!-- {MARK} -->\n# {}: {}\n\n", title(report.kind), code(report.summary.run.run_id.as_str()));
     out.push_str(&heading(report));
     summary(&mut out, report);
     attempts(&mut out, report);
@@ -38,7 +39,7 @@ fn heading(report: &Report) -> String {
     match (report.stuck_subtasks.as_slice(), &report.subtask) {
         ([only], _) => format!("## Stuck Subtask: {}\n\n", text(&only.subtask_id)),
         ([], Some(subtask)) => format!("## Subtask: {}\n\n", text(subtask)),
-        _ => format!("## Run: {}\n\n", text(&report.summary.run.run_id)),
+        _ => format!("## Run: {}\n\n", text(report.summary.run.run_id.as_str())),
     }
 }
 
@@ -57,9 +58,9 @@ fn summary(out: &mut String, report: &Report) {
     line!(out, "### Summary\n\n{}\n", text(&summary.headline));
     let lane =
         if run.phase == "-" && run.lane == "-" { String::new() } else { format!(" ({}/{})", run.phase, run.lane) };
-    line!(out, "- **Run:** {}{}, {}", code(&run.run_id), text(&lane), run.status);
+    line!(out, "- **Run:** {}{}, {}", code(run.run_id.as_str()), text(&lane), run.status);
     if let Some(task) = &run.task_id {
-        line!(out, "- **Task:** {}", text(task));
+        line!(out, "- **Task:** {}", text(task.as_str()));
     }
     if let Some(reason) = &summary.stopped_because {
         line!(out, "- **Stopped because:** {}", text(reason));
@@ -114,7 +115,7 @@ fn failed(out: &mut String, failure: &FailureLine) {
 fn checkpoints(out: &mut String, report: &Report) {
     let all = &report.checkpoints;
     let named = |checkpoint: &Option<CheckpointLine>| {
-        checkpoint.as_ref().map_or_else(|| "none".to_owned(), |checkpoint| code(&checkpoint.id))
+        checkpoint.as_ref().map_or_else(|| "none".to_owned(), |checkpoint| code(checkpoint.id.as_str()))
     };
     line!(
         out,
@@ -180,7 +181,7 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
         line!(out, "{inset}- Files: {modified} modified, {created} created, {deleted} deleted");
     }
     if let Some(id) = &attempt.checkpoint_id {
-        line!(out, "{inset}- Checkpoint: {}", code(id));
+        line!(out, "{inset}- Checkpoint: {}", code(id.as_str()));
     }
     if let Some(log) = &attempt.log_path {
         line!(out, "{inset}- Log: {}", code(log));
