@@ -30,6 +30,52 @@ const PATTERNS: &[&str] = &[
     r"(?P<keep>--?(?:password|token|api-key|secret)[= ])[^\s]+",
 ];
 
+/// What the system says of a path: after the name of a file such as `secret:` that is no value. Without their first letter's
+/// case.
+const SYSTEM_ERRORS: [&str; 41] = [
+    "address already in use",
+    "argument list too long",
+    "bad file descriptor",
+    "bad interpreter",
+    "broken pipe",
+    "cannot allocate memory",
+    "cannot open directory",
+    "command not found",
+    "connection refused",
+    "connection reset by peer",
+    "connection timed out",
+    "device or resource busy",
+    "directory not empty",
+    "disk quota exceeded",
+    "exec format error",
+    "file exists",
+    "file name too long",
+    "file too large",
+    "host is down",
+    "illegal seek",
+    "input/output error",
+    "interrupted system call",
+    "invalid argument",
+    "invalid cross-device link",
+    "is a directory",
+    "name or service not known",
+    "network is unreachable",
+    "no route to host",
+    "no space left on device",
+    "no such device",
+    "no such file or directory",
+    "no such process",
+    "not a directory",
+    "operation not permitted",
+    "operation not supported",
+    "permission denied",
+    "read-only file system",
+    "resource temporarily unavailable",
+    "stale file handle",
+    "text file busy",
+    "too many levels of symbolic links",
+];
+
 /// What the patterns need, and themselves.
 static SECRETS: LazyLock<(Patterns, Vec<Single>)> =
     LazyLock::new(|| (Patterns::new(PATTERNS.iter().copied()), PATTERNS.iter().copied().map(Single::new).collect()));
@@ -64,7 +110,18 @@ fn hide(text: &str, found: &Found) -> String {
     if value == REDACTED || value == &REDACTED[..REDACTED.len() - 1] {
         return whole.to_owned();
     }
+    if keep.ends_with(char::is_whitespace) && is_system_error(&text[found.whole.start + keep.len()..]) {
+        return whole.to_owned();
+    }
     format!("{keep}{REDACTED}{after}")
+}
+
+/// Whether a text begins with what the system says of a path, and nothing else is in that word.
+fn is_system_error(text: &str) -> bool {
+    SYSTEM_ERRORS.iter().any(|message| {
+        let begins = text.get(..message.len()).is_some_and(|start| start.eq_ignore_ascii_case(message));
+        begins && !text[message.len()..].starts_with(|next: char| next.is_alphanumeric() || matches!(next, '-' | '_'))
+    })
 }
 
 #[cfg(test)]
@@ -102,6 +159,12 @@ mod tests {
             ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext", "[redacted]\nnext"),
             ("12 tokens used, password test failed", "12 tokens used, password test failed"),
             ("http://localhost:8080/a@b", "http://localhost:8080/a@b"),
+            ("secret: hunter22xyz", "secret: [redacted]"),
+            ("cat: secret: Permission denied", "cat: secret: Permission denied"),
+            ("secret: No such file or directory (os error 2)", "secret: No such file or directory (os error 2)"),
+            ("api_key: permission denied-x", "api_key: [redacted] denied-x"),
+            ("secret: Permission", "secret: [redacted]"),
+            ("secret=Permission denied", "secret=[redacted] denied"),
         ] {
             let redacted = redact(text);
             let normal = redacted.replace("Bearer [redacted]", "[redacted]");
