@@ -187,12 +187,86 @@ fn forgetting_all_leaves_the_repository_as_it_was() {
     assert_eq!(everything(&env.root().join("home")), home);
 }
 
+// Called in a linked work tree, it is about the whole repository: what others have of ours goes too.
+#[test]
+fn forgetting_all_takes_the_lines_out_of_every_work_tree() {
+    for from in ["linked", "work"] {
+        let env = TestEnv::repo();
+        let settings = "{\n  \"model\": \"opus\"\n}\n";
+        env.git(&["worktree", "add", "-q", "../linked"]);
+        let trees = ["../linked", "../work"];
+        for tree in trees {
+            env.write(&format!("{tree}/.claude/settings.json"), settings);
+            env.recover(&["-C", tree, "hook", "install", "claude"]).expect(0);
+            env.recover(&["-C", tree, "hook", "install", "codex"]).expect(0);
+            env.recover(&["-C", tree, "checkpoint", "create"]).expect(0);
+            assert_ne!(env.read(&format!("{tree}/.claude/settings.json")), settings);
+        }
+        env.recover(&["init"]).expect(0);
+        let from = format!("../{from}");
+        let plan = env.json(0, &["-C", &from, "forget", "--all", "--dry-run"]).to_string();
+        assert!(
+            trees.iter().all(|tree| plan.contains(&format!("{}/.claude", tree.trim_start_matches("../")))),
+            "{plan}"
+        );
+        env.recover(&["-C", &from, "forget", "--all", "--yes"]).expect(0);
+        for tree in trees {
+            assert_eq!(env.read(&format!("{tree}/.claude/settings.json")), settings, "{from}: {tree}");
+            for gone in [".codex", ".ultraplan"] {
+                assert!(!env.exists(&format!("{tree}/{gone}")), "{from}: {tree}/{gone}");
+            }
+        }
+        let left = env.sh("find .git -path '*recover*'").stdout;
+        assert_eq!(left, "", "{from}");
+    }
+}
+
+// An agent's hook finishes it too, and takes nothing down that would be in the way again.
+#[test]
+fn a_hook_finishes_forgetting_all() {
+    let env = TestEnv::repo();
+    let before = everything(env.work());
+    fails(&env, "r");
+    env.git(&["checkout", "-q", "--", "a.txt"]);
+    env.write(".git/recover/forgetting", "recover forget --all\n");
+    let edit = crate::hook::edit(&env, "s", "a.txt");
+    let told = env.recover_fed(edit.to_string(), &["--json", "hook", "run", "claude"]).expect(0).json();
+    assert_eq!(told["changed"], false, "{told}");
+    let left: Vec<String> = everything(env.work()).difference(&before).map(|(name, _)| name.clone()).collect();
+    assert!(left.iter().all(|name| name == ".git/index"), "{left:?}");
+}
+
+// The same size as the list has.
+#[test]
+fn status_shows_the_size_of_its_run() {
+    let env = TestEnv::repo();
+    passes(&env, "monday");
+    passes(&env, "tuesday");
+    for run in listed(&env, &[]) {
+        let id = run["run_id"].as_str().expect("an id");
+        assert_eq!(env.json(0, &["status", "--run", id])["size_bytes"], run["size_bytes"], "{id}");
+    }
+    let text = env.recover(&["status"]).expect(0).stdout;
+    assert!(text.lines().any(|line| line.starts_with("Size: ") && line.ends_with('B')), "{text}");
+}
+
+// A run that comes to be beside open ones is said to.
+#[test]
+fn a_new_run_for_checkpoints_is_told_beside_open_ones() {
+    let env = TestEnv::repo();
+    fails(&env, "monday");
+    let created = env.json(0, &["checkpoint", "create"]);
+    assert_eq!(created["checkpoint"]["run_id"], "manual");
+    let said = "this is about run manual (new); 1 other run is not closed: recover runs";
+    assert_eq!(created["warnings"], json!([said]), "{created}");
+}
+
 // Killed at any moment, the next command finishes it, or everything is as it was.
 #[test]
 fn forgetting_all_survives_a_kill() {
     let env = TestEnv::repo();
     let before = everything(env.work());
-    for milliseconds in [5, 15, 25, 35, 45, 60] {
+    for milliseconds in [5, 15, 25, 35, 45, 50, 55, 60, 70, 80] {
         fails(&env, "r");
         env.git(&["checkout", "-q", "--", "a.txt"]);
         let mut forgetting = env.start(&["forget", "--all", "--yes"]);

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 
 use crate::agent::hooks::read;
 use crate::engine::base::context::Setup;
+use crate::engine::flow::forget;
 use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
 use crate::engine::flow::hook::{Handled, handle, is_first, name};
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -210,6 +211,11 @@ fn answer(
     setup.note = |text| tracing::info!("{text}");
     let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);
     let context = Context::new(setup, Interrupts::disconnected())?;
+    watchdog.extend(args.deadline * FIRST);
+    if forget::finish(&context)? {
+        return Ok((event, Handled::nothing("recover forget --all was cut off: it is finished now")));
+    }
+    watchdog.extend(args.deadline);
     if context.dry_run() {
         return Err(Error::new(ErrorKind::SafeMode, "a dry run, or safe_mode = \"dry_run\""));
     }

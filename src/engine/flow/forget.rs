@@ -17,12 +17,13 @@ use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
 use crate::git::index::tracks_any;
 use crate::git::prune::discard;
-use crate::git::repo::{delete_refs, ref_name, ref_names, resolve_ref};
+use crate::git::repo::{delete_refs, ref_name, ref_names, resolve_ref, work_trees};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
 use crate::model::hook::HookAgent;
 use crate::model::id::FixId;
 use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
@@ -100,8 +101,8 @@ pub fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
     if chosen.is_some() {
         forget_runs(context, &planned)?;
     } else {
-        begin(context)?;
-        remove_everything(context)?;
+        let commits = begin(context)?;
+        remove_everything(context, &commits)?;
     }
     Ok(planned)
 }
@@ -151,13 +152,27 @@ fn mark(context: &Context) -> Result<(Root, PathBuf)> {
     Ok((context.store().root().clone(), context.store().private_dir().join(MARK)))
 }
 
-fn begin(context: &Context) -> Result<()> {
+/// Puts the mark in place, with the commits of the checkpoints: once their references are gone, nothing else names them.
+fn begin(context: &Context) -> Result<Vec<ObjectId>> {
     let (root, mark) = mark(context)?;
     // Who holds the ledger's lock finishes first.
     let _ledger = context.store().lock()?;
+    let commits = commits(context)?;
+    let lines = commits.iter().map(|commit| format!("{}\n", commit.0));
+    let text: String = std::iter::once("recover forget --all\n".to_owned()).chain(lines).collect();
     let failed = |error| Error::io(format!("cannot write {}", mark.display()), error);
     root.create_dir_all(mark.parent().unwrap_or(&mark)).map_err(failed)?;
-    root.write(&mark, b"recover forget --all\n", Sync::All).map_err(failed)
+    root.write(&mark, text.as_bytes(), Sync::All).map_err(failed)?;
+    Ok(commits)
+}
+
+/// The commits of the checkpoints that have references.
+fn commits(context: &Context) -> Result<Vec<ObjectId>> {
+    if !context.has_git() {
+        return Ok(Vec::new());
+    }
+    let repo = context.repo()?;
+    Ok(ref_names(repo, |_| false)?.iter().filter_map(|name| resolve_ref(repo, name)).collect())
 }
 
 /// Finishes removing everything where that was cut off. Returns whether it was.
@@ -169,7 +184,10 @@ pub fn finish(context: &Context) -> Result<bool> {
     if context.dry_run() || !root.has(&mark).unwrap_or(false) {
         return Ok(false);
     }
-    remove_everything(context)?;
+    let text = root.read(&mark).map_err(|error| Error::io(format!("cannot read {}", mark.display()), error))?;
+    let mut all = commits(context)?;
+    all.extend(String::from_utf8_lossy(&text).lines().skip(1).map(|line| ObjectId(line.to_owned())));
+    remove_everything(context, &all)?;
     Ok(true)
 }
 
@@ -179,10 +197,21 @@ fn traces(context: &Context) -> Vec<PathBuf> {
     let mut all = store.own_views();
     all.extend([store.ledger_path(), store.private_dir()]);
     all.extend(own_configuration(context));
+    let others = others(context);
+    all.extend(others.iter().filter_map(own_configuration));
     all.extend(git_folders(context));
     all.retain(|path| path.symlink_metadata().is_ok());
-    all.extend(hook_files(context));
+    let with_hooks: BTreeSet<PathBuf> = others.iter().chain([context]).flat_map(hook_files).collect();
+    all.extend(with_hooks);
     all
+}
+
+/// The other work trees of the repository. One that is gone, or not ours to work in, is left alone.
+fn others(context: &Context) -> Vec<Context> {
+    let repo = context.repo().ok().filter(|_| context.has_git());
+    let all = repo.and_then(|repo| work_trees(repo).ok()).unwrap_or_default();
+    let others = all.iter().filter_map(|folder| context.at(&std::fs::canonicalize(folder).ok()?).ok());
+    others.filter(|other| other.worktree() != context.worktree()).collect()
 }
 
 /// Our folders in git's: of the repository, and of each of its work trees.
@@ -213,14 +242,19 @@ fn hook_files(context: &Context) -> Vec<PathBuf> {
 }
 
 /// Removes everything, whatever of it is there still; the mark last.
-fn remove_everything(context: &Context) -> Result<()> {
-    remove_hooks(context);
-    remove_checkpoints(context)?;
+fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
+    let others = others(context);
+    others.iter().chain([context]).for_each(remove_hooks);
+    remove_checkpoints(context, commits)?;
     let store = context.store();
     let root = store.root();
     store.remove_own_views().map_err(|error| Error::io("cannot remove a view", error))?;
-    if let Some(file) = own_configuration(context) {
-        remove(&Root::shared(context.worktree()), &file)?;
+    for context in others.iter().chain([context]) {
+        if let Some(file) = own_configuration(context) {
+            remove(&Root::shared(context.worktree()), &file)?;
+            // One that holds somebody else's files stays.
+            let _ = file.parent().map(remove_empty);
+        }
     }
     let ignore = store.dir().join(".gitignore");
     if root.read(&ignore).is_ok_and(|text| text == b"*\n") {
@@ -276,7 +310,7 @@ fn remove_hooks(context: &Context) {
 }
 
 /// Removes all references of checkpoints, and the objects that only they held.
-fn remove_checkpoints(context: &Context) -> Result<()> {
+fn remove_checkpoints(context: &Context, commits: &[ObjectId]) -> Result<()> {
     let private = !context.has_git();
     if private {
         // The repository is ours, and goes as a whole.
@@ -289,10 +323,9 @@ fn remove_checkpoints(context: &Context) -> Result<()> {
         nested::forget(context, repo, &all);
     }
     let names = ref_names(repo, |_| false)?;
-    let commits: Vec<_> = names.iter().filter_map(|name| resolve_ref(repo, name)).collect();
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &names)?;
-    discard(repo, &lock, &commits);
+    discard(repo, &lock, commits);
     let objects = repo.common_dir().join("objects");
     for (name, _) in Root::shared(repo.common_dir()).list(&objects).unwrap_or_default() {
         if name.len() == 2 {

@@ -1,7 +1,7 @@
-//! Linked work trees whose folder is gone: what git still keeps of them.
+//! The work trees of a repository: where they are, and what git still keeps of one whose folder is gone.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::refs::resolve_ref;
 use super::repository::Repo;
@@ -13,6 +13,15 @@ use crate::model::snapshot::ObjectId;
 pub struct LinkedWorktree {
     /// The commit that its `HEAD` names; `None` for a branch without any.
     pub head: Option<ObjectId>,
+}
+
+/// The folders of all work trees that git knows of, the main one's first; some of them may be gone.
+pub fn work_trees(repo: &Repo) -> Result<Vec<PathBuf>> {
+    let failed = || Error::git("list the work trees");
+    let main = git2::Repository::open(repo.common_dir()).map_err(failed())?;
+    let names = main.worktrees().map_err(failed())?;
+    let linked = names.iter().flatten().filter_map(|name| Some(main.find_worktree(name).ok()?.path().to_owned()));
+    Ok(main.workdir().map(Path::to_owned).into_iter().chain(linked).collect())
 }
 
 /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.

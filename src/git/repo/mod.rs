@@ -13,7 +13,7 @@ pub(super) mod repository;
 
 pub use corruption_marker::mark_odb_suspect;
 pub use git_lock::{left_over, remove_left_over};
-pub use linked::{LinkedWorktree, find_linked};
+pub use linked::{LinkedWorktree, find_linked, work_trees};
 pub use lock::WorktreeLock;
 pub use owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
 pub use refs::{

@@ -64,7 +64,8 @@ pub struct Handled {
 }
 
 impl Handled {
-    fn nothing(reason: &'static str) -> Self {
+    /// Nothing was done, for this reason.
+    pub fn nothing(reason: &'static str) -> Self {
         Self { reason: Some(reason), ..Self::default() }
     }
 }
