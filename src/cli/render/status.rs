@@ -17,6 +17,7 @@ use crate::policy::way_on::way_on;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
+use super::runs::size;
 use super::steps::steps_table;
 use super::tables::when;
 
@@ -55,6 +56,9 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         let _ = write!(text, "\n{}", steps_table(ui, run, now));
     }
     let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
+    if let Some(bytes) = status.size_bytes {
+        let _ = writeln!(text, "Size:        {}", size(bytes));
+    }
     let used: Vec<String> = status.retry.status.iter().flat_map(|status| &status.budgets).map(used).collect();
     if !used.is_empty() {
         let _ = writeln!(text, "Used:        {}", used.join(", "));

@@ -77,6 +77,8 @@ pub struct StatusReply<'a> {
     manual_fix: Option<&'a ManualFixSession>,
     unfinished_operation: Option<&'a str>,
     checkpoints: CheckpointCounts<'a>,
+    /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
+    size_bytes: Option<u64>,
     retry: RetryReply<'a>,
     /// What is going on; `null` while nobody is at work on it.
     activity: Option<&'a Activity>,
@@ -121,6 +123,7 @@ impl<'a> StatusReply<'a> {
                 latest: status.latest.as_ref(),
                 last_good: status.last_good.as_ref(),
             },
+            size_bytes: status.size_bytes,
             retry: RetryReply::new(&status.retry, now),
             activity: status.activity.as_ref(),
             baseline: run.baseline.as_ref(),

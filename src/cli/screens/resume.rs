@@ -182,6 +182,7 @@ mod tests {
             manual_fix: None,
             unfinished_operation: None,
             checkpoint_count: 0,
+            size_bytes: None,
             latest: None,
             last_good: None,
             session: Usage::default(),

@@ -10,6 +10,7 @@ use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::git::prune::added_bytes;
+use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -38,7 +39,7 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
     let chosen = select::find(context, &state).ok().flatten().map(|run| &run.key);
     let is_shown = |run: &&Run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted);
     let shown: Vec<&Run> = state.runs.iter().rev().filter(is_shown).take(limit.unwrap_or(usize::MAX)).collect();
-    let sizes = sizes(context, &state)?;
+    let sizes = sizes(context, &state, state.checkpoints.values())?;
     let listed = |run: &Run| Listed {
         run: run.clone(),
         chosen: chosen == Some(&run.key),
@@ -48,16 +49,30 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
     Ok(shown.into_iter().map(listed).collect())
 }
 
-/// What each run takes: its files, and what its checkpoints hold beyond branches and what came before.
-fn sizes<'a>(context: &Context, state: &'a State) -> Result<BTreeMap<&'a RunKey, u64>> {
+/// What one run takes, as [`list`] has it; `None` where that cannot be found out.
+pub(super) fn size_of(context: &Context, state: &State, key: &RunKey) -> Option<u64> {
+    // What came later is of no account.
+    let last = state.checkpoints.of(key).next_back().map_or(0, |checkpoint| checkpoint.seq);
+    let sizes = sizes(context, state, state.checkpoints.values().filter(|checkpoint| checkpoint.seq <= last));
+    sizes.inspect_err(|error| tracing::debug!(%error, "the size of the run is not known")).ok()?.get(key).copied()
+}
+
+/// What each run takes: its files, and what its checkpoints hold beyond branches and what came before. `checkpoints` are all
+/// that count, oldest first.
+fn sizes<'a>(
+    context: &Context,
+    state: &'a State,
+    checkpoints: impl Iterator<Item = &'a Checkpoint>,
+) -> Result<BTreeMap<&'a RunKey, u64>> {
     let store = context.store();
     let files = |run: &'a Run| (&run.key, size_below(store.root(), &store.run_dir(&run.key)));
     let mut sizes: BTreeMap<&RunKey, u64> = state.runs.iter().map(files).collect();
-    if !state.checkpoints.is_empty() {
-        let commits: Vec<_> = state.checkpoints.values().map(|checkpoint| checkpoint.commit.clone()).collect();
+    let checkpoints: Vec<&Checkpoint> = checkpoints.collect();
+    if !checkpoints.is_empty() {
+        let commits: Vec<_> = checkpoints.iter().map(|checkpoint| checkpoint.commit.clone()).collect();
         let bases = state.checkpoints.values().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
         let added = added_bytes(context.repo()?, &commits, &bases)?;
-        for (checkpoint, bytes) in state.checkpoints.values().zip(added) {
+        for (checkpoint, bytes) in checkpoints.iter().zip(added) {
             if let Some(size) = sizes.get_mut(&checkpoint.run) {
                 *size = size.saturating_add(bytes);
             }

@@ -27,6 +27,7 @@ use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 use crate::policy::redact::redact;
 use crate::process::is_alive;
 
+use super::runs::size_of;
 use super::{foreign_views, retry};
 
 /// Everything a person wants to know first.
@@ -44,6 +45,8 @@ pub struct Status {
     pub unfinished_operation: Option<String>,
     /// How many checkpoints the run has.
     pub checkpoint_count: usize,
+    /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
+    pub size_bytes: Option<u64>,
     /// The latest one that is no safety checkpoint.
     pub latest: Option<CheckpointId>,
     /// The last good one.
@@ -169,6 +172,7 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
         checkpoint_count: state.checkpoints_of(&run.key).count(),
+        size_bytes: size_of(context, &state, &run.key),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,
         retry: retry::look_at(context, &state)?,

@@ -40,21 +40,20 @@ pub fn find_having<'a>(context: &Context, state: &'a State, has: &dyn Fn(&Run) -
 fn find_for<'a>(context: &Context, naming: &Naming, state: &'a State, wanted: Wanted<'_>) -> Result<Option<&'a Run>> {
     let found = find_as(naming, &context.worktree_id(), state, wanted)?;
     if let Some(run) = found {
-        say_which(context, naming, state, run);
+        say_which(context, naming, state, (&run.key, run.status.as_str()));
     }
     Ok(found)
 }
 
-/// Says which run was taken where another one could have been meant.
-fn say_which(context: &Context, naming: &Naming, state: &State, taken: &Run) {
+/// Says which run was taken, and how it stands, where another one could have been meant.
+fn say_which(context: &Context, naming: &Naming, state: &State, (taken, status): (&RunKey, &str)) {
     if !context.writes() || naming.run_id.is_some() {
         return;
     }
-    let others = candidates(naming, &context.worktree_id(), state).filter(|run| run.key != taken.key).count();
+    let others = candidates(naming, &context.worktree_id(), state).filter(|run| run.key != *taken).count();
     if others > 0 {
-        let (key, status) = (&taken.key, taken.status.as_str());
         let others = if others == 1 { "1 other run is".to_owned() } else { format!("{others} other runs are") };
-        context.note(format!("this is about run {key} ({status}); {others} not closed: recover runs"));
+        context.note(format!("this is about run {taken} ({status}); {others} not closed: recover runs"));
     }
 }
 
@@ -183,8 +182,12 @@ pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Optio
 
 /// The same, with the events that make it where there is none yet. One that was closed is open again.
 pub fn find_or_create_for_capture(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
-    let Some(run) = find_for_capture(context, state)? else { return Ok(create(context, state, MANUAL.into())) };
-    say_which(context, context.naming(), state, run);
+    let Some(run) = find_for_capture(context, state)? else {
+        let (key, events) = create(context, state, MANUAL.into());
+        say_which(context, context.naming(), state, (&key, "new"));
+        return Ok((key, events));
+    };
+    say_which(context, context.naming(), state, (&run.key, run.status.as_str()));
     let mut events = Vec::new();
     if run.status == RunStatus::Closed && context.naming().run_id.is_none() {
         let reason = "a checkpoint was taken".to_owned();

@@ -22,7 +22,7 @@ pub fn exclusive_bytes(repo: &Repo, of: &[ObjectId], kept: &[ObjectId], bases: &
     let head = repo.inner.head().ok().and_then(|head| head.target());
     for commit in stop.iter().copied().chain(head) {
         if let Ok(found) = repo.inner.find_commit(commit) {
-            walk(&database, found.tree_id(), &mut seen);
+            mark(&database, found.tree_id(), &mut seen);
         }
     }
     for commit in kept {
@@ -46,7 +46,7 @@ pub fn added_bytes(repo: &Repo, of: &[ObjectId], bases: &BTreeSet<ObjectId>) -> 
     let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
     for commit in stop.iter().copied().chain(head).chain(branches) {
         if let Ok(found) = repo.inner.find_commit(commit) {
-            walk(&database, found.tree_id(), &mut seen);
+            mark(&database, found.tree_id(), &mut seen);
         }
     }
     of.iter().map(|commit| Ok(walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen))).collect()
@@ -75,20 +75,29 @@ fn walk_checkpoint(
     bytes
 }
 
-/// A tree and all below it that was not seen yet.
+/// The bytes of a tree and of all below it that was not seen yet.
 fn walk(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) -> u64 {
     let mut bytes = 0;
+    visit(database, tree, seen, |oid| bytes += size(database, oid));
+    bytes
+}
+
+/// The same where nobody asks for the bytes: no file is looked up.
+fn mark(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>) {
+    visit(database, tree, seen, |_| ());
+}
+
+fn visit(database: &Database<'_>, tree: Oid, seen: &mut BTreeSet<Oid>, mut each: impl FnMut(Oid)) {
     let mut open = vec![(tree, true)];
     while let Some((oid, is_tree)) = open.pop() {
         if !seen.insert(oid) {
             continue;
         }
-        bytes += size(database, oid);
+        each(oid);
         if is_tree && let Ok(tree) = Tree::read(database, oid) {
             open.extend(tree.entries().map(|entry| (entry.oid, entry.mode == TREE)));
         }
     }
-    bytes
 }
 
 fn size(database: &Database<'_>, oid: Oid) -> u64 {

@@ -300,11 +300,7 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
     let taken = fields.filter(|_| exit.cancelled.is_none()).map(|fields| take_stage(context, key, start, fields));
     let mut report = report_of(&context.load()?.state, key, &start.name, true)?;
     report.rolled_back = rolled_back;
-    match taken {
-        Some(Ok(taken)) => report.checkpoint_id = Some(taken.id),
-        Some(Err(error)) => report.stage_error = Some(error.to_string()),
-        None => {}
-    }
+    report.stage_error = taken.and_then(Result::err).map(|error| error.to_string());
     report.spawn_error = exit.spawn_error.as_ref().map(|error| error.message.clone());
     Ok(report)
 }
