@@ -6,9 +6,11 @@
 mod aider;
 mod claude;
 mod codex;
+mod copilot;
 mod gemini;
 pub mod hooks;
 mod opencode;
+mod qwen;
 mod records;
 
 #[cfg(test)]
@@ -30,6 +32,8 @@ pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Optio
 pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     match kind {
         AgentKind::Claude => claude::read(stdout),
+        AgentKind::Qwen => qwen::read(stdout, stderr),
+        AgentKind::Copilot => copilot::read(stdout),
         AgentKind::Codex => codex::read(stdout),
         AgentKind::Gemini => gemini::read(stdout, stderr),
         AgentKind::Opencode => opencode::read(stdout),
@@ -51,6 +55,7 @@ fn look(stdout: &[u8]) -> Option<AgentKind> {
     }
     match kind {
         "thread.started" | "turn.started" | "turn.completed" | "turn.failed" => Some(AgentKind::Codex),
+        kind if kind.starts_with("session.") && record.get("data").is_some() => Some(AgentKind::Copilot),
         "system" | "assistant" | "result" if record.get("session_id").is_some() => Some(AgentKind::Claude),
         _ => None,
     }

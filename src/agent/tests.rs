@@ -91,3 +91,25 @@ fn tokens_are_read_from_each_agents_records() {
     assert_eq!(used(AgentKind::Codex, br#"{"type":"turn.completed","usage":{}}"#), None);
     assert_eq!(used(AgentKind::Aider, b"Tokens: unknown\n"), None);
 }
+
+#[test]
+fn qwen_and_copilot_records() {
+    let stdout = br#"Ripgrep not available. Falling back to built-in grep.
+{"type":"system","subtype":"init","uuid":"8bd3","session_id":"8bd3","cwd":"/p","tools":["edit"],"model":"m","permission_mode":"auto-edit"}
+{"type":"assistant","uuid":"c673","session_id":"8bd3","parent_tool_use_id":null,"message":{"id":"c673","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"I changed nothing."}],"stop_reason":null,"usage":{"input_tokens":120,"output_tokens":30,"cache_read_input_tokens":20,"total_tokens":150}}}
+{"type":"result","subtype":"success","uuid":"acae","session_id":"8bd3","is_error":false,"duration_ms":2098,"num_turns":1,"result":"I changed nothing.","usage":{"input_tokens":240,"output_tokens":60,"cache_read_input_tokens":40,"total_tokens":300},"permission_denials":[]}
+"#;
+    let record = read(AgentKind::Qwen, stdout, b"");
+    assert_eq!((record.kind, record.is_success), (AgentKind::Qwen, true));
+    assert_eq!((record.session_id.as_deref(), record.tokens), (Some("8bd3"), Some(Tokens::new(200, 60, 40, 0))));
+    let stdout = br#"{"type":"session.tools_updated","data":{"model":"m"},"ephemeral":true,"id":"d5ac"}
+{"type":"assistant.turn_start","data":{"turnId":"0"},"id":"c2f7"}
+{"type":"assistant.message","data":{"messageId":"34c7","model":"m","content":"I changed nothing.","toolRequests":[]},"id":"012e"}
+{"type":"result","timestamp":"2026-11-23T16:03:54.602Z","sessionId":"8b67","exitCode":0,"usage":{"premiumRequests":0,"totalApiDurationMs":158,"codeChanges":{"linesAdded":0}}}
+"#;
+    assert_eq!(detect(Some("./loop.sh"), None, stdout), Some(AgentKind::Copilot));
+    let record = read(AgentKind::Copilot, stdout, b"");
+    assert!(record.is_success && record.tokens.is_none() && record.cost_usd.is_none());
+    assert_eq!((record.session_id.as_deref(), record.turns), (Some("8b67"), Some(1)));
+    assert_eq!(record.final_text.as_deref(), Some("I changed nothing."));
+}

@@ -67,6 +67,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("init", &[upkeep::InitReply::json_schema]),
     ("config", &[upkeep::ConfigReply::json_schema]),
     ("doctor", &[DoctorReport::json_schema]),
+    ("agents", &[upkeep::AgentsReply::json_schema]),
     ("hook print", &[hook::PrintReply::json_schema]),
     ("hook install", HOOK),
     ("hook uninstall", HOOK),

@@ -5,6 +5,7 @@
 //! are laid over the defaults (`layers`), each with its origin; and the commented template and the reference are
 //! printed from it (`template`). The result is [`Settings`], plain data that the policy and the engine take.
 
+mod agents;
 mod error;
 mod layers;
 mod parse;
@@ -16,7 +17,7 @@ mod template;
 mod tests;
 mod value;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ use serde_json::Value as Json;
 
 use crate::durable::{Refused, Root};
 use crate::model::id::TaskId;
-use crate::policy::settings::Settings;
+use crate::policy::settings::{AgentProfile, Settings};
 use layers::{Entry, Values};
 use parse::{Document, Layer};
 use schema::ENVIRONMENT;
@@ -137,6 +138,15 @@ impl Config {
         self.settle()
     }
 
+    /// The agents that can be started, by name: the built-in ones with what the file changes of them, and the file's own.
+    ///
+    /// # Errors
+    /// The table of keys and the profiles do not fit together, which is a bug.
+    pub fn agents(&self) -> Result<BTreeMap<String, AgentProfile>, ConfigError> {
+        let own = self.said.iter().filter(|(path, _)| schema::named(path).is_some());
+        agents::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value))).map_err(|error| self.internal(&error))
+    }
+
     /// Where the value of a key in force comes from; `None` for a key that there is not.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.said.get(key).map(|entry| &entry.origin)
@@ -147,7 +157,8 @@ impl Config {
         let values = layers::settle(&self.said);
         let lists = ["feedback", "rule"].map(|list| (list.to_owned(), Kind::Text));
         let over = (OVERRIDE.to_owned(), Kind::Count(1));
-        let keys = schema::leaves().map(|(path, key)| (path, key.kind)).chain(lists).chain([over]);
+        let named = values.keys().filter_map(|path| Some((path.clone(), schema::named(path)?.kind)));
+        let keys = schema::leaves().map(|(path, key)| (path, key.kind)).chain(lists).chain(named).chain([over]);
         keys.filter_map(|(key, kind)| {
             let Entry { value, origin } = values.get(&key)?.clone();
             Some(OriginEntry { toml: kind.to_toml(&value), key, value, origin })

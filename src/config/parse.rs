@@ -48,6 +48,9 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Document, ConfigError> {
     Ok(document)
 }
 
+/// Words that mean something else where a name is taken.
+const RESERVED: [&str; 2] = ["auto", "none"];
+
 type Name<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
 
@@ -89,6 +92,9 @@ impl Reader<'_> {
             let top = section(word).filter(|known| !known.path.is_empty());
             match (top, &mut tasks) {
                 (Some(known), _) if known.shape == Shape::List => self.list(known, value, layer)?,
+                (Some(known), _) if known.shape == Shape::Named => {
+                    self.named(known, self.table_of(word, value)?, layer)?
+                }
                 (Some(known), _) => self.section(known, self.table_of(word, value)?, layer)?,
                 (None, Some(tasks)) if word == "task" => {
                     for (task, overrides) in in_order(self.table_of(word, value)?) {
@@ -132,6 +138,25 @@ impl Reader<'_> {
             let prefix = format!("{}.{}.", known.path, cause.as_str());
             let own = self.table_of(prefix.trim_end_matches('.'), value)?;
             let context = Context { section: known, cause: Some(cause), prefix };
+            for (name, value) in in_order(own) {
+                self.entry(&context, name, value, layer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&self, known: &'static Section, table: &DeTable<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
+        for (name, value) in in_order(table) {
+            let word: &str = name.get_ref();
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            if word.is_empty() || !word.chars().all(is_plain) || RESERVED.contains(&word) {
+                let message = format!("'{word}' is no name for {}", known.title());
+                let hint = "letters, digits, - and _; neither auto nor none".to_owned();
+                return Err(self.error(&name.span(), message, Some(hint)));
+            }
+            let prefix = format!("{}.{word}.", known.path);
+            let own = self.table_of(prefix.trim_end_matches('.'), value)?;
+            let context = Context { section: known, cause: None, prefix };
             for (name, value) in in_order(own) {
                 self.entry(&context, name, value, layer)?;
             }
@@ -285,7 +310,7 @@ fn key_elsewhere(word: &str) -> Option<String> {
     let key = found.keys.iter().find(|key| key.name == word)?;
     Some(match (found.shape, key.only) {
         (Shape::Causes, Some(cause)) => format!("{}.{}.{word}", found.path, cause.as_str()),
-        (Shape::Causes, None) => format!("{}.NAME.{word}", found.path),
+        (Shape::Causes | Shape::Named, None) => format!("{}.NAME.{word}", found.path),
         _ if found.path.is_empty() => word.to_owned(),
         _ => format!("{}.{word}", found.path),
     })

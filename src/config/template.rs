@@ -39,7 +39,7 @@ pub fn template() -> String {
         match section.shape {
             Shape::Table => table(&mut text, section, &values),
             Shape::Causes => causes(&mut text, section, &values),
-            Shape::List => list(&mut text, section),
+            Shape::List | Shape::Named => list(&mut text, section),
         }
     }
     text.push_str(TASKS);
@@ -94,7 +94,7 @@ fn causes(text: &mut String, section: &Section, values: &Values) {
 
 fn list(text: &mut String, section: &Section) {
     heading(text, section);
-    line(text, format_args!("#   [[{}]]", section.path));
+    line(text, format_args!("#   {}", section.title()));
     let shown = section.keys.iter().filter_map(|key| Some((key, key.example?)));
     for (key, example) in shown {
         line(text, format_args!("#   # {}\n#   {} = {example}", key.doc(), key.name));
@@ -114,7 +114,7 @@ pub fn reference() -> String {
         for key in section.keys {
             let default = match section.shape {
                 _ if key.alias_of.is_some() => String::new(),
-                Shape::List => (if key.required { "required" } else { "" }).to_owned(),
+                Shape::List | Shape::Named => (if key.required { "required" } else { "" }).to_owned(),
                 Shape::Causes if key.only.is_none() => "by cause".to_owned(),
                 Shape::Causes => {
                     let cause = key.only.map_or("", Cause::as_str);

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::model::checkpoint::StorageType;
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource, FailureType, LoopKind};
-use crate::policy::settings::{AgentKind, CommandLine, DelayKind, Jitter, OnRunFailure, SafeMode};
+use crate::policy::settings::{CommandLine, DelayKind, Jitter, OnRunFailure, SafeMode};
 
 fn file() -> &'static Path {
     Path::new(".ultraplan/recover.toml")
@@ -124,7 +124,7 @@ fn every_section_is_read() {
     assert_eq!(settings.runner.command, Some(CommandLine::Argv(vec!["claude".into(), "-p".into()])));
     let fallback = settings.runner.fallback.clone().unwrap();
     assert_eq!(settings.runner.argv(&fallback), ["sh", "-c", "make safe"]);
-    assert_eq!((settings.runner.agent, settings.runner.timeout), (AgentKind::Claude, Some(Duration::from_secs(600))));
+    assert_eq!((settings.runner.agent.as_str(), settings.runner.timeout), ("claude", Some(Duration::from_secs(600))));
     let loops: Vec<_> = settings.feedback.iter().map(|one| (one.name.as_str(), one.kind, one.timeout_ms)).collect();
     assert_eq!(loops, [("unit", LoopKind::Test, Some(600_000)), ("style", LoopKind::Lint, None)]);
     let rule = &settings.rules[0];

@@ -38,6 +38,10 @@ pub(super) enum Kind {
     Cause,
     /// A shell command, or a program and its arguments.
     Command,
+    /// Arguments of a program.
+    Words,
+    /// Causes by exit code.
+    ExitCodes,
     /// Glob patterns.
     Globs,
     /// A regular expression.
@@ -54,6 +58,7 @@ pub(super) enum Raw {
     Float(f64),
     Bool(bool),
     List(Vec<Raw>),
+    Table(Vec<(String, Raw)>),
     Other(&'static str),
 }
 
@@ -69,7 +74,13 @@ impl Raw {
             DeValue::Boolean(value) => Self::Bool(*value),
             DeValue::Datetime(_) => Self::Other("a date"),
             DeValue::Array(items) => Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect()),
-            DeValue::Table(_) => Self::Other("a table"),
+            DeValue::Table(table) => {
+                let entry = |(name, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+                    let name: &toml::de::DeString<'_> = name.get_ref();
+                    (name.to_string(), Self::from_toml(value.get_ref()))
+                };
+                Self::Table(table.iter().map(entry).collect())
+            }
         }
     }
 
@@ -101,6 +112,7 @@ impl Raw {
             Self::Float(number) => number.to_string(),
             Self::Bool(value) => value.to_string(),
             Self::List(_) => "a list".to_owned(),
+            Self::Table(_) => "a table".to_owned(),
             Self::Other(what) => (*what).to_owned(),
         }
     }
@@ -134,6 +146,8 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", quoted(words)),
             Self::Cause => format!("a cause ({})", Cause::ALL.map(Cause::as_str).join(", ")),
             Self::Command => "a shell command, or a list of a program and its arguments".to_owned(),
+            Self::Words => "a list of texts ([\"--flag\", \"value\"])".to_owned(),
+            Self::ExitCodes => "causes by exit code ({ 3 = \"RATE_LIMITED\" })".to_owned(),
             Self::Globs => "a list of glob patterns ([\"target/**\"])".to_owned(),
             Self::Regex => "a regular expression".to_owned(),
             Self::Folder => "a folder of the project, relative to it (\"crates/core\")".to_owned(),
@@ -182,6 +196,8 @@ impl Kind {
             (Self::Cause, Raw::Text(text)) => cause_named(text).map(|cause| json!(cause.as_str())).ok_or(None),
             (Self::Command, Raw::Text(text)) => Ok(if text.trim().is_empty() { Json::Null } else { json!(text) }),
             (Self::Command, Raw::List(items)) => command(items).ok_or(None),
+            (Self::Words, Raw::List(items)) => texts(items).map(|words| json!(words)).ok_or(None),
+            (Self::ExitCodes, Raw::Table(codes)) => exit_codes(codes).ok_or(None),
             (Self::Globs, Raw::List(items)) => globs(items),
             (Self::Regex, Raw::Text(text)) if !text.is_empty() => match regex::Regex::new(text) {
                 Ok(_) => Ok(json!(text)),
@@ -211,6 +227,10 @@ impl Kind {
             (_, Json::Array(items)) => {
                 let items: Vec<String> = items.iter().map(|item| self.to_toml(item)).collect();
                 format!("[{}]", items.join(", "))
+            }
+            (Self::ExitCodes, Json::Object(codes)) => {
+                let codes: Vec<String> = codes.iter().map(|(code, cause)| format!("{code} = {cause}")).collect();
+                format!("{{ {} }}", codes.join(", "))
             }
             (_, other) => other.to_string(),
         }
@@ -245,6 +265,14 @@ fn command(items: &[Raw]) -> Option<Json> {
         Some(program) if program.trim().is_empty() => None,
         Some(_) => Some(json!(argv)),
     }
+}
+
+fn exit_codes(codes: &[(String, Raw)]) -> Option<Json> {
+    let entry = |(code, cause): &(String, Raw)| {
+        let code: u8 = code.parse().ok()?;
+        Some((code.to_string(), json!(cause_named(cause.text()?)?.as_str())))
+    };
+    codes.iter().map(entry).collect::<Option<serde_json::Map<_, _>>>().map(Json::Object)
 }
 
 fn globs(items: &[Raw]) -> Result<Json, Option<String>> {

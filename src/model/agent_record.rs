@@ -12,15 +12,23 @@ pub enum AgentKind {
     Claude,
     /// Codex.
     Codex,
-    /// Gemini CLI and the programs derived from it.
+    /// Gemini CLI.
     Gemini,
     /// opencode.
     Opencode,
+    /// Qwen Code.
+    Qwen,
+    /// GitHub Copilot CLI.
+    Copilot,
     /// aider, which writes no records at all.
     Aider,
 }
 
 impl AgentKind {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Qwen, Self::Copilot, Self::Aider];
+
     /// The program's name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -28,6 +36,8 @@ impl AgentKind {
             Self::Codex => "codex",
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
+            Self::Qwen => "qwen",
+            Self::Copilot => "copilot",
             Self::Aider => "aider",
         }
     }
@@ -37,13 +47,20 @@ impl AgentKind {
         matches!(self, Self::Claude | Self::Opencode | Self::Aider)
     }
 
+    /// Whether its records ever say how many tokens a run used.
+    pub fn tells_tokens(self) -> bool {
+        self != Self::Copilot
+    }
+
     /// The kind of a program's name, with or without folders.
     pub fn from_name(name: &str) -> Option<Self> {
         let base = name.rsplit(['/', '\\']).next().unwrap_or(name);
         match base.to_ascii_lowercase().as_str() {
             "claude" | "claude-code" => Some(Self::Claude),
             "codex" => Some(Self::Codex),
-            "gemini" | "gemini-cli" | "qwen" | "qwen-code" => Some(Self::Gemini),
+            "gemini" | "gemini-cli" => Some(Self::Gemini),
+            "qwen" | "qwen-code" => Some(Self::Qwen),
+            "copilot" => Some(Self::Copilot),
             "opencode" | "opencode-ai" => Some(Self::Opencode),
             "aider" | "aider-chat" => Some(Self::Aider),
             _ => None,

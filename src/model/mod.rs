@@ -17,6 +17,7 @@ pub mod id;
 pub mod import;
 pub mod iterations;
 pub mod lane;
+pub mod launch;
 pub mod lazy_compressed;
 pub mod manifest;
 pub mod manual_fix;

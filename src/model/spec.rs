@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::LoopKind;
 use super::feedback::FeedbackLoop;
 use super::folder::FolderId;
+use super::launch::Launch;
 
 /// What a run executes, recorded so that `resume` needs no arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +43,9 @@ pub struct RunSpec {
     /// `--agent`.
     #[serde(default)]
     pub agent: Option<String>,
+    /// The profile that starts the command; `None` where the command was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
     /// `--on-failure`.
     #[serde(default)]
     pub on_failure: OnFailure,

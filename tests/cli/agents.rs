@@ -96,3 +96,141 @@ fn tokens_are_a_budget() {
     // What a script starts is not known before.
     env.recover(&["run", "--", "true"]).expect(0);
 }
+
+/// A stand-in for an agent that says how it was started and what it was told.
+fn stand_in(env: &TestEnv, name: &str) {
+    env.script(
+        &format!("bin/{name}"),
+        "if [ \"$1\" = --version ]; then echo '9.8.7 (stand-in)'; exit; fi\n\
+         printf '%s\\n' \"$@\" > ../args; cat > ../stdin; cp \"$RECOVER_PROMPT_FILE\" ../prompt; date +%N > state",
+    );
+}
+
+fn with_bin(env: &mut TestEnv) {
+    let path = format!("{}/bin:{}", env.work().display(), std::env::var("PATH").unwrap());
+    env.set("PATH", &path);
+}
+
+/// `--agent NAME` without a command starts each agent in its unattended form, with leave to edit and no more.
+#[test]
+fn an_agent_is_started_by_its_name() {
+    let forms = [
+        ("claude", "-p --output-format stream-json --verbose --permission-mode acceptEdits", true),
+        ("codex", "exec --json --skip-git-repo-check --sandbox workspace-write", true),
+        ("gemini", "--output-format stream-json --approval-mode auto_edit", true),
+        ("opencode", "run --format json", true),
+        ("qwen", "--output-format stream-json --approval-mode auto-edit", true),
+        ("copilot", "--output-format json --no-ask-user --prompt=Fix it.\n --allow-tool=write", false),
+    ];
+    for (name, form, on_stdin) in forms {
+        let mut env = quick();
+        with_bin(&mut env);
+        stand_in(&env, name);
+        let document = env.json(0, &["run", "--agent", name, "--prompt", "Fix it."]);
+        assert_eq!(document["outcome"], "complete", "{name}: {document}");
+        let args = env.sh("tr '\\n' ' ' < ../args").stdout;
+        assert_eq!(args.trim(), form.replace('\n', " "), "{name}");
+        assert_eq!(env.sh("cat ../stdin").stdout, if on_stdin { "Fix it.\n" } else { "" }, "{name}");
+    }
+    let mut env = quick();
+    with_bin(&mut env);
+    stand_in(&env, "aider");
+    env.recover(&["run", "--agent", "aider", "--prompt", "Fix it."]).expect(0);
+    let args = env.sh("cat ../args").stdout;
+    let args: Vec<&str> = args.lines().collect();
+    assert_eq!(args[..3], ["--no-pretty", "--no-check-update", "--message-file"]);
+    assert!(args[3].ends_with("/prompt.md") && args[4..] == ["--yes-always"], "{args:?}");
+    assert_eq!(env.sh("cat ../prompt").stdout, "Fix it.\n");
+}
+
+/// All permissions are skipped on request only; a command of the user's has its own flags.
+#[test]
+fn permissions_are_skipped_with_yolo_only() {
+    let mut env = quick();
+    with_bin(&mut env);
+    stand_in(&env, "claude");
+    env.recover(&["run", "--agent", "claude", "--yolo", "--prompt", "x"]).expect(0);
+    let args = env.sh("cat ../args").stdout;
+    assert!(args.contains("--dangerously-skip-permissions") && !args.contains("acceptEdits"), "{args}");
+    env.recover(&["run", "--agent", "claude", "--yolo", "--prompt", "x", "--", "true"]).expect(2);
+}
+
+/// A command goes before `[runner] command`, that before the agent; without any, or without a prompt, nothing begins.
+#[test]
+fn a_command_goes_before_the_profile() {
+    let mut env = quick();
+    with_bin(&mut env);
+    stand_in(&env, "claude");
+    let command = |env: &TestEnv, args: &[&str]| {
+        let document = env.json(0, &[&["--dry-run", "run", "--agent", "claude", "--prompt", "x"], args].concat());
+        document["plan"]["spec"]["command"][0].as_str().unwrap().to_owned()
+    };
+    assert_eq!(command(&env, &[]), "claude");
+    env.write(".ultraplan/recover.toml", "[runner]\ncommand = ['sleep', '0']\n");
+    assert_eq!(command(&env, &[]), "sleep");
+    assert_eq!(command(&env, &["--", "true"]), "true");
+    env.write(".ultraplan/recover.toml", "[runner]\nagent = 'claude'\n");
+    let planned = env.json(0, &["--dry-run", "run", "--prompt", "x"]);
+    assert_eq!(planned["plan"]["spec"]["launch"]["agent"], "claude");
+    let refused = env.error(2, &["run"]);
+    assert!(refused["message"].as_str().unwrap().contains("claude needs a prompt"), "{refused}");
+    let refused = env.error(2, &["run", "--agent", "cluade", "--prompt", "x"]);
+    assert!(refused["message"].as_str().unwrap().contains("did you mean 'claude'?"), "{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("agents"), "{refused}");
+}
+
+/// The configuration adds an agent that recover does not know, with what its exit codes mean, and changes built-in ones.
+#[test]
+fn an_agent_is_a_section_of_the_configuration() {
+    let mut env = quick();
+    with_bin(&mut env);
+    env.script("bin/mybot", "printf '%s\\n' \"$@\" > ../args; cat > ../stdin; echo thinking; exit 4");
+    stand_in(&env, "claude");
+    let own = "[agent.mybot]\nargs = ['--batch', '--task', '{prompt_file}']\nprompt = 'file'\n\
+               edit_args = ['--allow-edits']\nexit_codes = { 4 = 'AUTH_FAILED' }\n\
+               [agent.claude]\nargs = ['-p', '--model', 'opus']\n";
+    env.write(".ultraplan/recover.toml", own);
+    let document = env.json(8, &["run", "--agent", "mybot", "--prompt", "Fix it."]);
+    let failure = &document["iterations"][0]["attempts"][0]["failure"];
+    assert_eq!((&failure["type"], &failure["cause"]), (&json!("agent_error"), &json!("AUTH_FAILED")), "{document}");
+    let args = env.sh("cat ../args").stdout;
+    assert!(args.starts_with("--batch\n--task\n/") && args.ends_with("/prompt.md\n--allow-edits\n"), "{args}");
+    env.recover(&["run", "--agent", "claude", "--prompt", "x"]).expect(0);
+    assert_eq!(env.sh("cat ../args").stdout, "-p\n--model\nopus\n--permission-mode\nacceptEdits\n");
+    for (wrong, why) in [
+        ("[agent.none]\nargs = []\n", "no name for [agent.NAME]"),
+        ("[agent.x]\nprompt = 'pipe'\n", "one of \"stdin\""),
+        ("[agent.x]\nargz = []\n", "did you mean"),
+        ("[agent.x]\nexit_codes = { 4 = 'LOST' }\n", "causes by exit code"),
+    ] {
+        env.write(".ultraplan/recover.toml", wrong);
+        let refused = env.error(2, &["status"]);
+        assert!(refused["message"].as_str().unwrap().contains(why), "{refused}");
+    }
+}
+
+/// `agents` says what is installed; a program that comes with the project is not started for that.
+#[test]
+fn agents_are_listed_with_what_is_installed() {
+    let mut env = quick();
+    let bin = env.root().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    env.set("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
+    stand_in(&env, "claude");
+    env.sh("mv bin/claude ../bin/claude");
+    env.write(".ultraplan/recover.toml", "[agent.own]\nprogram = './own'\n");
+    env.script("own", "touch started; echo 1.0");
+    let agents = env.json(0, &["agents"])["agents"].clone();
+    let named = |name: &str| agents.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    let path = bin.join("claude");
+    assert_eq!(
+        named("claude"),
+        json!({"name": "claude", "program": "claude", "installed": true, "version": "9.8.7 (stand-in)", "path": path,
+               "output": "claude", "sessions": true})
+    );
+    assert_eq!((&named("aider")["installed"], &named("aider")["path"]), (&json!(false), &Value::Null));
+    assert_eq!((&named("own")["installed"], &named("own")["version"]), (&json!(true), &Value::Null));
+    assert!(!env.exists("started"));
+    let table = env.recover(&["agents"]).expect(0).stdout;
+    assert!(table.contains("9.8.7 (stand-in)") && table.contains("opencode"), "{table}");
+}

@@ -115,6 +115,6 @@ pub struct EvidenceArgs {
     pub stderr: Option<PathBuf>,
 
     /// Agent whose output format to parse [default: auto]
-    #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "aider", "none"])]
+    #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "none"])]
     pub agent: Option<String>,
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::doc_markdown, reason = "help texts are plain text: a terminal shows backticks as they are")]
 #![expect(clippy::struct_excessive_bools, reason = "flags are what a command line is made of")]
 
+mod agents;
 mod attempt;
 mod checkpoint;
 mod exchange;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use agents::AgentsArgs;
 pub use attempt::{AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs};
 pub use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs,
@@ -187,6 +189,7 @@ pub enum Command {
     Config(ConfigArgs),
     /// Check the state directory and its checkpoints, and repair them
     Doctor(DoctorArgs),
+    Agents(AgentsArgs),
     Hook(HookArgs),
     /// Print what enables completion in a shell
     Completions(CompletionsArgs),

@@ -16,6 +16,9 @@ use super::values::{Wait, duration};
 ///
 /// Example: recover run --iterations 3 --feedback test='cargo test' -- claude -p "Make the tests pass"
 ///
+/// Without CMD and [runner] command, --agent NAME starts the agent as its profile says, with leave to edit the work tree:
+/// recover run --agent claude --feedback test='cargo test' --prompt "Make the tests pass"
+///
 /// CMD gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
 /// JSON file; absent at a first attempt) and RECOVER_AGENT_SESSION.
 #[derive(Args, Debug)]
@@ -52,9 +55,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub prompt_file: Option<PathBuf>,
 
-    /// Agent whose output format to parse [default: auto]
-    #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "aider", "none"])]
+    /// Agent to start when no CMD is given, else whose records CMD prints (see recover agents; auto, none) [default: auto]
+    #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+
+    /// Let the agent that --agent starts do anything without asking: it skips all its permissions
+    #[arg(long)]
+    pub yolo: bool,
 
     /// What CMD is, where its name does not tell: an agent, or a check that is judged as one
     #[arg(long, value_name = "KIND", value_enum)]

@@ -1,5 +1,6 @@
 //! One short file a command: arguments to an engine request, the engine's answer to a document and text.
 
+mod agents;
 mod attempt;
 mod checkpoint;
 mod exchange;
@@ -74,6 +75,7 @@ pub fn name(command: &Command) -> &'static str {
         Command::Init(_) => "init",
         Command::Config(_) => "config",
         Command::Doctor(_) => "doctor",
+        Command::Agents(_) => "agents",
         Command::Hook(args) => match &args.command {
             HookCommand::Print(_) => "hook print",
             HookCommand::Install(_) => "hook install",
@@ -89,7 +91,7 @@ pub fn name(command: &Command) -> &'static str {
 /// Whether a command works in any folder, also one that is no place for a run.
 pub fn needs_settings_only(command: &Command) -> bool {
     match command {
-        Command::Classify(_) | Command::Config(_) => true,
+        Command::Classify(_) | Command::Config(_) | Command::Agents(_) => true,
         Command::Hook(args) => matches!(args.command, HookCommand::Print(_)),
         _ => false,
     }
@@ -186,6 +188,7 @@ pub fn reach(command: &Command) -> Reach {
         | Command::Sync(_)
         | Command::Init(_)
         | Command::Config(_)
+        | Command::Agents(_)
         | Command::Doctor(_)
         | Command::Completions(_)
         | Command::Schema(_)
@@ -229,6 +232,7 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Init(args) => inspect::init(context, args),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args),
+        Command::Agents(_) => agents::agents(context, ui),
         Command::Hook(args) => hook::execute(context, args),
         Command::Completions(args) => Ok(inspect::completions(args)),
         Command::Schema(args) => inspect::schema(args),

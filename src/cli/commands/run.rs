@@ -13,13 +13,15 @@ use crate::engine::flow::runs::Chosen;
 use crate::engine::flow::status::status_of;
 use crate::engine::record::run_settings::called_in;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::agent_record::AgentKind;
 use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
-use crate::policy::settings::{CommandLine, Settings};
+use crate::policy::nearest::nearest;
+use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
 use crate::process::Show;
 
 use super::super::args::{ResumeArgs, RunArgs, Wait};
@@ -87,19 +89,36 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         (None, Some(_)) => None,
         (None, None) => Some(1),
     };
-    let command = match &settings.runner.command {
+    let prompt = prompt(args)?;
+    let agent = AgentChoice::of(context, args.agent.as_deref())?;
+    let mut launch = None;
+    let command = match (&settings.runner.command, &agent.profile) {
         _ if !args.command.is_empty() => args.command.clone(),
-        Some(command) => settings.runner.argv(command),
-        None => {
-            let message = "no command given: put it after --, or set [runner] command";
+        (Some(command), _) => settings.runner.argv(command),
+        (None, Some(profile)) => {
+            if prompt.as_deref().is_none_or(|prompt| prompt.trim().is_empty()) {
+                let message = format!("{} needs a prompt: --prompt TEXT or --prompt-file F", agent.name);
+                return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
+            }
+            launch = Some(profile.launch(&agent.name, args.yolo));
+            profile.command(args.yolo)
+        }
+        (None, None) => {
+            let message = "no command given: put it after --, set [runner] command, or name an agent with --agent";
             return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
         }
     };
+    if args.yolo && launch.is_none() {
+        let message = "--yolo is for an agent that --agent starts; a command of your own has its own flags";
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
+    }
     Ok(RunSpec {
+        // What a profile starts works on the whole project.
         dir: if args.command.is_empty() { FolderId::default() } else { here.clone() },
         command,
+        launch,
         iterations_total,
-        prompt: prompt(args)?,
+        prompt,
         until: args.until.clone(),
         fallback_dir: if args.fallback.is_none() { FolderId::default() } else { here.clone() },
         until_dir: here,
@@ -107,12 +126,44 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
         attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
         kind: args.kind,
-        agent: args.agent.clone().or_else(|| settings.runner.agent.name().map(str::to_owned)),
+        agent: agent.records,
         on_failure: args.on_failure.unwrap_or(settings.run.on_failure),
         approach: args.approach.clone(),
         fallback: fallback(settings, args.fallback.as_deref()),
         pty: args.pty,
     })
+}
+
+/// The agent that is meant.
+struct AgentChoice {
+    name: String,
+    /// How it is started; `None` where none is named.
+    profile: Option<AgentProfile>,
+    /// Whose records are read; `None` where that is found out.
+    records: Option<String>,
+}
+
+impl AgentChoice {
+    /// The one of `--agent`, else of `[runner] agent`.
+    fn of(context: &Context, asked: Option<&str>) -> Result<Self> {
+        let name = asked.unwrap_or(&context.settings().runner.agent).to_owned();
+        let records = match name.as_str() {
+            "none" => Some(name.clone()),
+            AUTO => None,
+            _ => {
+                let mut profiles = context.config().agents()?;
+                let Some(profile) = profiles.remove(&name) else {
+                    let near = nearest(&name, profiles.keys().map(String::as_str));
+                    let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+                    let message = format!("no agent is named '{name}'{near}");
+                    return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["agents"])));
+                };
+                let records = profile.kind().map_or("none", AgentKind::as_str).to_owned();
+                return Ok(Self { name, profile: Some(profile), records: Some(records) });
+            }
+        };
+        Ok(Self { name, profile: None, records })
+    }
 }
 
 /// What is run once when no retry is allowed any more: the flag's shell command, else the configured one.

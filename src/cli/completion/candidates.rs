@@ -26,6 +26,11 @@ pub fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, known_runs)
 }
 
+/// Agents that can be started.
+pub fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offered(typed, known_agents)
+}
+
 /// Checkpoints as selectors name them.
 pub fn checkpoints(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, known_checkpoints)
@@ -54,6 +59,13 @@ fn place() -> Result<GlobalArgs> {
     let line = Cli::command().ignore_errors(true).try_get_matches_from(expand_aliases(words));
     let found = line.and_then(|line| GlobalArgs::from_arg_matches(&line));
     found.map_err(|error| crate::engine::Error::new(ErrorKind::Usage, error.to_string()))
+}
+
+fn known_agents(context: &Context) -> Result<Vec<Word>> {
+    let profiles = context.config().agents()?;
+    let words = profiles.into_iter().map(|(name, profile)| (name, format!("starts {}", profile.program)));
+    let others = [("auto", "found out by the command"), ("none", "an ordinary program")];
+    Ok(words.chain(others.map(|(word, help)| (word.to_owned(), help.to_owned()))).collect())
 }
 
 fn known_runs(context: &Context) -> Result<Vec<Word>> {

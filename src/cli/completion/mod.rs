@@ -48,6 +48,8 @@ fn with_candidates(tree: clap::Command) -> clap::Command {
         let value = arg.get_value_parser().type_id();
         if ["run", "run_id"].contains(&arg.get_id().as_str()) {
             arg.add(ArgValueCompleter::new(candidates::runs))
+        } else if arg.get_id() == "agent" && value == TypeId::of::<String>() {
+            arg.add(ArgValueCompleter::new(candidates::agents))
         } else if value == TypeId::of::<Selector>() {
             arg.add(ArgValueCompleter::new(candidates::checkpoints))
         } else if value == TypeId::of::<Strategy>() {

@@ -1,5 +1,6 @@
 //! What commands answer with: tables and texts, made from the model and the engine's results.
 
+mod agents;
 mod attempts;
 mod checkpoints;
 mod driven;
@@ -10,6 +11,7 @@ mod status;
 mod steps;
 mod tables;
 
+pub use agents::agents_table;
 pub use attempts::{attempts_text, conditions_text};
 pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text, unchanged_text};
 pub use driven::{driven_text, note_report};

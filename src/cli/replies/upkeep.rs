@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::engine::flow::agents::Agent;
 use crate::engine::flow::import::ImportedFile;
 use crate::engine::flow::trust::StateReport;
 use crate::policy::report::Report;
@@ -27,6 +28,12 @@ pub struct ConfigReply<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
     pub origins: Option<Map<String, Value>>,
+}
+
+/// The agents that can be started.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AgentsReply<'a> {
+    pub agents: &'a [Agent],
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

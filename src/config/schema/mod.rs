@@ -24,6 +24,7 @@ pub(super) static SECTIONS: &[Section] = &[
     storage::MEMORY,
     run::MANUAL_FIX,
     run::RUNNER,
+    run::AGENT,
     run::RUN,
     run::CHECKS,
     run::FEEDBACK,
@@ -45,7 +46,7 @@ pub(super) fn section(path: &str) -> Option<&'static Section> {
 
 /// Every full key path that holds one value (lists aside), in the order of the table.
 pub(super) fn leaves() -> impl Iterator<Item = (String, &'static Key)> {
-    SECTIONS.iter().filter(|section| section.shape != Shape::List).flat_map(|section| {
+    SECTIONS.iter().filter(|section| !matches!(section.shape, Shape::List | Shape::Named)).flat_map(|section| {
         let causes: Vec<Option<Cause>> = match section.shape {
             Shape::Causes => Cause::ALL.into_iter().map(Some).collect(),
             _ => vec![None],
@@ -60,6 +61,16 @@ pub(super) fn leaves() -> impl Iterator<Item = (String, &'static Key)> {
             keys.map(move |key| (format!("{prefix}{}", key.name), key))
         })
     })
+}
+
+/// The key at a path in a section whose names are the user's.
+pub(super) fn named(path: &str) -> Option<&'static Key> {
+    let (section, rest) = SECTIONS
+        .iter()
+        .filter(|section| section.shape == Shape::Named)
+        .find_map(|section| Some((section, path.strip_prefix(section.path)?.strip_prefix('.')?)))?;
+    let (_, name) = rest.split_once('.')?;
+    section.keys.iter().find(|key| key.name == name)
 }
 
 /// The key at a full path, aliases excluded.

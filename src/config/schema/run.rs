@@ -1,7 +1,7 @@
 //! Keys of the supervised command, of feedback and of classification rules.
 
 use super::section::{Key, Section, Shape};
-use crate::config::value::Kind::{self, Bool, Choice, Command, Duration, Folder, Regex, Size, Text};
+use crate::config::value::Kind::{self, Bool, Choice, Command, Duration, Folder, Regex, Size, Text, Words};
 
 const LOOPS: &[&str] = &["agent", "build", "test", "lint", "typecheck"];
 const TYPES: &[&str] =
@@ -34,13 +34,42 @@ pub(super) const RUNNER: Section = Section {
         ),
         Key::new(
             "agent",
-            Choice(&["auto", "claude", "codex", "gemini", "opencode", "aider", "none"]),
-            "Whose records its output is read as.",
+            Text,
+            "The agent that it is, or that is started when no command is given: a profile (recover agents), auto or none.",
         ),
         Key::new("timeout", Duration, "Time for one attempt.").optional(),
         Key::new("fallback", Command, "What to start instead when no retry is allowed any more; [] is none."),
         Key::new("grace", Duration, "Time between SIGTERM and SIGKILL."),
         Key::new("shell", Text, "What runs a command that is one string: SHELL -c COMMAND."),
+    ],
+};
+
+const OUTPUTS: &[&str] = &["text", "claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider"];
+
+pub(super) const AGENT: Section = Section {
+    path: "agent",
+    shape: Shape::Named,
+    doc: "Agents that run --agent NAME starts; a section named like a built-in one (recover agents) changes its keys.",
+    keys: &[
+        Key::new("program", Text, "What is started; NAME itself when absent.").example("\"mybot\""),
+        Key::new(
+            "args",
+            Words,
+            "What makes it work without a person; with {prompt} or {prompt_file} where it belongs.",
+        )
+        .example("[\"--batch\", \"--task\", \"{prompt_file}\"]"),
+        Key::new("prompt", Choice(&["stdin", "argument", "file"]), "How it gets the prompt; stdin when absent.")
+            .example("\"file\""),
+        Key::new("output", Choice(OUTPUTS), "Whose records it prints; text, which is none, when absent.")
+            .example("\"text\""),
+        Key::new("resume_args", Words, "What goes on in the session {session}; none when absent.")
+            .example("[\"--continue\", \"{session}\"]"),
+        Key::new("edit_args", Words, "What lets it edit the work tree without asking, and nothing more.")
+            .example("[\"--allow-edits\"]"),
+        Key::new("yolo_args", Words, "What skips all permissions: taken in place of edit_args with --yolo.")
+            .example("[\"--allow-everything\"]"),
+        Key::new("exit_codes", Kind::ExitCodes, "What exit codes mean where the output does not tell.")
+            .example("{ 3 = \"RATE_LIMITED\", 4 = \"AUTH_FAILED\" }"),
     ],
 };
 

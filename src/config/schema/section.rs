@@ -72,6 +72,8 @@ pub(in crate::config) enum Shape {
     Table,
     /// `[path.CAUSE]`, one for each cause.
     Causes,
+    /// `[path.NAME]`, any number; the names are the user's.
+    Named,
     /// `[[path]]`, any number; the first key is unique.
     List,
 }
@@ -92,7 +94,7 @@ impl Section {
         match self.shape {
             Shape::Table if self.path.is_empty() => "the top of the file".to_owned(),
             Shape::Table => format!("[{}]", self.path),
-            Shape::Causes => format!("[{}.NAME]", self.path),
+            Shape::Causes | Shape::Named => format!("[{}.NAME]", self.path),
             Shape::List => format!("[[{}]]", self.path),
         }
     }

@@ -58,6 +58,8 @@ fn the_examples_of_the_template_are_valid() {
     let config = Config::parse(file(), &examples.join("\n"), &nothing, Some(&"NAME".into())).unwrap();
     assert_eq!((config.settings.feedback.len(), config.settings.rules.len()), (1, 1));
     assert_eq!(config.settings.retry.max_attempts, 5);
+    let own = &config.agents().unwrap()["NAME"];
+    assert_eq!((own.program.as_str(), own.exit_codes.len(), own.has_sessions()), ("mybot", 2, true));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The commands: one file a command, one folder a feature.
 
+pub mod agents;
 pub mod archive;
 pub mod attempt;
 mod bundle_import;

@@ -4,6 +4,7 @@
 //! environment, a flag) is the business of `config`. Every `Default` here is the default of the documentation: the
 //! template and the reference are made from it.
 
+mod agent;
 mod feedback;
 mod retry;
 mod run;
@@ -14,11 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::feedback::FeedbackLoop;
 
+pub use agent::AgentProfile;
 pub use feedback::UserRule;
 pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, RetrySettings};
 pub use run::{
-    AgentKind, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings,
-    RunSettings, RunnerSettings, SafeMode,
+    AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings, RunSettings,
+    RunnerSettings, SafeMode,
 };
 pub use storage::{CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings};
 

@@ -82,49 +82,14 @@ pub enum CommandLine {
     Argv(Vec<String>),
 }
 
-/// Whose records the output of the command is read as.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentKind {
-    /// Guessed from the command.
-    #[default]
-    Auto,
-    /// Claude Code.
-    Claude,
-    /// Codex.
-    Codex,
-    /// Gemini CLI.
-    Gemini,
-    /// opencode.
-    Opencode,
-    /// aider.
-    Aider,
-    /// An ordinary program.
-    None,
-}
-
-impl AgentKind {
-    /// Its name as `--agent` takes it; `None` where it is guessed.
-    pub fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Auto => None,
-            Self::Claude => Some("claude"),
-            Self::Codex => Some("codex"),
-            Self::Gemini => Some("gemini"),
-            Self::Opencode => Some("opencode"),
-            Self::Aider => Some("aider"),
-            Self::None => Some("none"),
-        }
-    }
-}
-
 /// The supervised command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunnerSettings {
     /// The command of `run` and `resume` where none is given.
     pub command: Option<CommandLine>,
-    /// Whose records its output is read as.
-    pub agent: AgentKind,
+    /// The agent that it is, or that is started where there is no command: the name of a profile, `auto` (found out by
+    /// the command and its output) or `none`.
+    pub agent: String,
     /// Time for one attempt.
     #[serde(with = "text::optional")]
     pub timeout: Option<Duration>,
@@ -137,11 +102,14 @@ pub struct RunnerSettings {
     pub shell: String,
 }
 
+/// The [`RunnerSettings::agent`] that nobody named.
+pub const AUTO: &str = "auto";
+
 impl Default for RunnerSettings {
     fn default() -> Self {
         Self {
             command: None,
-            agent: AgentKind::Auto,
+            agent: AUTO.to_owned(),
             timeout: None,
             fallback: None,
             grace: Duration::from_secs(5),

@@ -101,6 +101,7 @@ fn announced(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>, gra
     if !request.command.is_empty() {
         let mut spec = run.spec.clone();
         spec.command.clone_from(&request.command);
+        spec.launch = None;
         spec.dir.clone_from(&request.dir);
         if spec.iterations_total.is_none() && spec.until.is_none() {
             spec.iterations_total = Some(iteration.max(1));

@@ -18,15 +18,17 @@ use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, st
 use crate::engine::recovery::steps;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::event::Payload;
-use crate::model::failure::LoopKind;
+use crate::model::failure::{Cause, Failure, FailureEvidence, LoopKind};
 use crate::model::folder::FolderId;
+use crate::model::launch::{Launch, PromptMode};
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
+use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
 use crate::policy::classify::{classify, known, stage_of_command};
 use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::redact;
-use crate::policy::settings::Leftovers;
+use crate::policy::settings::{Leftovers, UserRule};
 use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_id, own_program};
 use crate::store::NewEvent;
 
@@ -120,6 +122,7 @@ pub fn execute(
     };
     let mut ending = Ending { end, ..Ending::default() };
     let agent = command.agent.clone();
+    let launch = command.launch.clone();
     let stage = command.stage(before);
     let command = command.line();
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
@@ -146,7 +149,11 @@ pub fn execute(
     let ended_well = evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error;
     if !ended_well {
         let rules = &context.settings().rules;
-        ending.end.failure = Some(classify(&evidence, record.as_ref(), rules, context.clock.now()));
+        let mut failure = classify(&evidence, record.as_ref(), rules, context.clock.now());
+        if let Some(launch) = launch.filter(|_| failure.cause == Cause::Unknown && failure.detail.is_none()) {
+            failure = by_exit_code(&evidence, &launch, context.clock.now()).unwrap_or(failure);
+        }
+        ending.end.failure = Some(failure);
         ending.end.leftovers = leftovers;
         return Ok(Executed { ending, interrupted, child_exit_code });
     }
@@ -198,6 +205,7 @@ struct Command {
     argv: Vec<String>,
     /// `--agent` is about the run's own command.
     agent: Option<String>,
+    launch: Option<Launch>,
     dir: FolderId,
     is_fallback: bool,
 }
@@ -205,7 +213,8 @@ struct Command {
 impl Command {
     /// The agent, or a check of the kind that was given or that its programs are.
     fn stage(&self, run: &Run) -> LoopKind {
-        let known = self.agent.as_deref().and_then(AgentKind::from_name).map(|_| LoopKind::Agent);
+        let is_agent = self.launch.is_some() || self.agent.as_deref().and_then(AgentKind::from_name).is_some();
+        let known = is_agent.then_some(LoopKind::Agent);
         let given = run.spec.kind.filter(|_| !self.is_fallback).or(known);
         given.unwrap_or_else(|| stage_of_command(&self.argv))
     }
@@ -217,16 +226,41 @@ impl Command {
             return Self {
                 argv: spec.fallback.clone(),
                 agent: None,
+                launch: None,
                 dir: spec.fallback_dir.clone(),
                 is_fallback: true,
             };
         }
-        Self { argv: spec.command.clone(), agent: spec.agent.clone(), dir: spec.dir.clone(), is_fallback: false }
+        Self {
+            argv: spec.command.clone(),
+            agent: spec.agent.clone(),
+            launch: spec.launch.clone(),
+            dir: spec.dir.clone(),
+            is_fallback: false,
+        }
     }
 
     fn line(&self) -> String {
         self.argv.join(" ")
     }
+}
+
+/// What the profile says that an exit code means, where nothing else told.
+fn by_exit_code(evidence: &FailureEvidence, launch: &Launch, now: Timestamp) -> Option<Failure> {
+    let code = evidence.exit_code?.to_string();
+    let cause = *launch.exit_codes.get(&code)?;
+    let message = format!("{} ended with status {code}", launch.agent);
+    let rule = UserRule {
+        id: format!("agent.{}.exit-{code}", launch.agent),
+        pattern: regex::escape(&message),
+        source: None,
+        stage: None,
+        kind: None,
+        cause,
+        retryable: None,
+    };
+    let evidence = FailureEvidence { message: Some(message), ..evidence.clone() };
+    Some(classify(&evidence, None, &[rule], now))
 }
 
 /// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
@@ -263,18 +297,18 @@ fn supervised(
     options: &DriveOptions,
 ) -> Result<Supervised> {
     let command = Command::of(started);
-    let argv = command.argv.iter().map(std::ffi::OsString::from).collect();
-    let mut supervised = Supervised::new(Program::Argv(argv), start_folder(context, &command.dir)?);
+    let mut supervised = Supervised::new(Program::Argv(Vec::new()), start_folder(context, &command.dir)?);
     supervised.env_set = identity(before, started.iteration, Some(started.attempt));
     let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
     let mut remove = Vec::new();
-    match prompt {
-        Some(text) => {
-            let path = folder.join("prompt.md");
-            write(context, &path, text.as_bytes())?;
-            set("RECOVER_PROMPT_FILE", &path.to_string_lossy());
+    let file = folder.join("prompt.md");
+    let file = prompt.map(|_| file.to_string_lossy().into_owned());
+    match (prompt, &file) {
+        (Some(text), Some(path)) => {
+            write(context, Path::new(path), text.as_bytes())?;
+            set("RECOVER_PROMPT_FILE", path);
         }
-        None => remove.push("RECOVER_PROMPT_FILE"),
+        _ => remove.push("RECOVER_PROMPT_FILE"),
     }
     let entries = lane::context_for_runner(&context.load()?.state, &before.key);
     match failure_context(before, &started.subtask, &entries) {
@@ -285,12 +319,20 @@ fn supervised(
         }
         None => remove.push("RECOVER_FAILURE_CONTEXT"),
     }
-    match before.agent_session.as_deref().filter(|_| !before.fresh_session && !command.is_fallback) {
+    let session = before.agent_session.as_deref().filter(|_| !before.fresh_session && !command.is_fallback);
+    match session {
         Some(session) => set("RECOVER_AGENT_SESSION", session),
         None => remove.push("RECOVER_AGENT_SESSION"),
     }
     supervised.env_remove = remove.into_iter().map(Into::into).collect();
-    supervised.stdin = prompt.map(|text| text.as_bytes().to_vec());
+    // An agent that takes its prompt elsewhere would take what is on its input for more of it.
+    let mode = command.launch.as_ref().map_or(PromptMode::Stdin, |launch| launch.prompt);
+    supervised.stdin = prompt.map(|text| if mode == PromptMode::Stdin { text.as_bytes().to_vec() } else { Vec::new() });
+    let argv = match &command.launch {
+        Some(launch) => launch.argv(&command.argv, session, prompt, file.as_deref()),
+        None => command.argv,
+    };
+    supervised.program = Program::Argv(argv.into_iter().map(Into::into).collect());
     supervised.deadline = before.spec.timeout_ms.map(Duration::from_millis);
     supervised.grace = context.settings().runner.grace;
     supervised.show = options.show;

@@ -32,7 +32,7 @@ pub fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()>
     let retry = &context.settings().retry;
     let kind = agent::detect(Some(&spec.command.join(" ")), spec.agent.as_deref(), b"");
     let (who, tells_cost, tells_tokens) = match kind {
-        Some(kind) => (kind.as_str(), kind.tells_cost(), true),
+        Some(kind) => (kind.as_str(), kind.tells_cost(), kind.tells_tokens()),
         None => ("a command without an agent's records", false, false),
     };
     let is_known = kind.is_some() || spec.agent.as_deref() == Some("none");
