@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checkpoint::Removed;
-use super::decision::{Decision, Strategy};
+use super::decision::{Action, Decision, Strategy};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
 use super::folder::FolderId;
@@ -417,6 +417,18 @@ impl Run {
         let status = self.iterations.get(self.current_iteration).map(|iteration| iteration.status);
         let is_over = matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped));
         is_over && self.iteration_after(self.current_iteration) == self.current_iteration
+    }
+
+    /// What the next attempt of `iteration` is booked on where nobody names a subtask: what the one before was, unless that is
+    /// done or given up (A3).
+    pub fn next_subtask(&self, iteration: u32) -> String {
+        let last = self.iterations.get(iteration).and_then(|iteration| iteration.attempts.last());
+        let is_over = |attempt: &&Attempt| {
+            let given_up = attempt.decision.as_ref().is_some_and(|decision| decision.has(Action::Skip));
+            given_up || attempt.outcome == Some(AttemptOutcome::Passed)
+        };
+        let goes_on = last.filter(|attempt| !is_over(attempt));
+        goes_on.map_or_else(|| self.default_subtask(iteration), |attempt| attempt.subtask.clone())
     }
 
     /// What attempts of `iteration` are booked on where nobody named a subtask (A3).

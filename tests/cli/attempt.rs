@@ -244,3 +244,40 @@ fn attempts_are_those_of_all_causes() {
         assert_eq!(run["decision"]["stopped_by"], "global", "{run}");
     }
 }
+
+// A3: attempts that nobody names a subtask for go on with the one before, until that is done or given up.
+#[test]
+fn the_subtask_of_an_attempt_is_kept_after_its_end() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"0s\"\n");
+    env.json(0, &["attempt", "start", "--subtask", "subtask-001"]);
+    let fail = ["attempt", "fail", "--check", "--loop", "test", "--exit-code", "1", "--message", "assert 1 == 2"];
+    let decided: Vec<String> =
+        [5, 5, 8].iter().map(|code| env.json(*code, &fail)["decision"]["actions"][0].to_string()).collect();
+    assert_eq!(decided, ["\"retry\"", "\"retry\"", "\"skip\""]);
+    let attempts = |name: &str| {
+        let history = env.json(0, &["attempt", "list"]);
+        history["subtasks"][name]["attempts"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(attempts("subtask-001"), 3);
+    // What was given up is not gone on with.
+    env.json(0, &["attempt", "start"]);
+    env.json(0, &["attempt", "pass"]);
+    assert_eq!(attempts("subtask-001"), 3);
+}
+
+// A8: so does one that continues in a fresh session.
+#[test]
+fn a_subtask_that_continues_stays_in_progress() {
+    let env = TestEnv::repo();
+    env.json(0, &["attempt", "start", "--subtask", "subtask-001"]);
+    let full = "API Error: 400 {\"error\":{\"message\":\"prompt is too long: 210000 tokens > 200000 maximum\"}}";
+    let fail = ["attempt", "fail", "--loop", "agent", "--exit-code", "1", "--message", full];
+    for number in 1..=2 {
+        assert_eq!(env.json(0, &fail)["decision"]["actions"][0], "continue");
+        let history = env.json(0, &["attempt", "list"]);
+        let subtask = &history["subtasks"]["subtask-001"];
+        assert_eq!(subtask["status"], "in_progress", "{history}");
+        assert_eq!(subtask["attempts"].as_array().map(Vec::len), Some(number));
+    }
+}

@@ -21,7 +21,7 @@ pub fn begin(context: &Context, ledger: &mut Exclusive, key: &RunKey, begin: &Be
 pub(in crate::engine) fn beginning(context: &Context, run: Run, begin: &Begin) -> (Started, NewEvent) {
     let iteration = begin.iteration.unwrap_or(run.current_iteration);
     let attempt = run.iterations.get(iteration).and_then(|i| i.attempts.last()).map_or(1, |last| last.number + 1);
-    let subtask = begin.subtask.clone().unwrap_or_else(|| run.default_subtask(iteration));
+    let subtask = begin.subtask.clone().unwrap_or_else(|| run.next_subtask(iteration));
     let payload = Payload::AttemptStarted {
         iteration,
         attempt,

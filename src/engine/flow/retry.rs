@@ -120,7 +120,7 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
 /// Refuses an attempt that would be the last of a budget which another run's attempt, under way now, may still use up
 /// (exit 7): of two that want the last one, one gets it.
 pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &RetryStatus) -> Result<()> {
-    let subtask = run.default_subtask(run.current_iteration);
+    let subtask = run.next_subtask(run.current_iteration);
     let session = attempt_record::session_of(context, run);
     let account = Account { state, run, subtask: &subtask, session: &session, witnessed: &[] };
     let claimed = account.under_way_elsewhere(|live| live.supervisor.as_ref().is_some_and(crate::process::is_alive));

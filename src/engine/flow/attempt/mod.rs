@@ -89,7 +89,7 @@ fn detect(context: &Context, ending: &Ending, prepared: Option<&Prepared>) -> Re
     let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(conditions::Detected::default()) };
     let (iteration, subtask) = match open(run) {
         Some(started) => (started.iteration, started.subtask),
-        None => (run.current_iteration, run.default_subtask(run.current_iteration)),
+        None => (run.current_iteration, run.next_subtask(run.current_iteration)),
     };
     Ok(conditions::detect(context, &state, &run.key, (iteration, &subtask), ending, prepared))
 }

@@ -152,7 +152,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         return Ok(prepared(run, None, Standing::NeedsPerson));
     }
     let Some(driving) = driving else {
-        let prompt = prompt_of(context, &planned(&run, request, strategy), &run.default_subtask(run.current_iteration));
+        let prompt = prompt_of(context, &planned(&run, request, strategy), &run.next_subtask(run.current_iteration));
         return Ok(prepared(run, prompt, standing));
     };
     if !request.prepare_only {
@@ -160,7 +160,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     }
     prepare(context, &state, &run, request, strategy, granted)?;
     let run = run_of(&context.load()?.state, &key)?;
-    let prompt = prompt_of(context, &run, &run.default_subtask(run.current_iteration));
+    let prompt = prompt_of(context, &run, &run.next_subtask(run.current_iteration));
     if request.prepare_only || run.spec.command.is_empty() {
         return Ok(prepared(run, prompt, Standing::Allowed));
     }
