@@ -729,3 +729,57 @@ fn a_cooldown_is_taken_over_into_a_run_with_a_history() {
     let waits = env.json(6, &["retry-status", "--run", "r", "--check"]);
     assert_eq!(waits["retry_after"], recovery()["cooldownUntil"]);
 }
+
+// A battle that was fought elsewhere, on another machine maybe, is reached as any other run here.
+#[test]
+fn a_battle_of_a_folder_that_is_not_here_is_taken_up_here() {
+    let env = TestEnv::repo();
+    let mut document = battle("abc");
+    document["workingDir"] = json!("/somewhere/else");
+    env.write("../battle.json", document.to_string());
+    let imported = env.json(0, &["import", "../battle.json"]);
+    let left = &imported["files"][0]["left_out"][0];
+    assert_eq!(left["place"], "/workingDir", "{imported}");
+    assert!(text(&left["message"]).contains("/somewhere/else is no work tree of this repository"), "{imported}");
+    assert_eq!(env.json(0, &["import", "../battle.json"])["changed"], false);
+    assert_eq!(env.json(0, &["status"])["run"]["run_id"], "battle-7");
+    let listed = env.json(0, &["runs", "--all"])["runs"][0].clone();
+    assert_eq!((&listed["run_id"], &listed["worktree"]), (&json!("battle-7"), &json!(env.work())));
+    env.json(0, &["checkpoint", "create", "--run", "battle-7"]);
+    let resumed = env.json(0, &["resume", "battle-7", "--strategy", "retry_same", "--", "true"]);
+    assert_eq!((&resumed["executed"], &resumed["outcome"]), (&json!(true), &json!("complete")), "{resumed}");
+    // One of a work tree of this repository stays that one's.
+    env.git(&["worktree", "add", "-q", "../linked"]);
+    document["id"] = json!("battle-8");
+    document["workingDir"] = json!(env.root().join("linked"));
+    env.write("../battle.json", document.to_string());
+    env.json(0, &["import", "../battle.json"]);
+    assert_eq!(env.json(0, &["-C", "../linked", "status"])["run"]["run_id"], "battle-8");
+}
+
+// S11: what was modified and decided is told, in the loop's own words where it has some.
+#[test]
+fn a_checkpoint_tells_what_was_modified_and_decided() {
+    let env = TestEnv::repo();
+    env.json(0, &["attempt", "start", "--approach", "Using JWT"]);
+    env.write("src/auth.ts", "one\n");
+    env.json(0, &["attempt", "fail", "--loop", "test", "--exit-code", "1", "--message", "assert 1 == 2"]);
+    let memory = env.state_json("active_checkpoint.json")["state"]["working_memory"].clone();
+    assert_eq!(memory["files_modified"], json!(["src/auth.ts"]), "{memory}");
+    assert_eq!(memory["decisions_made"], json!(["Using JWT", "checks failed and attempts are left"]), "{memory}");
+    let exported = |id: &str| {
+        let out = env.recover(&["checkpoint", "export", id, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
+        serde_json::from_str::<Value>(&out).expect("JSON")["state"]["working_memory"].clone()
+    };
+    let id = env.state_json("active_checkpoint.json")["checkpoint_id"].clone();
+    assert_eq!(exported(&text(&id))["decisions_made"], memory["decisions_made"]);
+    env.write_state(
+        "memory.json",
+        r#"{"current_task": "Implementing authentication", "decisions_made": ["24h expiry"]}"#,
+    );
+    let id = checkpoint(&env);
+    for memory in [exported(&id), env.state_json("active_checkpoint.json")["state"]["working_memory"].clone()] {
+        assert_eq!(memory["current_task"], "Implementing authentication", "{memory}");
+        assert_eq!(memory["decisions_made"], json!(["24h expiry"]), "{memory}");
+    }
+}

@@ -16,7 +16,9 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::foreign::{KnownCheckpoint, known};
 use crate::engine::recovery::crash;
 use crate::git::checkpoint::is_bundle;
+use crate::git::repo::find_linked;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+use crate::model::folder::FolderId;
 use crate::model::id::CheckpointId;
 use crate::model::import::ImportKind;
 use crate::model::run::{Run, RunKey};
@@ -215,7 +217,10 @@ fn take_over(
         file.message = message.map(str::to_owned);
         for part in parts {
             file.left_out.extend(part.left_out);
-            for (at, payload) in part.events {
+            for (at, mut payload) in part.events {
+                if document.kind == ImportKind::Battle {
+                    file.left_out.extend(bring_here(context, &mut payload));
+                }
                 count(&mut file, &payload);
                 let event = NewEvent { run: Some(part.key.clone()), source: EventSource::Recover, payload };
                 let NewEvent { run, source, payload } = event.clone();
@@ -233,6 +238,23 @@ fn take_over(
     }
     let changed = files.iter().any(|file| file.changed);
     Ok((Imported { changed, files }, all))
+}
+
+/// A battle that was fought where no work tree of this repository is, on another machine maybe, is taken up here. Returns
+/// what is to be said of that.
+fn bring_here(context: &Context, payload: &mut Payload) -> Option<Problem> {
+    let Payload::RunCreated { worktree, .. } = payload else { return None };
+    let here = context.worktree_id();
+    let is_gone = |place: &FolderId| {
+        let repo = context.repo().ok().filter(|_| context.has_git());
+        repo.is_some_and(|repo| find_linked(repo, &place.path()).is_ok_and(|found| found.is_some()))
+    };
+    if *worktree == here || context.is_worktree_of_repo(worktree) || is_gone(worktree) {
+        return None;
+    }
+    let message = format!("{worktree} is no work tree of this repository: the run belongs to {here}");
+    *worktree = here;
+    Some(Problem { place: "/workingDir".to_owned(), message })
 }
 
 /// Whether the document is what its view says anyway: no news, however it came to be.

@@ -41,12 +41,11 @@ pub fn document(context: &Context, state: &State, checkpoint: &Checkpoint) -> Re
         files.insert(path.to_lossy().into_owned(), told(&file));
     }
     let mut memory = Map::new();
-    memory.insert("current_task".to_owned(), json!(checkpoint.description));
     for kept in stored.memory(repo)? {
         memory.insert(kept.path.to_lossy().into_owned(), remembered(&kept));
     }
     let run = state.run(&checkpoint.run);
-    Ok(session_checkpoint(checkpoint, run, &Value::Object(memory), &Value::Object(files)))
+    Ok(session_checkpoint(checkpoint, run, &memory, &Value::Object(files)))
 }
 
 /// A file of the working memory: as JSON where it is that, else as text.

@@ -69,14 +69,8 @@ pub fn active_checkpoint(state: &State, kept: Option<&ActiveState>) -> Option<Va
 
 fn own_view(state: &State, checkpoint: &Checkpoint, kept: Option<&ActiveState>) -> Value {
     let run = state.run(&checkpoint.run);
-    let decision = run.and_then(|run| run.decision.as_ref());
-    let decisions: Vec<&str> = decision.into_iter().map(|decision| decision.reason.as_str()).collect();
-    let mut memory = Map::new();
-    memory.insert("current_task".to_owned(), json!(checkpoint.description));
-    memory.insert("decisions_made".to_owned(), json!(decisions));
-    let Some(kept) = kept else { return session_checkpoint(checkpoint, run, &Value::Object(memory), &json!({})) };
-    memory.extend(kept.working_memory.clone());
-    let mut view = session_checkpoint(checkpoint, run, &Value::Object(memory), &json!(kept.file_states));
+    let Some(kept) = kept else { return session_checkpoint(checkpoint, run, &Map::new(), &json!({})) };
+    let mut view = session_checkpoint(checkpoint, run, &kept.working_memory, &json!(kept.file_states));
     for (name, count) in
         [("memory_left_out", kept.memory_left_out), ("file_states_left_out", kept.file_states_left_out)]
     {
@@ -87,15 +81,47 @@ fn own_view(state: &State, checkpoint: &Checkpoint, kept: Option<&ActiveState>) 
     view
 }
 
-/// A checkpoint in the state recovery's format.
-pub fn session_checkpoint(checkpoint: &Checkpoint, run: Option<&Run>, memory: &Value, files: &Value) -> Value {
+/// A checkpoint in the state recovery's format; `memory` are the files of the working memory by path.
+pub fn session_checkpoint(
+    checkpoint: &Checkpoint,
+    run: Option<&Run>,
+    memory: &Map<String, Value>,
+    files: &Value,
+) -> Value {
+    // What the loop itself keeps of these counts, in whichever of its files it does.
+    let own = |name: &str| memory.values().find_map(|document| document.get(name)).cloned();
+    let told = [
+        ("current_task", json!(checkpoint.description)),
+        ("files_modified", checkpoint.changed_paths.iter().map(|path| json!(path.to_lossy())).collect()),
+        ("decisions_made", json!(run.map(|run| decisions(run, checkpoint)).unwrap_or_default())),
+    ];
+    let told = told.map(|(name, otherwise)| (name.to_owned(), own(name).unwrap_or(otherwise)));
+    let mut working_memory: Map<String, Value> = told.into_iter().collect();
+    working_memory.extend(memory.clone());
     json!({
         "checkpoint_id": checkpoint.id,
         "session_id": run.map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str()),
         "timestamp": checkpoint.created_at,
         "phase": checkpoint.run.phase,
         "task_id": checkpoint.task_id,
-        "state": {"working_memory": memory, "file_states": files},
+        "state": {"working_memory": working_memory, "file_states": files},
         "previous_checkpoint": checkpoint.previous,
     })
+}
+
+/// What was tried and decided in the checkpoint's iteration by then, as far as that was said, oldest first.
+fn decisions<'a>(run: &'a Run, checkpoint: &Checkpoint) -> Vec<&'a str> {
+    let iteration = run.iterations.get(checkpoint.after_iteration);
+    let attempts = iteration.into_iter().flat_map(|iteration| &iteration.attempts);
+    let said = attempts.filter(|attempt| attempt.started_at <= checkpoint.created_at).flat_map(|attempt| {
+        let decided = attempt.decision.as_ref().map(|decision| decision.reason.as_str());
+        [attempt.approach.as_deref(), decided]
+    });
+    let mut all: Vec<&str> = Vec::new();
+    for one in said.flatten() {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
 }
