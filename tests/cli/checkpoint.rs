@@ -455,3 +455,22 @@ fn a_leftover_reference_of_a_pruned_checkpoint_goes() {
     let left = env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len();
     assert_eq!(left, 4 - removed + 1);
 }
+
+// S10: the first iteration of a new phase begins with a checkpoint of that type, which is a milestone.
+#[test]
+fn a_new_phase_begins_with_a_checkpoint_of_its_own() {
+    let env = TestEnv::repo();
+    let kinds = |phase: &str| -> Vec<String> {
+        let list = env.json(0, &["checkpoint", "list", "--run", "r", "--phase", phase]);
+        let all = list["checkpoints"].as_array().expect("a list").iter();
+        all.map(|one| format!("{} {}", one["trigger"], one["type"]).replace('"', "")).collect()
+    };
+    env.json(0, &["run", "--run", "r", "--phase", "P1", "--", "true"]);
+    assert_eq!(kinds("P1"), ["initial phase", "attempt task"]);
+    env.json(0, &["attempt", "start", "--run", "r", "--phase", "P2"]);
+    env.json(0, &["attempt", "pass", "--run", "r", "--phase", "P2"]);
+    assert_eq!(kinds("P2"), ["initial phase", "attempt task"]);
+    env.json(0, &["run", "--run", "plain", "--", "true"]);
+    let list = env.json(0, &["checkpoint", "list", "--run", "plain"]);
+    assert_eq!(list["checkpoints"][0]["type"], "task", "{list}");
+}

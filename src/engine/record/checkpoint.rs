@@ -10,13 +10,13 @@ use crate::git::capture::capture;
 use crate::git::checkpoint::{CheckpointParts, load_checkpoint, name_checkpoint, write_linked};
 use crate::git::repo::{ref_exists, ref_name, resolve_ref};
 use crate::git::restore::read_journal;
-use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::CaptureRules;
 use crate::model::path::RepoPath;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{NONE, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -109,13 +109,14 @@ pub fn record_with(
     let subject = storage::CheckpointMeta { key, task, id: &id, after_iteration, request: &request };
     let kept = storage::store(context, prepared, &subject)?;
     let (changes, changed_paths) = changes_since(context, previous, capture)?;
+    let kind = if begins_phase(state, key, &request) { CheckpointType::Phase } else { request.kind };
     let mut checkpoint = Checkpoint {
         id,
         seq,
         run: key.clone(),
         task_id,
         lane_fields: request.lane_fields,
-        kind: request.kind,
+        kind,
         trigger: if request.trigger.is_empty() { trigger::MANUAL.to_owned() } else { request.trigger },
         worktree: context.worktree_id(),
         state_dir: context.state_dir_id(),
@@ -195,6 +196,13 @@ fn free_id(
         }
         seq += 1;
     }
+}
+
+/// Whether it is what the first attempt of a phase begins with (S10); lanes of one phase share it.
+fn begins_phase(state: &State, key: &RunKey, request: &Request) -> bool {
+    let is_of_phase = |run: &&Run| (&run.key.run_id, &run.key.phase) == (&key.run_id, &key.phase);
+    let begins = request.trigger == trigger::INITIAL && key.phase.as_str() != NONE;
+    begins && !state.runs.iter().filter(is_of_phase).any(|run| run.was_captured)
 }
 
 /// The event of a checkpoint that was recorded.
