@@ -38,17 +38,17 @@ const FILES: [(&str, &str); 5] = [
     ("refs/recover/", "The checkpoints: ordinary commits in the repository's own object store."),
 ];
 
-/// The clap tree.
+/// The whole clap tree.
 pub fn command() -> clap::Command {
-    Cli::command()
+    let mut root = Cli::command();
+    root.build();
+    root
 }
 
 /// Writes the man pages into `folder`, one a command.
 pub fn man_pages(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let mut root = command();
-    root.build();
-    pages(&root, None, folder)
+    pages(&command(), None, folder)
 }
 
 /// The page of `command`, and those below it.

@@ -17,12 +17,14 @@ mod ui;
 mod usage;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::engine::flow::{forget, inside};
-use crate::engine::{Context, ErrorKind, Result};
+use crate::engine::{self, Context, Result};
 use crate::process::{HELPER, exec_on_terminal};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
@@ -45,7 +47,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         Err(error) => error.exit(),
     }
     let args = expand_aliases(args);
-    let cli = match Cli::try_parse_from(&args) {
+    // Only the command that is called is built; help, and errors with what may have been meant, come from the whole tree.
+    let parsed = Cli::try_parse_from(&args).or_else(|error| match error.kind() {
+        ErrorKind::DisplayVersion => Err(error),
+        _ => parse_with_all(&args),
+    });
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let exit = usage::answer(&args, &error);
@@ -63,6 +70,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         ExitCode::Bug
     });
     ProcessExitCode::from(exit.number())
+}
+
+fn parse_with_all(args: &[OsString]) -> clap::error::Result<Cli> {
+    let name = args.first().and_then(|path| Path::new(path).file_name()?.to_str()).unwrap_or("recover");
+    let mut root = Cli::command().bin_name(name.to_owned());
+    root.build();
+    Cli::from_arg_matches(&root.try_get_matches_from(args)?)
 }
 
 fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
@@ -115,7 +129,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
     });
     match status {
         Ok(Some(reply)) => ui.answer("status", reply),
-        Err(error) if error.kind != ErrorKind::RunNotFound => ui.error("status", &error),
+        Err(error) if error.kind != engine::ErrorKind::RunNotFound => ui.error("status", &error),
         _ => {
             let text = "Nothing has been recorded here yet. To begin:\n\n  \
                         recover run --feedback test='make test' -- CMD   supervise a command\n  \

@@ -9,7 +9,7 @@ use crate::model::failure::LoopKind;
 
 use super::values::duration;
 
-/// Record the attempts of a loop that runs its own commands, with the same budgets, cooldowns and checkpoints as `run`.
+/// Record attempts of a loop that runs its own commands.
 #[derive(Args, Debug)]
 pub struct AttemptArgs {
     #[command(subcommand)]
@@ -18,6 +18,7 @@ pub struct AttemptArgs {
 
 /// What to record.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum AttemptCommand {
     Start(AttemptStartArgs),
     Pass(AttemptPassArgs),

@@ -19,21 +19,17 @@ pub struct CheckpointArgs {
     pub command: CheckpointCommand,
 }
 
+// Not deferred: global flags would come before the lane contract's in the help of `create`.
 /// What to do with checkpoints.
 #[derive(Debug, Subcommand)]
 pub enum CheckpointCommand {
     Create(CreateArgs),
-    /// List checkpoints, oldest first
     List(ListArgs),
-    /// Show one checkpoint
     Show(ShowArgs),
-    /// Compare two checkpoints, or one with the work tree
     Diff(DiffArgs),
     Restore(RestoreArgs),
     Prune(PruneArgs),
-    /// Protect a checkpoint from pruning
     Pin(PinArgs),
-    /// Allow a checkpoint to be pruned again
     Unpin(UnpinArgs),
     Verify(VerifyArgs),
     Export(ExportArgs),
@@ -124,7 +120,7 @@ pub struct ListArgs {
     pub limit: Option<usize>,
 }
 
-/// Show one checkpoint: its record and its files.
+/// Show one checkpoint.
 #[derive(Args, Debug)]
 pub struct ShowArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME [default: prompt on a terminal]

@@ -21,6 +21,7 @@ pub struct HookArgs {
 
 /// What to do about hooks.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum HookCommand {
     Print(HookPrintArgs),
     Install(HookInstallArgs),

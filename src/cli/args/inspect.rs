@@ -27,7 +27,7 @@ pub struct RetryStatusArgs {
     pub reset: bool,
 }
 
-/// Show the state of the run, why it failed, and what you can do next.
+/// Show the state of the run and what you can do next.
 #[derive(Args, Debug, Default)]
 pub struct StatusArgs {
     /// Refresh until Ctrl-C
@@ -35,7 +35,7 @@ pub struct StatusArgs {
     pub watch: bool,
 }
 
-/// Show the event log, oldest first.
+/// Show the event log.
 #[derive(Args, Debug, Default)]
 pub struct LogArgs {
     /// Show only the newest N events
@@ -87,7 +87,7 @@ pub struct InitArgs {
     pub force: bool,
 }
 
-/// Show the effective configuration.
+/// Show the configuration.
 #[derive(Args, Debug, Default)]
 pub struct ConfigArgs {
     /// Show where each value comes from
@@ -95,7 +95,7 @@ pub struct ConfigArgs {
     pub origins: bool,
 }
 
-/// Check the state directory, the checkpoints and interrupted operations for problems.
+/// Check the state directory and its checkpoints, and repair them.
 #[derive(Args, Debug, Default)]
 pub struct DoctorArgs {
     /// Repair what can be repaired
@@ -131,8 +131,6 @@ pub struct ClassifyArgs {
 }
 
 /// Print what enables completion in a shell.
-///
-/// Example: recover completions bash >> ~/.bashrc
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
     /// Shell to configure
@@ -148,7 +146,7 @@ pub struct SchemaArgs {
     pub command: Vec<String>,
 }
 
-/// Write the man pages, one a command, into a folder.
+/// Write the man pages.
 #[derive(Args, Debug)]
 pub struct ManArgs {
     /// The folder

@@ -4,10 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::values::Wait;
 
-/// Fix a failed run by hand: the run pauses, your changes are listed, the checks verify them, and the run continues.
-///
-/// Without a subcommand, on a terminal: start or reopen a session, watch it, verify after each change, and offer to
-/// continue. Without a terminal it is the same as start.
+/// Fix a failed run by hand: edit, verify, continue.
 #[derive(Args, Debug)]
 pub struct ManualFixArgs {
     #[command(subcommand)]
@@ -20,6 +17,7 @@ pub struct ManualFixArgs {
 
 /// What to do about a manual fix.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum ManualFixCommand {
     /// Start a session, or return the open one
     Start {

@@ -154,6 +154,7 @@ pub enum ColorChoice {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     Run(RunArgs),
     Resume(ResumeArgs),
@@ -162,39 +163,28 @@ pub enum Command {
     Undo(UndoArgs),
     /// Redo what undo reverted
     Redo(UndoArgs),
-    /// Create, list, inspect, compare, restore, pin, prune and export checkpoints
     Checkpoint(CheckpointArgs),
-    /// Fix a failed run by hand: edit, verify, continue
     ManualFix(ManualFixArgs),
-    /// Show whether and when another attempt is allowed
     RetryStatus(RetryStatusArgs),
-    /// Record attempts of a loop that runs its own commands
     Attempt(AttemptArgs),
-    /// Explain why something failed, from its output; touches no state
     Classify(ClassifyArgs),
     Step(StepArgs),
-    /// Show the state of the run and what you can do next
     Status(StatusArgs),
     Runs(RunsArgs),
     Close(CloseArgs),
     Forget(ForgetArgs),
-    /// Show the event log
     Log(LogArgs),
     Report(ReportArgs),
     Import(ImportArgs),
     Sync(SyncArgs),
     Trust(TrustArgs),
     Init(InitArgs),
-    /// Show the configuration
     Config(ConfigArgs),
-    /// Check the state directory and its checkpoints, and repair them
     Doctor(DoctorArgs),
     Agents(AgentsArgs),
     Hook(HookArgs),
-    /// Print what enables completion in a shell
     Completions(CompletionsArgs),
     Schema(SchemaArgs),
-    /// Write the man pages
     #[command(hide = true)]
     Man(ManArgs),
 }

@@ -53,7 +53,6 @@ pub struct RollbackArgs {
     pub nested: bool,
 }
 
-/// Undo the last rollback, restore or undo of this work tree, including HEAD and index. Repeat to go further back.
 #[derive(Args, Debug, Default)]
 pub struct UndoArgs {
     /// What to do about commits made since
