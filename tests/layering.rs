@@ -39,7 +39,7 @@ const BY_PATH: [(&str, &str); 44] = [
     ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
     ("cli/live/github.rs", "the summary that GitHub names, and the folder of its repository"),
     ("cli/generate.rs", "a folder that the user names"),
-    ("engine/attempt/conditional.rs", "what errors name, and users' credentials: modes and times of them"),
+    ("engine/attempt/preconditions.rs", "what errors name, and users' credentials: modes and times of them"),
     ("engine/flow/archive.rs", "a folder that the user names"),
     ("engine/flow/export.rs", "a file that the user names"),
     ("engine/flow/import.rs", "files that the user names"),
@@ -594,6 +594,24 @@ fn no_two_files_know_each_other() {
         }
     }
     assert!(wrong.is_empty(), "{} circles:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Whoever reads no more of a file than its first line has read a whole sentence.
+#[test]
+fn every_file_begins_with_what_it_is_for() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let is_whole = |line: &str| line.starts_with("//! ") && line.ends_with(['.', ':']);
+    let wrong: Vec<String> = files
+        .iter()
+        .map(|file| (file, fs::read_to_string(file).expect("a source")))
+        .filter_map(|(file, text)| {
+            let first = text.lines().next().unwrap_or_default().to_owned();
+            (!is_whole(&first)).then(|| format!("{}: {first}", file.display()))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// What the checker says of `source`, standing in `file`.

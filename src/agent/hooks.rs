@@ -1,5 +1,5 @@
-//! What agents' hooks get on stdin: one reader for all, because they have settled on much the same fields. What is not
-//! known is passed over.
+//! What agents' hooks get on stdin, read by one reader for all.
+//! They have settled on much the same fields; what is not known is passed over.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! JSON lines, read one by one.
+//! Reads records that are JSON lines one by one, for the readers of all agents.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! A run that goes on, on a terminal: a line at the bottom that says where it stands, results as they come above it, and
-//! single keys.
+//! The live display of a run on a terminal.
+//! A line at the bottom says where the run stands, results come above it, and single keys steer it.
 //!
 //! Everything goes to stderr, and above the line the command's own output comes as it is. The line is ASCII, takes one
 //! row whatever the terminal's width, and needs neither colour nor escape codes.

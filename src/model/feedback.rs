@@ -1,4 +1,4 @@
-//! Feedback loops and their results.
+//! Checks: the configured commands that must pass (`feedback` in the configuration and JSON), and what they said.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What would have to change before a failure for want of a permission or a login is worth another attempt.
+//! What a failure for want of a permission or a login depends on, as it was when the attempt ended.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! The state: what all events of the ledger add up to.
 
 mod apply;
+mod counting;
 mod select;
-mod standing;
 
 use crate::model::folder::FolderId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
 use super::usage::Usage;
 
+pub use counting::Named;
 pub use select::SelectionError;
-pub use standing::Named;
 
 /// Everything known, as of the last event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,5 @@
-//! Counting failed attempts against limits (S8). The counts come from the ledger's fold, so restarts, rollbacks and
-//! parallel runs share them.
+//! Counts failed attempts against limits (S8).
+//! The counts come from the ledger's fold, so restarts, rollbacks and parallel runs share them.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use crate::model::failure::{Cause, Failure};
 use crate::model::run::Run;
 use crate::model::state::{Named, State};
 
-use super::way_on;
+use super::recommended;
 
 /// One way to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -35,7 +35,7 @@ pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
     let iteration = failure.iteration.unwrap_or(run.current_iteration);
     let next = Some(run.iteration_after(iteration));
     let next = next.filter(|next| run.spec.iterations_total.is_none_or(|total| *next <= total));
-    let recommended = way_on::strategy(run);
+    let recommended = recommended::strategy(run);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
     Strategy::ALL

@@ -17,7 +17,6 @@
 mod ending;
 mod footer;
 mod group;
-mod leftover;
 mod log;
 mod lookup;
 mod mark;
@@ -32,6 +31,7 @@ mod supervise;
 mod suspend;
 mod table;
 mod terminal;
+mod terminal_modes;
 
 use std::ffi::OsString;
 use std::fs::File;

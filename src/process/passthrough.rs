@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::footer;
-use super::leftover::Leftover;
+use super::terminal_modes::TerminalModes;
 
 /// Bytes in a buffer: large enough that a flood costs few system calls.
 const BUFFER: usize = 256 << 10;
@@ -147,7 +147,7 @@ fn write_all_pieces(
     mut wake: UnixStream,
 ) {
     // Both streams are the same terminal, where they are terminals.
-    let mut left = Leftover::default();
+    let mut left = TerminalModes::default();
     let terminals = outputs.each_ref().map(|output| output.as_ref().is_some_and(File::is_terminal));
     for piece in pieces {
         let output = &mut outputs[piece.stream];

@@ -1,5 +1,6 @@
-//! Requests to stop: SIGINT, SIGTERM and SIGHUP to this process. Every other signal that would end it counts as SIGTERM,
-//! so that no child is left without its supervisor; only SIGKILL cannot be had.
+//! Requests to stop: the signals that would end this process.
+//! SIGINT, SIGTERM and SIGHUP count as themselves, every other one as SIGTERM, so that no child is left without its
+//! supervisor; only SIGKILL cannot be had.
 //!
 //! A thread takes the signals and tells everybody who waits. A request stays [pending](Interrupts::pending) until it is
 //! [taken](Interrupts::take), so that a signal that comes between two children is not lost.

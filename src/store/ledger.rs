@@ -1,4 +1,4 @@
-//! Reading, and the lock for appending.
+//! The ledger file: opens and reads it, and takes the lock under which [`exclusive`] appends.
 
 mod compact;
 mod exclusive;

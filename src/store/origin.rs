@@ -1,4 +1,4 @@
-//! Whether state is ours or came with a clone: what may be done with it.
+//! Whose state a state directory holds, as a type: ours, or brought by a clone.
 
 /// Whose the state is that a state directory holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

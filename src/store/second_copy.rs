@@ -1,5 +1,5 @@
-//! A second copy of the ledger, in a file of its own: no single file that is cut off, emptied or set back takes counts
-//! with it.
+//! A second copy of the ledger, in a file of its own.
+//! No single file that is cut off, emptied or set back takes counts with it.
 //!
 //! In a repository it is kept in git's own folder, where no `git checkout`, `reset`, `stash` or `clean` reaches it (L6).
 //! Without git it is beside the ledger: that is no protection against removing the state directory, but it is one against

@@ -1,5 +1,5 @@
-//! What this program wrote last in the places that it shares with other systems (C1, L1), so that a file of theirs is told
-//! from a view that is simply out of date, and is never written over without a copy.
+//! What this program wrote last in the places that it shares with other systems (C1, L1).
+//! So a file of theirs is known from a view that is simply out of date, and is never written over without a copy.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

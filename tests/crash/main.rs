@@ -1,5 +1,6 @@
-//! The real program is killed, or refused by the system, at each call that changes anything: afterwards either the state
-//! before or the target is there byte for byte, the next commands work, and nothing is left over (promise 3).
+//! Kills the real program, or lets the system refuse a call, at each call that changes anything: faults by `strace`.
+//! Afterwards either the state before or the target is there byte for byte, the next commands work, and nothing is left over
+//! (promise 3).
 //!
 //! `strace` injects the faults. A run of a few dozen points, spread over all, is the default; `RECOVER_CRASH_ALL=1`
 //! sweeps every one.

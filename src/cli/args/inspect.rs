@@ -1,4 +1,4 @@
-//! Arguments of read-only and setup commands: `status`, `log`, `report`, `retry-status`, `init`, `config`, `doctor` …
+//! Arguments of the commands that only read or set up: `status`, `log`, `report`, `retry-status`, `init`, `config`, `doctor`.
 
 use std::path::PathBuf;
 use std::time::Duration;

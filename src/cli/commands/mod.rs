@@ -1,4 +1,4 @@
-//! One short file a command: arguments to an engine request, the engine's answer to a document and text.
+//! How each command is called: arguments to an engine request, the engine's answer to a document and text. One short file each.
 
 mod agents;
 mod attempt;

@@ -4,7 +4,7 @@ use crate::engine::Context;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
-use crate::policy::way_on::way_on;
+use crate::policy::recommended::next_command;
 
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
@@ -38,7 +38,7 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     text.push_str(&weakened_text(&driven.run));
     if driven.outcome != Outcome::Complete {
         let key = Some(&driven.run.key);
-        let on = way_on(&driven.run).unwrap_or_else(|| vec!["resume"]);
+        let on = next_command(&driven.run).unwrap_or_else(|| vec!["resume"]);
         text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
         text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
         let back: &[&str] =

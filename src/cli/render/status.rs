@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::agent;
-use crate::engine::attempt::standing::Retry;
+use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
@@ -13,7 +13,7 @@ use crate::model::id::CheckpointId;
 use crate::model::run::{Attempt, IterationStatus, Run, RunStatus};
 use crate::model::time::Timestamp;
 use crate::model::usage::{Usage, short};
-use crate::policy::way_on::way_on;
+use crate::policy::recommended::next_command;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
@@ -75,7 +75,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         None if run.status == RunStatus::Closed => "It is closed; recover resume opens it again.".to_owned(),
         None => {
             let next =
-                way_on(run).map(|words| format!("\nNext: recover {} {}", words.join(" "), join(run.key.flags())));
+                next_command(run).map(|words| format!("\nNext: recover {} {}", words.join(" "), join(run.key.flags())));
             standing_text(&status.retry, now) + &next.unwrap_or_default()
         }
     };

@@ -160,7 +160,7 @@ impl Wait {
 }
 
 /// The command that goes on with a run as its policy has it; where a person is at it, that they are done.
-pub fn way_on(run: &Run) -> &'static [&'static str] {
+pub fn resume_words(run: &Run) -> &'static [&'static str] {
     if run.is_being_fixed() { &["manual-fix", "verify"] } else { &["resume"] }
 }
 
@@ -174,7 +174,7 @@ pub(super) struct Hints {
 impl Hints {
     pub(super) fn of(context: &Context, run: &Run) -> Self {
         let command = |words: &[&str]| context.line(Hint::recover(words).run(&run.key));
-        Self { resume_hint: command(way_on(run)), rollback_hint: command(&["rollback", "--full"]) }
+        Self { resume_hint: command(resume_words(run)), rollback_hint: command(&["rollback", "--full"]) }
     }
 
     /// The lane's own, where it is one.

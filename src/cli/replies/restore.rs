@@ -8,7 +8,7 @@ use crate::engine::record::lane::LaneStanding;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::hint::Hint;
 
-use super::parts::{Hints, LaneDetails, RunLine, Stage, way_on};
+use super::parts::{Hints, LaneDetails, RunLine, Stage, resume_words};
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -43,7 +43,8 @@ impl<'a> AfterRestore<'a> {
     fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
         let run = restore.run.as_ref();
         let hints = Hints {
-            resume_hint: context.line(Hint::recover(run.map_or(&["resume"][..], way_on)).run(run.map(|run| &run.key))),
+            resume_hint: context
+                .line(Hint::recover(run.map_or(&["resume"][..], resume_words)).run(run.map(|run| &run.key))),
             rollback_hint: context.line(Hint::recover(["undo"])),
         };
         Self {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::Context;
-use crate::engine::attempt::standing::Retry;
+use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, Decision, Standing};
 use crate::model::failure::Failure;

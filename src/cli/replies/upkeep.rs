@@ -1,4 +1,4 @@
-//! Everything around runs and checkpoints: configuration, reports, imports, trust, help for shells and programs.
+//! Replies of the commands beside runs and checkpoints: `config`, `report`, `import`, `trust`, `help` for programs.
 
 use std::borrow::Cow;
 

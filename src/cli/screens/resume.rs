@@ -153,7 +153,7 @@ fn cancelled(code: i32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::attempt::standing::Retry;
+    use crate::engine::attempt::budgets::Retry;
     use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
     use crate::model::failure::FailureEvidence;

@@ -1,5 +1,5 @@
-//! Every key that the configuration has, as tables: a file for a few sections each. Validation, hints, origins, the
-//! template and the reference are made from them.
+//! Every key that the configuration has, as tables, in a file for a few sections each.
+//! Validation, hints, origins, the template and the reference are made from them.
 //!
 //! Defaults are not in it: they are those of [`Settings::default`](crate::policy::settings::Settings).
 

@@ -1,5 +1,5 @@
-//! Conditions of an attempt beside its outcome (tampered tests, flaky checks, circular fixes), detected in what it left before
-//! anything is decided.
+//! Detects what is true of an attempt beside its outcome: tampered tests, flaky checks, circular fixes.
+//! It reads what the attempt left, before anything is decided.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;

@@ -23,7 +23,7 @@ use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
 use super::conditions::{self, Detected};
-use super::{conditional, report};
+use super::{preconditions, report};
 
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
 /// On a branch that had none yet, that is all of them.
@@ -146,7 +146,7 @@ pub(in crate::engine) fn end_locked(
         .and_then(|iteration| iteration.attempts.iter().rfind(|attempt| attempt.number == started.attempt));
     ending.end.commits = own_commits(context, recorded);
     let failure = ending.end.failure.as_ref();
-    ending.end.preconditions = failure.and_then(|failure| conditional::preconditions(context, &run, failure));
+    ending.end.preconditions = failure.and_then(|failure| preconditions::observe(context, &run, failure));
     let state_target = state_rollback::target(ledger.state(), key).cloned();
     judge(context, ledger.state(), &run, started, &mut ending, found, random(context));
     let phase = context.naming().phase.clone().unwrap_or_else(|| key.phase.clone());

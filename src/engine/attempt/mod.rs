@@ -1,9 +1,9 @@
-//! An attempt: its beginning, its end with everything that follows (A3, L2–L6), the conditions that are detected in what it
-//! left, where its run then stands, and the report.
+//! An attempt: its beginning, its end with everything that follows (A3, L2–L6), and the report.
+//! Also the conditions that are detected in what it left, and where its run then stands.
 
 pub mod begin;
-pub mod conditional;
+pub mod budgets;
 pub mod conditions;
 pub mod end;
+pub mod preconditions;
 pub mod report;
-pub mod standing;

@@ -19,7 +19,7 @@ use crate::policy::path_filter::Selection;
 use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdown, report, spans};
 use crate::store::views::attempt_history_of;
 
-use super::standing::status_of;
+use super::budgets::status_of;
 
 /// The name of the report beside a run's logs.
 const FILE: &str = "report.md";

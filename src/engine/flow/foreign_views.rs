@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::attempt::standing::{Retry, status_of};
+use crate::engine::attempt::budgets::{Retry, status_of};
 use crate::engine::base::context::Context;
 use crate::engine::record::run_settings::settings_of;
 use crate::model::decision::Standing;

@@ -1,5 +1,5 @@
-//! `recover import`: the source systems' own files, and bundles of checkpoints, into the ledger. All files are read and judged before anything is
-//! recorded, and all of it is recorded at once.
+//! `recover import`: takes files of the source systems and bundles of checkpoints into the ledger.
+//! All files are read and judged before anything is recorded, and all of it is recorded at once.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The commands: one file a command, one folder a feature.
+//! What each command does, without arguments and output: one file a command, one folder a feature.
+//! What several commands share is in the rooms before this one.
 
 pub mod agents;
 pub mod archive;

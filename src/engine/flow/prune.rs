@@ -1,5 +1,5 @@
-//! Removing checkpoints: the event first, then the references, then the objects that only they held. A leftover
-//! reference is removed at the next start, leftover objects by the next prune.
+//! Removes checkpoints: the event first, then the references, then the objects that only they held.
+//! A leftover reference is removed at the next start, leftover objects by the next prune.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

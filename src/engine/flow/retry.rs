@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::engine::attempt::conditional::reconsider;
-use crate::engine::attempt::standing::{Retry, status_of};
+use crate::engine::attempt::budgets::{Retry, status_of};
+use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};

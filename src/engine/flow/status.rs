@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::attempt::conditional::reconsider;
-use crate::engine::attempt::standing::Retry;
+use crate::engine::attempt::budgets::Retry;
+use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;

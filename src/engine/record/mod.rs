@@ -1,5 +1,6 @@
-//! Everything that makes an event or a checkpoint: captures, the working memory, nested repositories, storage, lane
-//! records, the run that a command works on; and which attempts and steps have lost their process.
+//! Everything that makes an event or a checkpoint.
+//! Captures, the working memory, nested repositories, storage, lane records, the run that a command works on; and which
+//! attempts and steps have lost their process.
 
 pub mod adopt;
 pub mod attempt_record;

@@ -1,4 +1,5 @@
-//! How a checkpoint is stored beside its hidden commit: as a commit on the branch, or as a patch file (B12).
+//! How a checkpoint is stored beside its hidden commit: snapshot, commit on the branch, or patch file (B12).
+//! A snapshot is nothing more than the hidden commit.
 //!
 //! The hidden commit is always there and is what restores use. What is asked for and cannot be done is an error; what is
 //! only configured is left out with a warning, and the checkpoint's record says so.

@@ -1,5 +1,6 @@
-//! Crash recovery, before every command that writes: restores, steps, attempts and sessions that a kill cut off, and
-//! checkpoints whose event was never written. Commands that only read apply the same in memory.
+//! Crash recovery, before every command that writes.
+//! It settles restores, steps, attempts and sessions that a kill cut off, and checkpoints whose event was never written.
+//! Commands that only read apply the same in memory.
 
 mod attempts;
 pub mod crash;

@@ -1,6 +1,6 @@
-//! Runs that say that they are in progress, and of which nobody is left: the `recover` that drove one was killed between two
-//! attempts, or nothing was heard of a loop, a lane or an agent's session for long. What it had decided and not done yet, to
-//! give an iteration up, is done.
+//! Settles runs that are recorded as in progress while nobody works on them any more.
+//! The `recover` that drove one was killed between two attempts, or nothing was heard of a loop, a lane or an agent's
+//! session for long. What it had decided and not done yet, to give an iteration up, is done.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Orphaned steps (their `recover` was killed): what is left of their processes is ended, the files of an atomic one are restored,
-//! and how far the command got counts as not known.
+//! Settles orphaned steps, whose `recover` was killed.
+//! What is left of their processes is ended, the files of an atomic one are restored, and how far the command got counts as
+//! not known.
 
 use std::sync::Arc;
 use std::time::Duration;

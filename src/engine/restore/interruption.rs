@@ -1,5 +1,6 @@
-//! Requests to stop while a restore is under way: it is taken back, or finished where that is nearly done anyway. Either
-//! way the work tree is one of the two, however many signals come.
+//! Handles a request to stop that comes while a restore is under way.
+//! It is taken back, or finished where that is nearly done anyway. Either way the work tree is one of the two, however many
+//! signals come.
 
 use anyhow::Context as _;
 

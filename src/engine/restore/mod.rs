@@ -1,5 +1,5 @@
-//! Restoring a checkpoint: plan, safety checkpoint, journal, files, working memory, HEAD, index, event. Knows neither crash
-//! recovery nor the steps that it goes back past.
+//! Restores a checkpoint: plan, safety checkpoint, journal, files, working memory, HEAD, index, event.
+//! Knows neither crash recovery nor the steps that it goes back past.
 //!
 //! Nothing is written before everything that can be refused has been refused, and nothing is overwritten that the safety
 //! checkpoint does not hold.

@@ -1,5 +1,5 @@
-//! What a restore does with nested repositories: their files are planned, written and taken back together with those of the
-//! work tree around them, from the copies in the outer object database.
+//! Restores nested repositories together with the work tree around them.
+//! Their files are planned, written and taken back from the copies in the outer object database.
 //!
 //! One that is gone (its folder, its `.git`, or both) is a folder of the work tree like any other by now: its files come back
 //! unasked. One that is there is only touched where that was asked for, and then only its files: its HEAD, index and

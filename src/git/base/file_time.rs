@@ -1,5 +1,5 @@
-//! When the times of a file say that it has not changed: file systems' clocks tick, and two changes within a tick leave the
-//! same times.
+//! Decides when the times of a file show that it has not changed.
+//! File systems' clocks tick, and two changes within a tick leave the same times.
 
 use super::openat::FileStat;
 

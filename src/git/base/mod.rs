@@ -1,5 +1,5 @@
-//! Shared basics of the git modules: errors, files by folder descriptors, modes and ids, names, globs, threads. What opens a
-//! repository or reads its objects belongs in a later module.
+//! Shared basics of the git modules: errors, files by folder descriptors, modes and ids, names, globs, threads.
+//! What opens a repository or reads its objects belongs in a later module.
 
 pub(super) mod dirfd_cache;
 pub(super) mod error;

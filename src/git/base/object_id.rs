@@ -1,4 +1,4 @@
-//! Ids of objects: read from text, and made of content.
+//! Object ids (SHA-1, the only algorithm that is supported): read from text, and computed of content.
 
 use git2::{ObjectType, Oid};
 use sha1::{Digest as _, Sha1};

@@ -1,5 +1,5 @@
-//! Takes the work tree as it is: makes trees and a manifest of what [`worktree`](super::worktree) found and writes the cache
-//! for the next time. Commits and references belong in [`checkpoint`](super::checkpoint).
+//! Captures the work tree as it is: as trees and a manifest of what [`worktree`](super::worktree) found.
+//! Writes the cache for the next time. Commits and references belong in [`checkpoint`](super::checkpoint).
 
 mod cache_writer;
 mod file_states;

@@ -1,5 +1,5 @@
-//! An ordinary commit of what was captured on the user's branch, as `git add -A && git commit` would make it, but without
-//! hooks, signing or any program being run (B12).
+//! Makes an ordinary commit of what was captured on the user's branch (B12).
+//! As `git add -A && git commit` would make it, but without hooks, signing or any program being run.
 
 use std::collections::BTreeSet;
 use std::fs;

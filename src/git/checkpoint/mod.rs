@@ -1,5 +1,6 @@
-//! Checkpoints: captures as commits with references, written, read back, copied for nested repositories, and carried over
-//! to branches and bundles. What changes files of the work tree belongs in [`restore`](super::restore).
+//! Checkpoints: captures as commits with references.
+//! Written, read back, copied for nested repositories, and carried over to branches and bundles. What changes files of the
+//! work tree belongs in [`restore`](super::restore).
 
 mod branch_commit;
 mod bundle;

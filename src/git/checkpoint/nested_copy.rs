@@ -1,5 +1,5 @@
-//! The files of nested repositories, kept a second time beside the checkpoint of the repository around them, so that they
-//! come back when the folder, its `.git`, or both are gone: trees and blobs without any history.
+//! The files of nested repositories, kept a second time beside the checkpoint of the repository around them.
+//! So they come back when the folder, its `.git`, or both are gone: trees and blobs without any history.
 //!
 //! They stand in the checkpoint's state tree: `nested/<digits of the path's hash>/` holds `tree`, `manifest.json` and, where
 //! there are more repositories inside that one, `nested`, which is built alike. So the checkpoint's reference holds them,

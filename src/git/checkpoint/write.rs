@@ -1,5 +1,6 @@
-//! A checkpoint as a commit: its tree is the work tree; its parents are the base HEAD (if any), a commit of the index's
-//! tree (if there is an index) and, last, a commit of the state tree.
+//! Writes a checkpoint as a commit, whose tree is the work tree.
+//! Its parents are the base HEAD (if any), a commit of the index's tree (if there is an index) and, last, a commit of the
+//! state tree.
 //!
 //! The state tree holds `manifest.json`, `events.jsonl`, `memory/…` (the loop's working memory) and `index-stages/…`
 //! (the blobs of conflicted entries, which nothing else keeps from `git gc`). `git diff` and `git show` work on the

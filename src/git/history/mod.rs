@@ -1,5 +1,5 @@
-//! Commits, HEAD and branches: reads them, makes ordinary commits, moves branches with their reflogs. Checkpoints, which are
-//! commits as well, belong in [`checkpoint`](super::checkpoint).
+//! Commits, HEAD and branches: reads them, makes ordinary commits, moves branches with their reflogs.
+//! Checkpoints, which are commits as well, belong in [`checkpoint`](super::checkpoint).
 
 pub(super) mod head;
 mod reflog;

@@ -1,5 +1,5 @@
-//! Frees space: which objects only some checkpoints need, how large they are, and their removal. Which checkpoints go is
-//! `policy::retention`.
+//! Frees space: which objects only some checkpoints need, how large they are, and their removal.
+//! Which checkpoints go is decided by `policy::retention`.
 
 pub(super) mod discard;
 mod exclusive_size;

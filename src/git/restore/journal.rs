@@ -1,5 +1,6 @@
-//! The journal of a restore, `$GIT_DIR/recover/journal.json`: written before the first change of the work tree, removed
-//! after the last. Who finds one finishes or reverts what it describes.
+//! The journal of a restore of files, `$GIT_DIR/recover/journal.json`.
+//! Written before the first change of the work tree, removed after the last. Who finds one finishes or reverts what it
+//! describes.
 
 use std::collections::BTreeSet;
 

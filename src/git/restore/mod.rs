@@ -1,5 +1,6 @@
-//! Carries out a restore plan: checks it, writes and removes files, verifies them, refreshes the user's index, and keeps the
-//! journal with which a restore that was cut off is finished. What decides what is restored is `policy::restore_plan`.
+//! Carries out the files' part of a restore: checks the plan, writes and removes files, verifies them.
+//! Refreshes the user's index, and keeps the journal with which a restore that was cut off is finished. What is restored is
+//! decided by `policy::restore_plan`; HEAD, memory and nested repositories belong in `engine::restore`.
 
 mod execute;
 pub mod git_file;

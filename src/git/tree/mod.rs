@@ -1,5 +1,5 @@
-//! Stored trees with their manifests: looks paths up in them and compares two of them. Where they come from, a capture or a
-//! checkpoint, makes no difference here.
+//! Stored trees with their manifests: looks paths up in them and compares two of them.
+//! Where they come from, a capture or a checkpoint, makes no difference here.
 
 mod changed;
 mod diff;

@@ -1,5 +1,5 @@
-//! Patch files that `git apply` takes and that say everything a git tree can: binary content, executable bits, symlinks,
-//! names with any bytes, a file that became a link.
+//! Writes patch files that `git apply` takes and that say everything a git tree can.
+//! Binary content, executable bits, symlinks, names with any bytes, a file that became a link.
 //!
 //! They are made without attributes, drivers or configuration: the same two trees always make the same patch.
 

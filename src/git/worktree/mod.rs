@@ -1,5 +1,6 @@
-//! The work tree on disk: walks it, applies ignore rules and limits, reads contents, and knows from its cache what has not
-//! changed. What becomes of the files that were found, trees and a manifest, belongs in [`capture`](super::capture).
+//! The work tree on disk: walks it, applies ignore rules and limits, reads contents.
+//! Knows from its cache what has not changed. What becomes of the files that were found, trees and a manifest, belongs in
+//! [`capture`](super::capture).
 
 pub(super) mod cache;
 mod file_io;

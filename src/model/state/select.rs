@@ -5,7 +5,7 @@ use crate::model::run::RunKey;
 use crate::model::selector::Selector;
 
 use super::State;
-use super::standing::Named;
+use super::counting::Named;
 
 /// Why a selector names no checkpoint.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Step 4: what the agent's program or API reported.
+//! Classifies by what the agent's program or API reported.
 
 use super::reset_time::reset_time;
 use super::rules::{ANY, COMPARED, FAMILIES, Family, Rule};

@@ -10,7 +10,6 @@ mod command_line;
 mod conclusion;
 mod failure;
 mod feedback;
-mod foreign;
 mod inputs;
 pub mod known;
 mod message;
@@ -23,6 +22,7 @@ mod scan;
 mod shape;
 mod stage;
 mod steps;
+mod unknown_agent;
 mod user_rule;
 mod verdict;
 

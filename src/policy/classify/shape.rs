@@ -1,5 +1,5 @@
-//! What an output looks like, where no rule knows its words: the shape of a compiler's message, a line that complains of
-//! something.
+//! What an output looks like where no rule knows its words.
+//! The shape of a compiler's message, a line that complains of something.
 
 use std::sync::LazyLock;
 

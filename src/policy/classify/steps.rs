@@ -4,12 +4,12 @@ use super::api;
 use super::author_message;
 use super::conclusion::Conclusion;
 use super::feedback;
-use super::foreign;
 use super::inputs::Inputs;
 use super::message::exit_text;
 use super::process;
 use super::rules::{AGENT, Family};
 use super::scan::Scan;
+use super::unknown_agent;
 use super::verdict::AGENT_UNKNOWN;
 use crate::model::agent_record::AgentKind;
 use crate::model::failure::{Cause, LoopKind};
@@ -53,10 +53,10 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     }
     let structured = record.is_some_and(|record| record.structured);
     let stdout = if structured { &nothing } else { inputs.stdout };
-    if let Some(foreign) = foreign::last_error(inputs.stdout).filter(|_| !structured)
-        && let Some(reported) = api::from_record(&foreign)
+    if let Some(record) = unknown_agent::last_error(inputs.stdout).filter(|_| !structured)
+        && let Some(reported) = api::from_record(&record)
     {
-        return Conclusion::of_report(reported, Some(&foreign), inputs.now);
+        return Conclusion::of_report(reported, Some(&record), inputs.now);
     }
     let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
     let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);

@@ -1,3 +1,5 @@
+//! The decision tree case by case.
+
 mod properties;
 
 use super::*;

@@ -1,5 +1,5 @@
-//! What makes an agent, or git, call the hook: the settings, and how they are put into a file that is there and taken out
-//! again. Nothing else in the file changes.
+//! The entries in agents' settings and git's hooks that call `recover hook`.
+//! How they are put into a file that is there and taken out again; nothing else in the file changes.
 
 pub mod script;
 pub mod text;

@@ -6,8 +6,8 @@ use crate::model::hint::{join, quote};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Attempt, IterationStatus, RunStatus};
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
+use crate::policy::recommended::next_command;
 use crate::policy::redact::redact;
-use crate::policy::way_on::way_on;
 
 use super::attempts::failures;
 use super::data::Recommended;
@@ -22,7 +22,7 @@ pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
         steps.step(&what, &["doctor", "--repair"]);
     }
     steps.all();
-    let command = way_on(source.run).map(|words| (source.command)(&words));
+    let command = next_command(source.run).map(|words| (source.command)(&words));
     let mut steps = steps.steps;
     for step in &mut steps {
         step.recommended = command.is_some() && step.command == command;
@@ -168,11 +168,11 @@ impl Steps<'_, '_> {
             self.go_on(fix, &["manual-fix", "start"]);
         }
         for option in options {
-            self.way_on(&option);
+            self.option(&option);
         }
     }
 
-    fn way_on(&mut self, option: &ResumeOption) {
+    fn option(&mut self, option: &ResumeOption) {
         let command = (self.source.command)(&["resume", "--strategy", option.strategy.as_str()]);
         let description = format!("{}: {}", option.label, option.description);
         self.steps.push(Recommended { description, command: Some(command), recommended: option.recommended });

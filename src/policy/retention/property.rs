@@ -1,5 +1,6 @@
-//! Histories at random against a naive model that copies whole lists: what is good, the latest, the initial one, and what
-//! an iteration came to; and no prune of an open run takes what these name.
+//! Histories at random against a naive model that copies whole lists.
+//! What is good, the latest, the initial one, and what an iteration came to; and no prune of an open run takes what these
+//! name.
 
 use std::collections::BTreeMap;
 

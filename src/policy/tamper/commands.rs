@@ -1,5 +1,5 @@
-//! Whether a feedback loop runs something else than before: its script, the recipe or entry that it names, the
-//! configuration of its tools, the project's CI.
+//! Whether a check runs something else than before.
+//! Its script, the recipe or entry that it names, the configuration of its tools, the project's CI.
 
 use super::super::changed::ChangedFile;
 use super::languages::is_test_path;

@@ -1,3 +1,5 @@
+//! The ledger's file against random histories, cuts and flaws.
+
 use proptest::prelude::*;
 use std::fs;
 

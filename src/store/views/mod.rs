@@ -1,5 +1,5 @@
-//! Files derived from the ledger, one file here for each, in the formats of the systems that read them. They are written
-//! and never read back as truth.
+//! Files derived from the ledger, one file here for each, in the formats of the systems that read them.
+//! They are written and never read back as truth.
 
 mod active;
 mod attempts;

@@ -1,5 +1,5 @@
-//! Putting the hook into an agent's settings, or into git's hooks, and taking it out again. A file that does not look as it
-//! should is refused and left as it is; every file is replaced whole or not at all.
+//! Installs the hook in an agent's settings or in git's hooks, and uninstalls it.
+//! A file that does not look as it should is refused and left as it is; every file is replaced whole or not at all.
 
 use std::io::ErrorKind as IoErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

@@ -1,5 +1,6 @@
-//! What an agent's hook does about a moment of a session (S10, L2–L4): checkpoints before what may change or destroy
-//! files, the record of a turn that failed, a last checkpoint at the end.
+//! What an agent's hook does at a moment of a session (S10, L2–L4).
+//! It takes checkpoints before what may change or destroy files, records a turn that failed, and takes a last checkpoint at
+//! the end.
 //!
 //! Every session is a run of its own (`claude-SESSION`), so that sessions side by side do not mix; below a `recover run`,
 //! or a loop that names its run, the checkpoints are that run's, and its attempts are left to whoever makes them.

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::attempt::conditional::reconsider;
-use crate::engine::attempt::standing;
+use crate::engine::attempt::budgets;
+use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::WakeReason;
@@ -239,7 +239,7 @@ fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<R
 }
 
 fn standing_of(context: &Context, state: &State, run: &Run) -> Standing {
-    standing::status_of(context, state, run).standing
+    budgets::status_of(context, state, run).standing
 }
 
 fn untouched(context: &Context, state: &State, run: Run) -> Resumed {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 
-use crate::engine::attempt::{begin, end, report, standing};
+use crate::engine::attempt::{begin, budgets, end, report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
@@ -113,7 +113,7 @@ impl Driver<'_> {
     /// Where the run stands, counting at least the failures that this supervisor saw.
     fn status(&self, state: &State, run: &Run, settings: &Settings) -> RetryStatus {
         let witnessed = |subtask: &str| self.context.witnessed_at(subtask);
-        let moment = (self.context.clock.now(), standing::seen(self.context, run));
+        let moment = (self.context.clock.now(), budgets::seen(self.context, run));
         witnessed_status(state, run, &settings.retry, moment, witnessed)
     }
 

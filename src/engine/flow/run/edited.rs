@@ -1,5 +1,5 @@
-//! What somebody else changed in the work tree between two attempts: it is captured before the next one, so that it is never
-//! taken for the run's own work.
+//! What somebody else changed in the work tree between two attempts.
+//! It is captured before the next one, so that it is never taken for the run's own work.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;

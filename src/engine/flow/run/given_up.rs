@@ -1,5 +1,5 @@
-//! An iteration that was given up: before the next one begins, its files go back to what they were when it began. Its work
-//! stays in its checkpoint.
+//! Rolls back an iteration that was given up, before the next one begins.
+//! Its files go back to what they were when it began. Its work stays in its checkpoint.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};

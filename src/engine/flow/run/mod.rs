@@ -1,5 +1,5 @@
-//! `recover run`: a command supervised through iterations and attempts until it is complete, stopped, parked or
-//! escalated. `resume` goes through the same [`drive()`].
+//! `recover run`: supervises a command through iterations and attempts until the run ends.
+//! It is complete, stopped, parked or escalated then. `resume` goes through the same [`drive()`].
 
 mod baseline;
 mod between;

@@ -1,5 +1,5 @@
-//! `recover step`: a named command that is run once in a run, lane by lane (C4), all or nothing where that is asked for
-//! (S6), with a way to take its effect back (S12).
+//! `recover step`: a named command that is executed once in a run, lane by lane (C4).
+//! It is all or nothing where that is asked for (S6), with a way to take its effect back (S12).
 //!
 //! A step is supervised as an attempt is: what it is and who runs it is in the ledger before its command is started, so
 //! that a kill is noticed by whoever comes next. An atomic step is a checkpoint before the command and, unless that

@@ -1,5 +1,5 @@
-//! Repositories inside the work tree: each is captured by the same rules, and its checkpoint lies in its own object
-//! database, linked from the manifest of the one around it.
+//! Captures the repositories inside the work tree, by the same rules.
+//! The checkpoint of each lies in its own object database, linked from the manifest of the one around it.
 //!
 //! A nested checkpoint and its reference are complete before the outer commit that names it is written. A kill in between
 //! leaves a reference without an outer checkpoint; the next checkpoint removes it.

@@ -1,5 +1,5 @@
-//! Changes the file metadata of entries in the bytes of an index, which stay the same otherwise: extensions, flags and
-//! the order of everything are git's own.
+//! Changes the file metadata of entries in the bytes of an index.
+//! The rest stays the same: extensions, flags and the order of everything are git's own.
 
 use sha1::{Digest as _, Sha1};
 

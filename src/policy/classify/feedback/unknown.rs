@@ -1,5 +1,6 @@
-//! What can be said where no rule knows the words: by the words of the command line, by the shape of the output, by the
-//! kind of thing that it misses, and at last by the stage alone.
+//! What a failing check's output amounts to where no rule knows its words.
+//! Judged by the words of the command line, by the shape of the output, by the kind of thing that it misses, and at last by
+//! the stage alone.
 
 use super::Feedback;
 use crate::model::failure::{EvidenceSource, LoopKind};

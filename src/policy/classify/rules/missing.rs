@@ -1,5 +1,5 @@
-//! Something of the project or of a package registry is not there: a manifest, a script, a target, a file argument, a
-//! package, a version.
+//! Rules for something of the project or of a package registry that is not there.
+//! A manifest, a script, a target, a file argument, a package, a version.
 
 use super::rule::{BUILD, LINT, Rule, TEST, TYPECHECK, rule};
 use crate::policy::classify::verdict::MISSING;

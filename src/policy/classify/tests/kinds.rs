@@ -1,5 +1,5 @@
-//! Kinds of evidence in the words of tools that no case was taken from: what a signal, a limit, a refusal or a missing
-//! program looks like, and what only looks like it.
+//! Kinds of evidence in the words of tools that no case was taken from.
+//! What a signal, a limit, a refusal or a missing program looks like, and what only looks like it.
 
 use super::{Case, check};
 

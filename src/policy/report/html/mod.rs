@@ -1,5 +1,5 @@
-//! The report as one HTML file that needs nothing else: no network, no script, readable on a phone, on paper and in the
-//! dark. Nothing in it can be run or loaded: the policy in its head forbids everything but its own style sheet.
+//! The report as one HTML file that needs nothing else, readable on a phone, on paper and in the dark.
+//! Nothing in it can be run or loaded: the policy in its head forbids everything but its own style sheet.
 
 mod attempts;
 mod chart;

@@ -1,4 +1,4 @@
-//! Failures that only pass once somebody changed something (permissions, credentials): whether that happened.
+//! Which failures depend on something that somebody has to change (permissions, credentials), and whether that happened.
 
 use crate::model::decision::{Action, Decision, Strategy};
 use crate::model::failure::{Cause, Failure};

@@ -1,4 +1,5 @@
-//! The one way on that is recommended for a run: at its end, in `status`, on the resume screen and in the report.
+//! Picks the one way to go on that is recommended for a run.
+//! At its end, in `status`, on the resume screen and in the report; all ways there are lists [`options`](super::options).
 
 use crate::model::decision::{Action, Strategy};
 use crate::model::run::{Run, RunStatus};
@@ -20,7 +21,7 @@ pub fn strategy(run: &Run) -> Strategy {
 
 /// The words of the command that goes on with a run, without those that name it. `None` where there is nothing to go on
 /// with: it is done, or somebody is at work on it.
-pub fn way_on(run: &Run) -> Option<Vec<&'static str>> {
+pub fn next_command(run: &Run) -> Option<Vec<&'static str>> {
     if run.is_being_fixed() {
         let is_verified = run.manual_fix.as_ref().is_some_and(|session| session.verified);
         return Some(vec!["manual-fix", if is_verified { "continue" } else { "verify" }]);

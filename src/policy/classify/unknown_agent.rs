@@ -1,4 +1,4 @@
-//! Records of unknown agents: one JSON object a line, and errors under names that say so.
+//! Reads records of agents that have no reader of their own: one JSON object a line, errors under names that say so.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! The one rule of which of a run's checkpoints count (see [`Line`](crate::model::history)): whatever picks one by itself picks
-//! it here.
+//! Which of a run's checkpoints count, the one rule of it (see [`Line`](crate::model::history)).
+//! Whatever picks a checkpoint by itself picks it here.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What would have to change before a failure for want of a permission or a login is worth another attempt: looked at when the
-//! attempt ends, and again whenever somebody asks.
+//! Looks whether what a failure for want of a permission or a login depends on has changed.
+//! It is recorded when the attempt ends, and compared again whenever somebody asks.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::engine::record::run_settings::folder_of;
 use crate::model::failure::{Cause, Failure};
 use crate::model::precondition::{Precondition, PreconditionKind, Preconditions};
 use crate::model::run::{Run, RunStatus};
-use crate::policy::conditional::{awaited, is_conditional, named_paths, reconsidered};
+use crate::policy::preconditions::{awaited, is_conditional, named_paths, reconsidered};
 use crate::policy::redact::is_secret_name;
 
 /// Where agents and the tools that they call keep credentials, below the home folder.
@@ -67,7 +67,7 @@ const VARIABLES: [&str; 6] = [
 ];
 
 /// What `failure`, with which an attempt of `run` just ended, depends on.
-pub(super) fn preconditions(context: &Context, run: &Run, failure: &Failure) -> Option<Box<Preconditions>> {
+pub(super) fn observe(context: &Context, run: &Run, failure: &Failure) -> Option<Box<Preconditions>> {
     if !is_conditional(failure.cause) {
         return None;
     }

@@ -17,7 +17,7 @@ const SCREENS: [u16; 3] = [47, 1047, 1049];
 
 /// What is switched other than a terminal has it by itself.
 #[derive(Debug, Default)]
-pub(super) struct Leftover {
+pub(super) struct TerminalModes {
     modes: BTreeSet<u16>,
     /// Colours and other attributes.
     attributes: bool,
@@ -37,7 +37,7 @@ enum Sequence {
     Control(Vec<u8>),
 }
 
-impl Leftover {
+impl TerminalModes {
     /// Takes note of what was printed.
     pub(super) fn printed(&mut self, mut bytes: &[u8]) {
         loop {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn after(bytes: &[u8]) -> String {
-        let mut left = Leftover::default();
+        let mut left = TerminalModes::default();
         // The same in one piece and in many.
         left.printed(bytes);
         let whole = left.take_back();
