@@ -12,12 +12,15 @@ pub mod hooks;
 mod opencode;
 mod qwen;
 mod records;
+mod stream;
 
 #[cfg(test)]
 mod tests;
 
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::policy::program::of_line;
+
+pub use stream::Stream;
 
 /// Finds out which agent ran: by what the caller says, else by the command line, else by the look of the records.
 pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Option<AgentKind> {

@@ -152,6 +152,12 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Whether it ended by what was not the agent's doing, and not in a check.
+    pub fn was_interrupted(&self) -> bool {
+        let in_check = self.feedback_results.values().any(|result| !result.passed);
+        self.failure.as_ref().is_some_and(Failure::is_interruption) && !in_check
+    }
+
     /// What it used up.
     pub fn usage(&self) -> Usage {
         Usage { cost_micros: self.cost_micros, tokens: self.tokens }

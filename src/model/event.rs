@@ -132,6 +132,11 @@ pub enum Payload {
         /// Its process.
         child: ProcessId,
     },
+    /// The attempt's agent named its own session, in which a later attempt may go on.
+    AgentSessionSeen {
+        /// Its id.
+        session: String,
+    },
     /// An attempt is over.
     AttemptEnded(Box<AttemptEnd>),
     /// The feedback loops are run before the first attempt.
@@ -282,7 +287,7 @@ impl Payload {
     /// The schema that it came with: older versions read all that is older still.
     pub fn schema(&self) -> u32 {
         match self {
-            Self::RunClosed {} | Self::RunsForgotten { .. } => 2,
+            Self::RunClosed {} | Self::RunsForgotten { .. } | Self::AgentSessionSeen { .. } => 2,
             _ => 1,
         }
     }

@@ -26,6 +26,15 @@ pub enum FailureType {
     Crash,
 }
 
+impl Failure {
+    /// Whether nobody's work was wrong: a limit, the network or the service of the agent, a kill, a crash of `recover`.
+    pub fn is_interruption(&self) -> bool {
+        let service = matches!(self.detail, Some(CauseDetail::SupervisorLost | CauseDetail::ServiceError));
+        let network = self.cause == Cause::NetworkError && self.kind == FailureType::AgentError;
+        service || network || matches!(self.cause, Cause::RateLimited | Cause::Cancelled | Cause::Crashed)
+    }
+}
+
 impl FailureType {
     /// How bad it is, as the battle specification's table has it (B2).
     pub fn severity(self) -> Severity {

@@ -26,7 +26,7 @@ use super::usage::{Tokens, Usage};
 
 pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId};
 pub use super::run_key::{NONE, RunKey};
-pub use super::spec::{OnFailure, RunSpec};
+pub use super::spec::{OnFailure, RunSpec, SessionMode};
 
 /// Where a run stands. One that a newer version names is read as `failed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -221,6 +221,9 @@ pub struct RunDetails {
     pub fresh_session: bool,
     /// The agent's own session id, from its records.
     pub agent_session: Option<String>,
+    /// What was restored in its work tree since the agent last worked there: the next prompt begins with it.
+    #[serde(default)]
+    pub restored: Option<RestoredFiles>,
     /// Tokens that its attempts used in that session.
     #[serde(default)]
     pub agent_session_tokens: Option<Tokens>,
@@ -250,6 +253,17 @@ pub struct RunDetails {
     pub accepted: BTreeSet<u32>,
     /// The iteration that was given up last, until its files went back or the next attempt began.
     pub to_roll_back: Option<u32>,
+}
+
+/// Files that went back to a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredFiles {
+    /// The checkpoint.
+    pub checkpoint_id: CheckpointId,
+    /// How many were written.
+    pub written: u64,
+    /// How many were deleted.
+    pub deleted: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -387,6 +401,23 @@ impl Run {
     /// What all attempts used up by the agent's records.
     pub fn usage(&self) -> Usage {
         self.iterations.usage()
+    }
+
+    /// Whether what the run stands at was nobody's mistake: a limit, the network, a kill.
+    pub fn was_interrupted(&self) -> bool {
+        self.failure.is_some() && self.standing_attempt().is_some_and(Attempt::was_interrupted)
+    }
+
+    /// The agent's session in which the next attempt goes on.
+    pub fn session_to_resume(&self) -> Option<&str> {
+        let last = self.standing_attempt().and_then(|attempt| attempt.decision.as_ref());
+        let is_full = last.is_some_and(|decision| decision.has(Action::Continue));
+        let goes_on = match self.spec.session {
+            SessionMode::Auto => !self.fresh_session,
+            SessionMode::Same => !is_full,
+            SessionMode::Fresh => false,
+        };
+        self.agent_session.as_deref().filter(|_| goes_on)
     }
 
     /// The attempt that the next one is measured by: the last one of the iteration that the run's failure is about,

@@ -49,6 +49,9 @@ pub struct RunSpec {
     /// `--on-failure`.
     #[serde(default)]
     pub on_failure: OnFailure,
+    /// `--same-session`, `--fresh`.
+    #[serde(default, skip_serializing_if = "SessionMode::is_auto")]
+    pub session: SessionMode,
     /// What the loop says it tries.
     #[serde(default)]
     pub approach: Option<String>,
@@ -61,6 +64,28 @@ pub struct RunSpec {
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,
+}
+
+/// Whether an attempt goes on in the agent's session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum SessionMode {
+    /// Where nothing was restored since its last turn, and it is about the same iteration.
+    #[default]
+    Auto,
+    /// Always, but after a full context, in which no session goes on.
+    Same,
+    /// Never.
+    Fresh,
+}
+
+impl SessionMode {
+    /// What is not written.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
 }
 
 /// What a failed attempt leads to.

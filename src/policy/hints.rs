@@ -14,7 +14,7 @@ pub fn hints(run: &Run, subtask: &str) -> Option<String> {
         .iterations
         .attempts_on(subtask)
         .map(|(_, attempt)| attempt)
-        .filter(|attempt| attempt.outcome == Some(AttemptOutcome::Failed))
+        .filter(|attempt| attempt.outcome == Some(AttemptOutcome::Failed) && !attempt.was_interrupted())
         .collect();
     if earlier.is_empty() {
         return None;

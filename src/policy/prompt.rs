@@ -3,7 +3,7 @@
 use crate::model::decision::Strategy;
 use crate::model::failure::Failure;
 use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::Run;
+use crate::model::run::{RestoredFiles, Run};
 
 use super::excerpt::{cut, of_text};
 use super::hints;
@@ -36,7 +36,11 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     // from, is.
     let own = |failure: &&Failure| failure.iteration.is_none_or(|number| number >= parts.run.current_iteration);
     let failure = parts.run.failure.as_ref().filter(|_| parts.error_context).filter(own);
-    if let Some(failure) = failure {
+    if let Some(failure) = failure.filter(|_| parts.run.was_interrupted()) {
+        let text =
+            format!("You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}", failure.message);
+        sections.push(format!("## Interrupted\n\n{text}"));
+    } else if let Some(failure) = failure {
         let mut context = error_context(failure, parts.strategy);
         let hints = hints::hints(parts.run, parts.subtask).map(|hints| format!("\n\n{hints}")).unwrap_or_default();
         // The end of the error says more than that of the hints, which may take half of the room.
@@ -58,7 +62,21 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
             sections.push(format!("## Additional Instructions\n\n{text}"));
         }
     }
+    let restored = parts.run.restored.as_ref().filter(|_| parts.run.agent_session.is_some());
+    if let Some(restored) = restored.filter(|_| !sections.is_empty()) {
+        sections.insert(0, restored_text(restored));
+    }
     if sections.is_empty() { None } else { Some(sections.join("\n\n") + "\n") }
+}
+
+/// What the agent knows of its files is true no more.
+fn restored_text(restored: &RestoredFiles) -> String {
+    let (written, deleted) = (restored.written, restored.deleted);
+    format!(
+        "## Files Were Restored\n\nThe work tree went back to checkpoint {}: {written} files written, {deleted} deleted. \
+         What was changed since that checkpoint is not there any more: look at the files as they are now.",
+        restored.checkpoint_id
+    )
 }
 
 fn error_context(failure: &Failure, strategy: Option<Strategy>) -> String {

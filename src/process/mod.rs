@@ -32,6 +32,7 @@ mod suspend;
 mod table;
 mod terminal;
 mod terminal_modes;
+mod watcher;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -50,6 +51,7 @@ pub use pty::{HELPER, exec_on_terminal, own_program};
 pub use signals::{Interrupts, Shield, Signal};
 pub use suspend::{Registered, Suspension, on_suspend};
 pub use terminal::{Terminal, Typing};
+pub use watcher::{Watch, Watcher};
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +115,8 @@ pub struct Supervised {
     pub log_limit: u64,
     /// How much of each stream is kept in memory.
     pub keep: Keep,
+    /// Who looks at the output as it comes.
+    pub watcher: Option<Watcher>,
     /// The child gets a terminal of its own, on which both its streams are one and count as stdout. What is typed on
     /// ours goes there, unless it has [`stdin`](Self::stdin); Ctrl-C and Ctrl-Z stay ours. The path is that of a program
     /// that calls [`exec_on_terminal`] when its first argument is [`HELPER`]: see [`own_program`].
@@ -135,6 +139,7 @@ impl Supervised {
             log: None,
             log_limit: 2 << 20,
             keep: Keep::default(),
+            watcher: None,
             pty: None,
         }
     }

@@ -21,7 +21,7 @@ use super::pty::{self, Link};
 use super::signals::{Interrupts, Signal};
 use super::spawn::{self, Spawned};
 use super::suspend::{self, Companion};
-use super::{Exit, ProcessId, Show, Supervised};
+use super::{Exit, ProcessId, Show, Supervised, Watcher};
 
 /// How long, after a child was ended by force, its last output may take to be shown.
 const LAST_SHOW: Duration = Duration::from_secs(2);
@@ -89,6 +89,7 @@ pub(super) fn supervise(
         input: Input::new(stdin, spec.stdin.as_deref().unwrap_or_default()),
         outputs: outputs.map(|pipe| Output::new(pipe, spec.keep)),
         screen,
+        watcher: spec.watcher.as_ref(),
         log,
         log_error: None,
     };
@@ -137,6 +138,7 @@ struct Supervision<'a> {
     input: Input<'a>,
     outputs: [Output; 2],
     screen: Screen,
+    watcher: Option<&'a Watcher>,
     log: Option<BoundedLog>,
     log_error: Option<String>,
 }
@@ -316,8 +318,25 @@ impl Supervision<'_> {
             return Ok(());
         }
         self.with_log(|log| log.write(&buffer[..count]));
-        self.screen.show(stream, buffer, count);
+        // The first stream is stdout.
+        let watcher = self.watcher.filter(|_| stream == 0);
+        match watcher.and_then(|watcher| watcher.take(&buffer[..count])) {
+            None => self.screen.show(stream, buffer, count),
+            Some(shown) => self.show_instead(buffer, &shown),
+        }
         Ok(())
+    }
+
+    /// Shows other bytes on stdout; `buffer` is one that was read into.
+    fn show_instead(&mut self, mut buffer: Vec<u8>, shown: &[u8]) {
+        if shown.is_empty() {
+            return self.screen.give_back(buffer);
+        }
+        if buffer.len() < shown.len() {
+            buffer.resize(shown.len(), 0);
+        }
+        buffer[..shown.len()].copy_from_slice(shown);
+        self.screen.show(0, buffer, shown.len());
     }
 
     fn with_log(&mut self, write: impl FnOnce(&mut BoundedLog) -> io::Result<()>) {
@@ -333,6 +352,9 @@ impl Supervision<'_> {
     /// Waits until the output was shown. After a forced end, or if another signal comes, not for ever.
     fn show_the_rest(&mut self) -> io::Result<()> {
         self.with_log(BoundedLog::flush);
+        if let Some(rest) = self.watcher.map(Watcher::end).filter(|rest| !rest.is_empty()) {
+            self.show_instead(Vec::new(), &rest);
+        }
         // Of a child that could not be ended nothing more is wanted either.
         self.end = None;
         self.input.pipe = None;

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
+use crate::live::{kill, until};
+use crate::run::CHECK;
 
 fn quick() -> TestEnv {
     let env = TestEnv::repo();
@@ -233,4 +235,124 @@ fn agents_are_listed_with_what_is_installed() {
     assert!(!env.exists("started"));
     let table = env.recover(&["agents"]).expect(0).stdout;
     assert!(table.contains("9.8.7 (stand-in)") && table.contains("opencode"), "{table}");
+}
+
+/// A stand-in for Claude Code that notes its session and its prompt; `body` says what it does then.
+fn claude(env: &TestEnv, body: &str) {
+    env.script(
+        "claude",
+        &format!(
+            "n=$(cat ../count 2>/dev/null || echo 0); n=$((n + 1)); echo $n > ../count\n\
+             session=${{RECOVER_AGENT_SESSION-}}; echo \"${{session:-none}}\" >> ../sessions; session=${{session:-s-$n}}\n\
+             cat > ../prompt.$n\n\
+             echo '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"'$session'\"}}'\n\
+             ends() {{ echo '{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":'$1',\"session_id\":\"'$session'\",\"result\":\"'\"$2\"'\"}}'; }}\n\
+             {body}"
+        ),
+    );
+}
+
+fn sessions(env: &TestEnv) -> Vec<String> {
+    env.sh("cat ../sessions").stdout.lines().map(str::to_owned).collect()
+}
+
+/// The session is in the ledger as soon as the agent names it; after a limit, the network or a kill it goes on there, and
+/// is told that it was interrupted.
+#[test]
+fn an_interrupted_agent_goes_on_in_its_session() {
+    let env = quick();
+    claude(
+        &env,
+        "if [ $n = 1 ]; then ends true 'API Error: Unable to connect to API (ECONNRESET)'; exit 1; fi; ends false done",
+    );
+    env.json(0, &["run", "--agent", "claude", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    assert_eq!(sessions(&env), ["none", "s-1"]);
+    let prompt = env.sh("cat ../prompt.2").stdout;
+    assert!(prompt.starts_with("Fix it.\n\n## Interrupted\n\nYou were interrupted; go on."), "{prompt}");
+    assert!(prompt.contains("ECONNRESET") && !prompt.contains("DIFFERENT"), "{prompt}");
+
+    let env = quick();
+    claude(&env, "if [ $n = 1 ]; then touch ../there; sleep 300; fi; ends false done");
+    let mut run = env.start(&["--json", "run", "--run", "r", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    until("the session is recorded", || {
+        env.sh("cat .ultraplan/state/events.jsonl 2>/dev/null").stdout.contains("agent_session_seen")
+    });
+    kill("-KILL", run.id());
+    run.wait().expect("it ends");
+    env.json(0, &["resume"]);
+    assert_eq!(sessions(&env), ["none", "s-1"]);
+    let prompt = env.sh("cat ../prompt.2").stdout;
+    assert!(prompt.contains("You were interrupted; go on.") && !prompt.contains("DIFFERENT"), "{prompt}");
+}
+
+/// Where files went back, and for another iteration, the session is a fresh one, and its prompt begins with that.
+#[test]
+fn a_rollback_begins_a_fresh_session() {
+    let body = "if [ $RECOVER_ATTEMPT = 1 ]; then echo bad$n > state; else echo good > state; fi; ends false done";
+    let run = |flags: &[&str]| {
+        let env = quick();
+        claude(&env, body);
+        let flags = [&["run", "--iterations", "2", "--on-failure", "rollback", "--prompt", "Fix it."], flags].concat();
+        env.write("state", "good\n");
+        env.json(0, &[flags.as_slice(), &["--feedback", CHECK, "--", "./claude", "-p"]].concat());
+        env
+    };
+    let env = run(&[]);
+    assert_eq!(sessions(&env), ["none", "none", "none", "none"]);
+    let prompt = env.sh("cat ../prompt.2").stdout;
+    assert!(prompt.starts_with("## Files Were Restored\n\nThe work tree went back to checkpoint ckpt_"), "{prompt}");
+    assert!(prompt.contains("1 files written, 0 deleted") && prompt.contains("\n\nFix it.\n\n## Previous"), "{prompt}");
+    assert!(env.sh("cat ../prompt.3").stdout.starts_with("Fix it."), "what was restored is told once");
+    let env = run(&["--same-session"]);
+    assert_eq!(sessions(&env), ["none", "s-1", "s-1", "s-1"]);
+    let env = quick();
+    claude(&env, "[ $n = 1 ] && echo bad > state || echo good > state; ends false done");
+    let args = ["run", "--fresh", "--prompt", "x", "--feedback", CHECK, "--", "./claude", "-p"];
+    env.json(0, &args);
+    assert_eq!(sessions(&env), ["none", "none"]);
+}
+
+/// A profile's agent gets the arguments that go on in its session; undoing a rollback restores files, too.
+#[test]
+fn a_profile_resumes_its_session() {
+    let mut env = quick();
+    with_bin(&mut env);
+    env.script(
+        "bin/codex",
+        "echo \"$*\" >> ../args; cat >> ../stdin\n\
+         echo '{\"type\":\"thread.started\",\"thread_id\":\"t-1\"}'\n\
+         [ $RECOVER_ATTEMPT = 1 ] && echo bad > state || echo good > state\n\
+         echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":5,\"cached_input_tokens\":0,\"output_tokens\":1}}'",
+    );
+    env.json(0, &["run", "--agent", "codex", "--prompt", "Fix it.", "--feedback", CHECK]);
+    let args = env.sh("cat ../args").stdout;
+    let form = "exec --json --skip-git-repo-check --sandbox workspace-write";
+    assert_eq!(args, format!("{form}\n{form} resume t-1 -\n"));
+    assert!(env.sh("cat ../stdin").stdout.contains("assert 1 == 2"));
+}
+
+/// What a profile's agent prints is shown as text, its records are in the log; `--raw` shows them.
+#[test]
+fn records_are_shown_as_text_and_kept_in_the_log() {
+    let mut env = quick();
+    with_bin(&mut env);
+    let records = r#"{"type":"system","subtype":"init","session_id":"s"}
+{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"I run the tests."},{"type":"tool_use","name":"Bash","input":{"command":"cargo test"}}]},"session_id":"s"}
+{"type":"system","subtype":"api_retry","attempt":7,"max_retries":10,"error_status":401,"error":"authentication_failed","session_id":"s"}
+{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"s"}
+"#;
+    env.write("records", records);
+    env.script("bin/claude", "cat records");
+    let shown = env.recover(&["run", "--run", "r", "--agent", "claude", "--prompt", "x"]).expect(0).stdout;
+    assert!(
+        shown.starts_with("I run the tests.\n> Bash: cargo test\n[claude retries, 7 of 10: 401]\n\nRun r complete"),
+        "{shown}"
+    );
+    let log = ".ultraplan/state/recover/runs/r/iteration-1-attempt-1/output.log";
+    assert_eq!(env.read(log), records);
+    let raw = env.recover(&["run", "--raw", "--agent", "claude", "--prompt", "x"]).expect(0).stdout;
+    assert!(raw.starts_with(records), "{raw}");
+    // A command of the user's is a filter in a pipe.
+    let own = env.recover(&["run", "--agent", "claude", "--", "bin/claude"]).expect(0).stdout;
+    assert!(own.starts_with(records), "{own}");
 }

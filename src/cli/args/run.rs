@@ -8,7 +8,7 @@ use clap::Args;
 use crate::model::decision::Strategy;
 use crate::model::failure::LoopKind;
 use crate::model::id::RunId;
-use crate::model::run::OnFailure;
+use crate::model::run::{OnFailure, SessionMode};
 
 use super::values::{Wait, duration};
 
@@ -63,6 +63,9 @@ pub struct RunArgs {
     #[arg(long)]
     pub yolo: bool,
 
+    #[command(flatten)]
+    pub session: SessionArgs,
+
     /// What CMD is, where its name does not tell: an agent, or a check that is judged as one
     #[arg(long, value_name = "KIND", value_enum)]
     pub kind: Option<LoopKind>,
@@ -82,6 +85,10 @@ pub struct RunArgs {
     /// Exit with 6 instead of sleeping when the next attempt has to wait
     #[arg(long)]
     pub no_wait: bool,
+
+    /// Show the agent's records as they are, not as text
+    #[arg(long)]
+    pub raw: bool,
 
     /// Connect CMD to our stdin, stdout and stderr, and exit with its exit code
     ///
@@ -108,6 +115,29 @@ fn feedback(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), command.to_owned()))
 }
 
+/// In which session of the agent attempts go on.
+#[derive(Args, Debug, Default)]
+pub struct SessionArgs {
+    /// Go on in the agent's session also where files were restored or another iteration begins [default: only where neither is so]
+    #[arg(long, conflicts_with = "fresh")]
+    pub same_session: bool,
+
+    /// Begin every attempt in a fresh session of the agent
+    #[arg(long)]
+    pub fresh: bool,
+}
+
+impl SessionArgs {
+    /// What was asked for; `None` where nothing was.
+    pub fn mode(&self) -> Option<SessionMode> {
+        match (self.same_session, self.fresh) {
+            (true, _) => Some(SessionMode::Same),
+            (_, true) => Some(SessionMode::Fresh),
+            _ => None,
+        }
+    }
+}
+
 /// Resume a failed or interrupted run, with its recorded command, prompt, checks, timeout, iterations and limits.
 ///
 /// Example: recover resume --strategy retry_with_context --instructions "Leave the tests alone."
@@ -132,6 +162,9 @@ pub struct ResumeArgs {
     /// Additional instructions for the prompt (- for stdin)
     #[arg(long, value_name = "TEXT|-")]
     pub instructions: Option<String>,
+
+    #[command(flatten)]
+    pub session: SessionArgs,
 
     /// Start again from iteration 1; checkpoints and history are kept
     #[arg(long, conflicts_with_all = ["strategy", "from_iteration"])]

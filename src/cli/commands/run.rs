@@ -1,6 +1,6 @@
 //! Runs `run` and `resume`.
 
-use std::io::Read;
+use std::io::{IsTerminal as _, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
 use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run};
-use crate::engine::flow::run::{DriveOptions, look_at, run as start_run};
+use crate::engine::flow::run::{Digest, DriveOptions, look_at, run as start_run};
 use crate::engine::flow::runs::Chosen;
 use crate::engine::flow::status::status_of;
 use crate::engine::record::run_settings::called_in;
@@ -50,7 +50,11 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     }
     let show = if args.passthrough { Show::Passthrough } else { show(ui) };
     let watch = if args.passthrough { Watch::beside(context, ui) } else { Watch::start(context, ui) };
-    let driven = start_run(context, spec, &DriveOptions { no_wait: args.no_wait, show, longest_wait: None })?;
+    let driven = start_run(
+        context,
+        spec,
+        &DriveOptions { no_wait: args.no_wait, show, longest_wait: None, digest: digest(ui, args.raw) },
+    )?;
     watch.end(context, Some(&driven.run.key));
     let exit = match driven.child_exit_code.filter(|_| args.passthrough) {
         Some(code) => ExitCode::other(code),
@@ -68,6 +72,16 @@ fn show(ui: &Ui) -> Show {
         (_, true) => Show::Nothing,
         (true, false) => Show::Stderr,
         (false, false) => Show::Live,
+    }
+}
+
+/// Whose records are shown as text: on a terminal everybody's.
+fn digest(ui: &Ui, raw: bool) -> Digest {
+    let is_read = if ui.json { ui.stderr_terminal } else { std::io::stdout().is_terminal() };
+    match (raw, is_read) {
+        (true, _) => Digest::None,
+        (false, true) => Digest::All,
+        (false, false) => Digest::Profile,
     }
 }
 
@@ -126,6 +140,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
         attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
         kind: args.kind,
+        session: args.session.mode().unwrap_or_default(),
         agent: agent.records,
         on_failure: args.on_failure.unwrap_or(settings.run.on_failure),
         approach: args.approach.clone(),
@@ -223,12 +238,18 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         no_error_context: args.no_error_context,
         instructions,
         restart: args.restart,
+        session: args.session.mode(),
         prepare_only: args.prepare_only,
         wait: args.wait.map(longest),
         command: args.command.clone(),
         dir: called_in(context),
     };
-    let options = DriveOptions { no_wait: false, show: show(ui), longest_wait: args.wait.and_then(longest) };
+    let options = DriveOptions {
+        no_wait: false,
+        show: show(ui),
+        longest_wait: args.wait.and_then(longest),
+        digest: digest(ui, false),
+    };
     let watch = Watch::start(context, ui);
     let resumed = resume_run(context, &request, &options)?;
     watch.end(context, resumed.driven.as_ref().map(|driven| &driven.run.key));

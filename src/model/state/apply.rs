@@ -15,11 +15,13 @@ use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
 use crate::model::path::NESTED;
-use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunDetails, RunKey, RunSpec, RunStatus};
+use crate::model::run::{
+    AttemptOutcome, Iteration, IterationStatus, RestoredFiles, Run, RunDetails, RunKey, RunSpec, RunStatus,
+};
 use crate::model::time::Timestamp;
 
 use super::State;
-use attempts::{attempt_ended, attempt_started};
+use attempts::{attempt_ended, attempt_started, session_seen};
 
 impl State {
     /// Adds one event. Events about runs that are not known (their creation was lost with the state directory)
@@ -148,10 +150,26 @@ impl State {
         let passed = event.run.as_ref().and_then(|key| self.run(key)).zip(target);
         let passed = passed.map(|(run, target)| stages_after(self, run, target)).unwrap_or_default();
         let last = self.last_checkpoint_seq;
-        let run = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key));
         let worktree = self.worktrees.entry(operation.worktree.clone()).or_default();
 
         worktree.last_operation = Some(operation.id.clone());
+        if operation.scope.covers_files() && operation.written + operation.deleted > 0 {
+            let restored = RestoredFiles {
+                checkpoint_id: operation.checkpoint_id.clone(),
+                written: operation.written,
+                deleted: operation.deleted,
+            };
+            // What is over is taken up by a command that is about it, which restores for it.
+            let concerned = |other: &&mut Run| {
+                event.run.as_ref() == Some(&other.key)
+                    || (other.worktree == operation.worktree && !other.status.is_over())
+            };
+            for other in self.runs.iter_mut().filter(concerned) {
+                other.fresh_session = true;
+                other.restored = Some(restored.clone());
+            }
+        }
+        let run = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key));
         if operation.scope.covers_files() {
             if operation.paths.is_empty() {
                 worktree.baseline.clear();
@@ -301,6 +319,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             run.baseline = Some(results.clone());
             run.baseline_supervisor = None;
         }
+        Payload::AgentSessionSeen { session } => session_seen(run, session),
         Payload::AttemptEnded(end) => attempt_ended(run, end, event.seq, event.at),
         Payload::IterationChanged { iteration, status, reason } => {
             let entry = iteration_entry(run, *iteration);
@@ -314,6 +333,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             }
             if *status == IterationStatus::Skipped {
                 leave_failure_of(run, *iteration);
+                run.fresh_session = true;
                 run.accepted.remove(iteration);
                 run.to_roll_back = Some(*iteration);
             } else if run.to_roll_back == Some(*iteration) {
@@ -356,6 +376,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 run.reset_seq = event.seq;
                 run.failure = None;
                 run.decision = None;
+                run.fresh_session = true;
             }
         }
         _ => {}
@@ -394,6 +415,7 @@ fn run_resumed(run: &mut Run, event: &Event) {
         run.failure = None;
         run.decision = None;
         run.fresh_session = true;
+        run.restored = None;
     }
 }
 

@@ -189,6 +189,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
         | Payload::StepCompensating { .. }
         | Payload::BaselineStarted { .. }
         | Payload::ChildStarted { .. }
+        | Payload::AgentSessionSeen { .. }
         | Payload::OperationRecorded { .. }
         | Payload::RunSpecChanged { .. }
         | Payload::RollbackInitiated { .. }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::engine::flow::fix_session::Fix;
 use crate::engine::flow::manual_fix::resume_with_fix;
-use crate::engine::flow::run::DriveOptions;
+use crate::engine::flow::run::{Digest, DriveOptions};
 use crate::engine::{Context, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
@@ -29,7 +29,7 @@ pub fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Sh
         Some(Wait::AtMost(longest)) => Some(longest),
         Some(Wait::Forever) | None => None,
     };
-    let options = DriveOptions { no_wait: false, show, longest_wait: longest };
+    let options = DriveOptions { no_wait: false, show, longest_wait: longest, digest: Digest::Profile };
     let watch = if prepare_only { Watch::default() } else { Watch::start(context, ui) };
     let continued = resume_with_fix(context, &options, prepare_only)?;
     watch.end(context, continued.driven.as_ref().map(|driven| &driven.run.key));

@@ -23,7 +23,7 @@ use crate::model::event::Payload;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
-use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
 use crate::model::state::State;
 use crate::store::NewEvent;
 
@@ -50,6 +50,8 @@ pub struct ResumeRequest {
     pub no_error_context: bool,
     /// More for the prompt.
     pub instructions: Option<String>,
+    /// In which session of the agent attempts go on from now on, where that is said.
+    pub session: Option<SessionMode>,
     /// Start fresh from iteration 1.
     pub restart: bool,
     /// Prepare and print, run nothing.

@@ -98,14 +98,19 @@ fn restore_files(
 fn announced(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>, granted: bool) -> Vec<Payload> {
     let iteration = iteration_of(run, request, strategy);
     let mut events = Vec::new();
+    let mut spec = run.spec.clone();
+    if let Some(session) = request.session {
+        spec.session = session;
+    }
     if !request.command.is_empty() {
-        let mut spec = run.spec.clone();
         spec.command.clone_from(&request.command);
         spec.launch = None;
         spec.dir.clone_from(&request.dir);
         if spec.iterations_total.is_none() && spec.until.is_none() {
             spec.iterations_total = Some(iteration.max(1));
         }
+    }
+    if spec != run.spec || !request.command.is_empty() {
         events.push(Payload::RunSpecChanged { spec: Box::new(spec) });
     }
     // What is left behind undone is left behind on request.

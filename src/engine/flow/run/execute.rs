@@ -4,13 +4,16 @@ use anyhow::Context as _;
 
 use crate::model::event::AttemptEnd;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::Duration;
 
-use crate::agent;
+use crate::agent::{self, Stream};
 use crate::durable::Sync;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
@@ -29,12 +32,14 @@ use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::redact;
 use crate::policy::settings::{Leftovers, UserRule};
-use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_id, own_program};
+use crate::process::{
+    self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, Watch, Watcher, own_id, own_program,
+};
 use crate::store::NewEvent;
 
-use super::DriveOptions;
 use super::between::with_checkpoints;
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
+use super::{Digest, DriveOptions};
 
 /// So many characters of a command line are enough to know a process by.
 const LONGEST_COMMAND: usize = 200;
@@ -86,7 +91,17 @@ pub fn execute(
     let mark = Mark::new(inside::places(context));
     let marked = (MARK.into(), mark.value().into());
     supervised.env_set.push(marked.clone());
+    let is_agent = command.stage(before) == LoopKind::Agent && command.agent.as_deref() != Some("none");
+    let is_read = match options.digest {
+        Digest::All => !before.spec.pty,
+        Digest::Profile => command.launch.is_some() && !before.spec.pty,
+        Digest::None => false,
+    };
+    let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
     let run = || {
+        if is_agent {
+            return run_watched(context, key, supervised, (kind, is_read));
+        }
         supervised.run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
     };
     let exit = with_checkpoints(context, key, run).with_context(|| format!("cannot run {}", command.line()))?;
@@ -275,6 +290,74 @@ fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
     }
 }
 
+/// Runs an agent's command. The session that its records name is in the ledger as soon as that is seen: a kill of `recover`
+/// or of the agent does not lose it. `is_read`: what is shown is text for people.
+fn run_watched(
+    context: &Context,
+    key: &RunKey,
+    mut supervised: Supervised,
+    (kind, is_read): (Option<AgentKind>, bool),
+) -> std::io::Result<process::Exit> {
+    let (seen, sessions) = channel();
+    supervised.watcher = Some(Watcher::new(Records { stream: Some(Stream::new(kind)), is_read, seen: Some(seen) }));
+    let own = context.for_run(key).map_err(std::io::Error::other)?;
+    thread::scope(|scope| {
+        scope.spawn(move || sessions.into_iter().for_each(|session| record_session(&own, key, session)));
+        let exit = supervised
+            .run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other));
+        // With it goes the other end.
+        drop(supervised);
+        exit
+    })
+}
+
+/// Looks at an agent's records as they come.
+struct Records {
+    /// `None` where there is nothing more to be seen.
+    stream: Option<Stream>,
+    is_read: bool,
+    /// Gets the session once.
+    seen: Option<Sender<String>>,
+}
+
+impl Watch for Records {
+    fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let stream = self.stream.as_mut()?;
+        let mut shown = stream.take(bytes);
+        if let Some(session) = stream.session()
+            && let Some(seen) = self.seen.take()
+        {
+            // The receiver lives as long as the command.
+            let _ = seen.send(session.to_owned());
+        }
+        let is_over = stream.is_plain() || (self.seen.is_none() && !self.is_read);
+        if is_over {
+            shown.extend(stream.end());
+            self.stream = None;
+        }
+        self.is_read.then_some(shown)
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        let rest = self.stream.take().filter(|_| self.is_read).map(|mut stream| stream.end());
+        rest.unwrap_or_default()
+    }
+}
+
+fn record_session(context: &Context, key: &RunKey, session: String) {
+    let record = || {
+        let mut ledger = context.store().lock()?;
+        let run = run_of(ledger.state(), key)?;
+        if run.agent_session.as_deref() == Some(&*session) && !run.fresh_session {
+            return Ok(());
+        }
+        let payload = Payload::AgentSessionSeen { session: session.clone() };
+        context.record_in(&mut ledger, key, vec![payload])
+    };
+    // It is recorded at the attempt's end all the same.
+    record().unwrap_or_else(|error: Error| tracing::warn!(%error, "the agent's session is not recorded yet"));
+}
+
 fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
     let mut ledger = context.store().lock()?;
     let event = NewEvent::about(key, Payload::ChildStarted { child: child.clone() });
@@ -319,7 +402,7 @@ fn supervised(
         }
         None => remove.push("RECOVER_FAILURE_CONTEXT"),
     }
-    let session = before.agent_session.as_deref().filter(|_| !before.fresh_session && !command.is_fallback);
+    let session = before.session_to_resume().filter(|_| !command.is_fallback);
     match session {
         Some(session) => set("RECOVER_AGENT_SESSION", session),
         None => remove.push("RECOVER_AGENT_SESSION"),

@@ -54,6 +54,17 @@ pub enum Outcome {
     Cancelled,
 }
 
+/// Whose records are shown as text that people read. The log has them as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digest {
+    /// Nobody's.
+    None,
+    /// Those of an agent that was started by its profile: nobody asked for records.
+    Profile,
+    /// Every agent's.
+    All,
+}
+
 /// How to go about it.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveOptions {
@@ -61,6 +72,8 @@ pub struct DriveOptions {
     pub no_wait: bool,
     /// Where the child's output is shown.
     pub show: Show,
+    /// Whose records are shown as text.
+    pub digest: Digest,
     /// Give up waiting after this long (exit 9).
     pub longest_wait: Option<Duration>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::decision::Action;
 use crate::model::event::{AttemptEnd, Event, Payload};
-use crate::model::failure::{Cause, CauseDetail};
+use crate::model::failure::{Cause, CauseDetail, Condition};
 use crate::model::iterations::checksum;
 use crate::model::run::{
     Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, run_of_subtask,
@@ -123,10 +123,13 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     }
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());
-    if end.agent_session.is_some() {
-        let earlier = run.agent_session_tokens.filter(|_| run.agent_session == end.agent_session);
-        run.agent_session_tokens = [earlier, end.tokens].into_iter().flatten().reduce(|one, other| one + other);
-        run.agent_session.clone_from(&end.agent_session);
+    if let Some(session) = &end.agent_session {
+        session_seen(run, session);
+        run.agent_session_tokens =
+            [run.agent_session_tokens, end.tokens].into_iter().flatten().reduce(|one, other| one + other);
+    }
+    if end.outcome != AttemptOutcome::Cancelled {
+        run.restored = None;
     }
     // Said once: what was meant for this attempt's prompt is not repeated in the next.
     run.next_instructions = None;
@@ -142,11 +145,21 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
             }
             forgive(run, seq);
             run.current_iteration = run.iteration_after(end.iteration);
-            run.fresh_session = false;
+            // Another iteration is another task.
+            run.fresh_session = true;
         }
         AttemptOutcome::Cancelled => run.status = RunStatus::Cancelled,
         AttemptOutcome::Failed => failed(run, end, at),
     }
+}
+
+/// The agent works in this session from now on.
+pub(super) fn session_seen(run: &mut Run, session: &str) {
+    if run.agent_session.as_deref() != Some(session) {
+        run.agent_session = Some(session.to_owned());
+        run.agent_session_tokens = None;
+    }
+    run.fresh_session = false;
 }
 
 fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
@@ -163,7 +176,10 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
     if broken && decision.has(Action::Rollback) && decision.leads_to_attempt() {
         run.rollbacks_used = run.rollbacks_used.saturating_add(1);
     }
-    run.fresh_session = decision.has(Action::Continue) || decision.has(Action::Restart);
+    // In a full context nothing goes on, and what goes in a circle needs another beginning.
+    let circular = end.conditions.contains(&Condition::CircularFix);
+    let unknown = end.failure.as_ref().is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound));
+    run.fresh_session |= circular || unknown || decision.has(Action::Continue) || decision.has(Action::Restart);
     run.parked = decision
         .not_before
         .filter(|_| decision.has(Action::Park))

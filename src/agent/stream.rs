@@ -1,0 +1,380 @@
+//! An agent's records as they come: the session that they name, and what a person wants to read of them.
+
+use serde_json::Value;
+
+use super::look;
+use super::records::text;
+use crate::model::agent_record::AgentKind;
+use crate::policy::escape::{escape, escape_lines};
+
+/// A longer line is no record that anybody wants to read; it is not held in memory.
+const MAX_LINE: usize = 8 << 20;
+/// Bytes without a record after which none is looked for any more.
+const PATIENCE: usize = 256 << 10;
+/// Characters of a tool call that are shown.
+const MAX_CALL: usize = 160;
+/// Members of a tool's input that say what it is about, the best one first.
+const TELLING: [&str; 12] = [
+    "command",
+    "file_path",
+    "filePath",
+    "absolute_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "dir_path",
+    "description",
+    "prompt",
+];
+
+/// What the stream of one attempt said so far.
+#[derive(Debug)]
+pub struct Stream {
+    kind: Option<AgentKind>,
+    /// The line that has not ended.
+    line: Vec<u8>,
+    /// One that is no record is under way: it is shown as it comes.
+    is_plain_line: bool,
+    /// It is too long and left out.
+    skips: bool,
+    session: Option<String>,
+    /// Bytes that came while nothing was known of whose they are.
+    unknown: usize,
+    /// Text was shown that did not end its line.
+    is_open: bool,
+}
+
+impl Stream {
+    /// The stream of an agent of `kind`, where that is known.
+    pub fn new(kind: Option<AgentKind>) -> Self {
+        Self { kind, line: Vec::new(), is_plain_line: false, skips: false, session: None, unknown: 0, is_open: false }
+    }
+
+    /// Takes output as it comes, and answers with what is to be read of it. Lines that are no records are shown as they
+    /// are.
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut shown = Vec::new();
+        if self.kind.is_none() {
+            self.unknown += bytes.len();
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.is_plain_line || (self.line.is_empty() && !self.skips && !piece.starts_with(b"{")) {
+                self.close(&mut shown);
+                shown.extend_from_slice(piece);
+                self.is_plain_line = !piece.ends_with(b"\n");
+                continue;
+            }
+            if self.line.len() + piece.len() > MAX_LINE {
+                self.skips = true;
+                self.line.clear();
+            }
+            if !self.skips {
+                self.line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                self.end_line(&mut shown);
+            }
+        }
+        shown
+    }
+
+    /// Whether this is no agent's output, as far as can be told: nothing more need be given to it once it has ended.
+    pub fn is_plain(&self) -> bool {
+        self.kind.is_none() && self.unknown > PATIENCE
+    }
+
+    /// What is left to read when the output has ended.
+    pub fn end(&mut self) -> Vec<u8> {
+        let mut shown = Vec::new();
+        self.end_line(&mut shown);
+        self.close(&mut shown);
+        shown
+    }
+
+    /// The session that the records name.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    fn end_line(&mut self, shown: &mut Vec<u8>) {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.skips) || line.is_empty() {
+            return;
+        }
+        let record = serde_json::from_slice::<Value>(&line).ok().filter(Value::is_object);
+        let kind = self.kind.or_else(|| look(&line));
+        let (Some(record), Some(kind)) = (record, kind) else {
+            self.close(shown);
+            shown.extend_from_slice(&line);
+            return;
+        };
+        self.kind = Some(kind);
+        if let Some(session) = session_of(&record) {
+            self.session = Some(session.to_owned());
+        }
+        if kind == AgentKind::Gemini && text(&record, "type") == Some("message") && record.get("delta").is_some() {
+            // Its text comes in pieces.
+            if text(&record, "role") == Some("assistant") {
+                let said = escape_lines(text(&record, "content").unwrap_or_default());
+                self.is_open = !said.is_empty() && !said.ends_with('\n');
+                shown.extend_from_slice(said.as_bytes());
+            }
+            return;
+        }
+        for line in lines_of(kind, &record) {
+            self.close(shown);
+            shown.extend_from_slice(line.as_bytes());
+            shown.push(b'\n');
+        }
+    }
+
+    fn close(&mut self, shown: &mut Vec<u8>) {
+        if std::mem::take(&mut self.is_open) {
+            shown.push(b'\n');
+        }
+    }
+}
+
+/// The id under which the program can go on.
+fn session_of(record: &Value) -> Option<&str> {
+    text(record, "type")?;
+    let nested = record.get("data").and_then(|data| text(data, "sessionId"));
+    ["session_id", "thread_id", "sessionID", "sessionId"].into_iter().find_map(|name| text(record, name)).or(nested)
+}
+
+/// What a record says to people, a line or several each.
+fn lines_of(kind: AgentKind, record: &Value) -> Vec<String> {
+    let name = kind.as_str();
+    let what = text(record, "type").unwrap_or_default();
+    match kind {
+        AgentKind::Claude | AgentKind::Qwen => claude(name, what, record),
+        AgentKind::Codex => codex(name, what, record),
+        AgentKind::Gemini => gemini(name, what, record),
+        AgentKind::Opencode => opencode(name, what, record),
+        AgentKind::Copilot => copilot(name, what, record),
+        AgentKind::Aider => Vec::new(),
+    }
+}
+
+fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
+    let content = || record.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
+    match (what, text(record, "subtype")) {
+        ("assistant", _) => content()
+            .filter_map(|part| match text(part, "type")? {
+                "text" => said(text(part, "text")?),
+                "tool_use" => Some(call(text(part, "name")?, part.get("input"))),
+                _ => None,
+            })
+            .collect(),
+        ("user", _) => {
+            content().filter(|part| part.get("is_error") == Some(&Value::Bool(true))).map(failed_tool).collect()
+        }
+        ("system", Some("api_retry")) => {
+            let number = |key: &str| record.get(key).and_then(Value::as_u64).unwrap_or(0);
+            let status = record.get("error_status").and_then(Value::as_u64).map(|status| status.to_string());
+            let why = status.or_else(|| text(record, "error").map(escape)).unwrap_or_default();
+            vec![retries(name, number("attempt"), number("max_retries"), &why)]
+        }
+        ("system", Some("status")) => {
+            text(record, "status").map(|status| format!("[{name}: {}]", escape(status))).into_iter().collect()
+        }
+        ("result", _) if record.get("is_error") == Some(&Value::Bool(true)) => {
+            vec![ended(name, text(record, "result").or(text(record, "subtype")).unwrap_or_default())]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn codex(name: &str, what: &str, record: &Value) -> Vec<String> {
+    let item = record.get("item").unwrap_or(&Value::Null);
+    let line = match (what, text(item, "type")) {
+        ("item.completed", Some("agent_message" | "assistant_message")) => text(item, "text").and_then(said),
+        ("item.started", Some("command_execution")) => text(item, "command").map(|line| call_line("shell", line)),
+        ("item.completed", Some("file_change")) => {
+            let paths = item.get("changes").and_then(Value::as_array).into_iter().flatten();
+            let paths: Vec<&str> = paths.filter_map(|change| text(change, "path")).collect();
+            Some(call_line("edit", &paths.join(", ")))
+        }
+        ("item.started", Some("mcp_tool_call")) => text(item, "tool").map(|tool| call(tool, item.get("arguments"))),
+        ("item.completed", Some("web_search")) => text(item, "query").map(|query| call_line("search", query)),
+        ("item.completed", Some("error")) => text(item, "message").map(|message| ended(name, message)),
+        ("error", _) => text(record, "message").map(|message| reconnecting(name, message)),
+        ("turn.failed", _) => record.pointer("/error/message").and_then(Value::as_str).map(|why| ended(name, why)),
+        _ => None,
+    };
+    line.into_iter().collect()
+}
+
+/// `Reconnecting... 1/5 (why)`.
+fn reconnecting(name: &str, message: &str) -> String {
+    let counted = message.strip_prefix("Reconnecting... ").and_then(|rest| {
+        let (count, why) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (number, most) = count.split_once('/')?;
+        Some(retries(name, number.parse().ok()?, most.parse().ok()?, &escape(why.trim_matches(['(', ')']))))
+    });
+    counted.unwrap_or_else(|| ended(name, message))
+}
+
+fn gemini(name: &str, what: &str, record: &Value) -> Vec<String> {
+    let line = match what {
+        "message" if text(record, "role") == Some("assistant") => text(record, "content").and_then(said),
+        "tool_use" => text(record, "tool_name").map(|tool| call(tool, record.get("parameters"))),
+        "tool_result" if text(record, "status") == Some("error") => {
+            Some(failed_tool(record.get("error").unwrap_or(record)))
+        }
+        "error" => text(record, "message").map(|message| ended(name, message)),
+        _ => None,
+    };
+    line.into_iter().collect()
+}
+
+fn opencode(name: &str, what: &str, record: &Value) -> Vec<String> {
+    let part = record.get("part").unwrap_or(&Value::Null);
+    let line = match what {
+        "text" => text(part, "text").and_then(said),
+        "tool_use" => text(part, "tool").map(|tool| call(tool, part.pointer("/state/input"))),
+        "error" => {
+            let error = record.get("error").unwrap_or(&Value::Null);
+            let message = error.pointer("/data/message").and_then(Value::as_str).or(text(error, "name"));
+            message.map(|message| ended(name, message))
+        }
+        _ => None,
+    };
+    line.into_iter().collect()
+}
+
+fn copilot(name: &str, what: &str, record: &Value) -> Vec<String> {
+    let data = record.get("data").unwrap_or(&Value::Null);
+    let line = match what {
+        "assistant.message" => text(data, "content").and_then(said),
+        "tool.execution_start" => text(data, "toolName").map(|tool| call(tool, data.get("arguments"))),
+        "session.error" => text(data, "message").map(|message| ended(name, message)),
+        _ => None,
+    };
+    line.into_iter().collect()
+}
+
+/// `claude retries, 7 of 10: 401`.
+fn retries(name: &str, number: u64, most: u64, why: &str) -> String {
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    format!("[{name} retries, {number} of {most}{why}]")
+}
+
+fn ended(name: &str, message: &str) -> String {
+    format!("[{name}: {}]", one_line(message))
+}
+
+/// What the model says: lines that no control character changes.
+fn said(text: &str) -> Option<String> {
+    let text = text.trim_matches('\n');
+    (!text.trim().is_empty()).then(|| escape_lines(text))
+}
+
+/// A tool call in one line.
+fn call(tool: &str, input: Option<&Value>) -> String {
+    let telling = input.and_then(|input| TELLING.iter().find_map(|name| text(input, name)));
+    match (telling, input) {
+        (Some(about), _) => call_line(tool, about),
+        (None, Some(Value::Object(input))) if !input.is_empty() => {
+            call_line(tool, &Value::Object(input.clone()).to_string())
+        }
+        _ => format!("> {}", one_line(tool)),
+    }
+}
+
+fn call_line(tool: &str, about: &str) -> String {
+    format!("> {}: {}", one_line(tool), one_line(about))
+}
+
+fn failed_tool(result: &Value) -> String {
+    let content = result.get("content");
+    let said = content.and_then(Value::as_str).or_else(|| text(result, "message"));
+    let said = said.or_else(|| content?.as_array()?.iter().find_map(|part| text(part, "text")));
+    format!("  failed: {}", one_line(said.unwrap_or_default()))
+}
+
+fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut cut: String = words.chars().take(MAX_CALL).collect();
+    if cut.len() < words.len() {
+        cut.push('…');
+    }
+    escape(&cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(kind: Option<AgentKind>, output: &str) -> (String, Option<String>) {
+        // In pieces as a pipe gives them.
+        let mut stream = Stream::new(kind);
+        let mut text: Vec<u8> = output.as_bytes().chunks(7).flat_map(|piece| stream.take(piece)).collect();
+        text.extend(stream.end());
+        (String::from_utf8(text).unwrap(), stream.session().map(str::to_owned))
+    }
+
+    #[test]
+    fn claude_is_read_as_text_and_one_line_a_tool() {
+        let output = r#"{"type":"system","subtype":"init","session_id":"s-1","tools":["Bash"]}
+a warning of its own
+{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"Let me run\nthe tests.\u001b[2J"},{"type":"tool_use","name":"Bash","input":{"description":"d","command":"cargo test \\\n  --lib"}}]},"session_id":"s-1"}
+{"type":"user","message":{"content":[{"type":"tool_result","content":"quoted output"}]},"session_id":"s-1"}
+{"type":"user","message":{"content":[{"type":"tool_result","is_error":true,"content":"exit 101\nboom"}]},"session_id":"s-1"}
+{"type":"system","subtype":"api_retry","attempt":7,"max_retries":10,"retry_delay_ms":1000,"error_status":401,"error":"authentication_failed","session_id":"s-1"}
+{"type":"result","subtype":"success","is_error":true,"result":"Invalid API key","session_id":"s-1"}"#;
+        let (text, session) = shown(None, output);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "a warning of its own",
+                "Let me run",
+                "the tests.\\u{1b}[2J",
+                "> Bash: cargo test \\ --lib",
+                "  failed: exit 101 boom",
+                "[claude retries, 7 of 10: 401]",
+                "[claude: Invalid API key]",
+            ]
+        );
+        assert_eq!(session.as_deref(), Some("s-1"));
+    }
+
+    #[test]
+    fn other_agents_are_read_the_same_way() {
+        let codex = r#"{"type":"thread.started","thread_id":"t-1"}
+{"type":"error","message":"Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"}
+{"type":"item.started","item":{"id":"i","type":"command_execution","command":"bash -lc 'cargo test'"}}
+{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Done."}}
+"#;
+        let (text, session) = shown(None, codex);
+        assert_eq!(
+            text,
+            "[codex retries, 1 of 5: exceeded retry limit, last status: 429 Too Many Requests]\n> shell: bash -lc 'cargo test'\nDone.\n"
+        );
+        assert_eq!(session.as_deref(), Some("t-1"));
+        let gemini = r#"{"type":"init","session_id":"g-1","model":"m"}
+{"type":"message","role":"user","content":"Fix it."}
+{"type":"message","role":"assistant","content":"I will ","delta":true}
+{"type":"message","role":"assistant","content":"look.","delta":true}
+{"type":"tool_use","tool_name":"read_file","tool_id":"1","parameters":{"file_path":"src/a.rs"}}
+{"type":"result","status":"success","stats":{}}
+"#;
+        let (text, session) = shown(Some(AgentKind::Gemini), gemini);
+        assert_eq!((text.as_str(), session.as_deref()), ("I will look.\n> read_file: src/a.rs\n", Some("g-1")));
+        let opencode = r#"{"type":"tool_use","sessionID":"ses_1","part":{"tool":"edit","state":{"input":{"filePath":"a.rs"}}}}
+{"type":"error","sessionID":"ses_1","error":{"name":"APIError","data":{"message":"Overloaded"}}}
+"#;
+        assert_eq!(shown(None, opencode).0, "> edit: a.rs\n[opencode: Overloaded]\n");
+    }
+
+    #[test]
+    fn what_is_no_record_is_shown_as_it_is() {
+        let plain = "{\"a\": 1}\nbuilding…\n{broken\nno end";
+        assert_eq!(shown(None, plain).0, plain);
+        let mut stream = Stream::new(None);
+        assert_eq!(stream.take("größ".as_bytes().split_at(3).0), "größ".as_bytes()[..3], "at once");
+    }
+}
