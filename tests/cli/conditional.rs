@@ -29,6 +29,7 @@ fn reason(document: &Value) -> String {
     document["decision"]["reason"].as_str().expect("a reason").to_owned()
 }
 
+// S7: permissions changed.
 #[test]
 fn a_mode_that_changed_allows_a_retry() {
     let env = TestEnv::repo();
@@ -111,6 +112,7 @@ fn resume_of_another_user_reads_a_file_once_it_may() {
     by("resume").expect(0);
 }
 
+// S7: credentials changed.
 #[test]
 fn credentials_that_changed_allow_a_retry() {
     let mut env = TestEnv::repo();

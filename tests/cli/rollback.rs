@@ -404,3 +404,31 @@ fn a_folder_that_has_to_stay_is_not_called_deleted() {
     env.json(0, &["undo"]);
     assert_eq!(seen(env.work()), before);
 }
+
+// B15: what a person has to settle first is called a conflict; where nothing is left to go back to, the way is to start
+// afresh.
+#[test]
+fn conflicts_and_missing_checkpoints_name_the_way_out() {
+    let env = three_iterations();
+    let refused = |args: &[&str]| env.error(13, &[&["rollback", "--to", "iteration:1"], args].concat());
+    env.write("a.txt", "by hand\n");
+    let error = refused(&[]);
+    assert!(text(&error["message"]).starts_with("Rollback failed - conflicts: 1 file was edited by hand"), "{error}");
+    assert_eq!(error["code"], "hand_edits");
+    env.git(&["checkout", "-q", "-b", "side"]);
+    env.git(&["commit", "-qam", "side"]);
+    env.git(&["checkout", "-q", "-"]);
+    env.git(&["checkout", "-q", "main"]);
+    env.write("a.txt", "mine\n");
+    env.git(&["commit", "-qam", "mine"]);
+    env.sh("git merge side").expect(1);
+    let error = refused(&["--edits", "discard", "--commits", "keep"]);
+    assert!(text(&error["message"]).starts_with("Rollback failed - conflicts: a merge is in progress"), "{error}");
+    assert_eq!(error["code"], "operation_in_progress");
+
+    let env = three_iterations();
+    env.json(0, &["checkpoint", "prune", "--keep-last", "0", "--drop-passed", "--drop-failed", "--yes"]);
+    let error = env.error(4, &["rollback", "--iteration", "2"]);
+    assert!(text(&error["message"]).starts_with("No checkpoint available"), "{error}");
+    assert!(text(&error["hint"]).contains("resume --restart"), "{error}");
+}

@@ -195,7 +195,8 @@ pub fn is_of_lane(context: &Context) -> Result<bool> {
 /// The safest prior stage of a lane; of any other run the last good checkpoint, without one what it began with.
 fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     let none = |message: String| {
-        Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
+        let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
+        Error::new(ErrorKind::NoCheckpoint, message).hint(afresh(run).unwrap_or(list))
     };
     let Some(run) = run else { return Err(none("No checkpoint available".to_owned())) };
     if is_lane(state, run) {
@@ -206,9 +207,10 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     good.ok_or_else(|| none(format!("No checkpoint available: run {} has none that is good", run.key)))
 }
 
-/// The command that shows where a run can go back to.
-fn list(run: Option<&Run>) -> Hint {
-    Hint::recover(["checkpoint", "list"]).run(run.map(|run| &run.key))
+/// The command that starts a run afresh whose checkpoint is gone (B15).
+fn afresh(run: Option<&Run>) -> Option<Hint> {
+    let run = run.filter(|run| !run.spec.command.is_empty())?;
+    Some(Hint::recover(["resume", "--restart"]).run(&run.key))
 }
 
 /// The checkpoint before iteration `number`.
@@ -217,7 +219,9 @@ fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Res
         let at = run.filter(|run| number > run.current_iteration.max(1));
         let why = at.map_or(String::new(), |run| format!(": the run is at iteration {}", run.current_iteration));
         let message = format!("No checkpoint available before iteration {number}{why}");
-        Error::new(ErrorKind::NoCheckpoint, message).hint(list(run))
+        let list = Hint::recover(["checkpoint", "list"]).run(run.map(|run| &run.key));
+        let afresh = afresh(run).filter(|_| at.is_none());
+        Error::new(ErrorKind::NoCheckpoint, message).hint(afresh.unwrap_or(list))
     };
     let run = run.ok_or_else(none)?;
     if number > run.current_iteration.max(1) {

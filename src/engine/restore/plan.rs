@@ -18,6 +18,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::Manifest;
+use crate::model::operation::OperationKind;
 use crate::model::operation::{HeadMove, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};
@@ -193,7 +194,8 @@ fn file_plan(
 ) -> Result<(Prepared, StoredCheckpoint, RestorePlan, Grafts)> {
     let repo = context.repo()?;
     let Both { prepared, stored, now, target, mut nested } = capture_both(context, lock, &request.nested, wanted)?;
-    head::refuse_operation(&prepared.capture.manifest, &stored.manifest)?;
+    let operation = head::refuse_operation(&prepared.capture.manifest, &stored.manifest);
+    operation.map_err(|error| as_conflict(request, error))?;
     let opened = prepared.capture.objects().open()?;
     let lookup = TreeLookup::new(&opened)?;
     let ignored_now = TreeIgnores::new(repo, &lookup, prepared.capture.view())?;
@@ -286,13 +288,22 @@ fn file_plan(
             listed(&paths)
         );
         let again = request.command(&["--edits", "keep"]);
-        return Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again));
+        let refused = Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again);
+        return Err(as_conflict(request, refused));
     }
     drop(inner_rules);
     drop(lookup);
     drop(opened);
     nested.settle(&plan.paths().collect());
     Ok((prepared, stored, plan, nested))
+}
+
+/// What a person has to settle before a rollback (B15).
+fn as_conflict(request: &RestoreRequest, mut error: Error) -> Error {
+    if request.kind == OperationKind::Rollback {
+        error.message.insert_str(0, "Rollback failed - conflicts: ");
+    }
+    error
 }
 
 /// The files that this program's output went to when the target, and what the run last wrote, were captured.
