@@ -53,7 +53,7 @@ pub(super) fn not_there<'a>(command: &str, text: &'a Text) -> Option<Answer<'a>>
 /// another file.
 pub(super) fn own_configuration<'a>(command: &str, text: &'a Text) -> Option<Line<'a>> {
     const ENDS: [&str; 10] = ["toml", "ini", "cfg", "conf", "yml", "yaml", "json", "jsonc", "neon", "xml"];
-    let programs: Vec<String> = arguments(command, 0).map(str::to_ascii_lowercase).collect();
+    let programs: Vec<String> = arguments(command, 0).map(|name| name.to_ascii_lowercase()).collect();
     let is_own = |file: &str| {
         let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
         let configures = name.starts_with('.')

@@ -1,5 +1,7 @@
 //! The words of a command line that a tool may speak of, and what each of them is.
 
+use crate::policy::program::{Words, of_line};
+
 /// How short a word is that may be anything.
 const MIN_WORD: usize = 3;
 
@@ -63,22 +65,33 @@ fn pieces(token: &str) -> impl Iterator<Item = &str> {
 
 /// The names of the programs that a command line runs, those that only run others left out, or their first, second, ...
 /// arguments.
-pub(super) fn arguments(command: &str, place: usize) -> impl Iterator<Item = &str> {
-    /// What stands before the program's name.
-    const RUNS: [&str; 24] = [
-        "npx", "bunx", "bundle", "exec", "poetry", "uv", "uvx", "run", "pdm", "pipenv", "pnpm", "dlx", "yarn",
-        "python", "python3", "php", "ruby", "node", "env", "sudo", "time", "nice", "command", "dotnet",
-    ];
-    let parts = command.split(['&', ';', '|', '\n']).map(move |part| {
-        let words = part.split_whitespace().filter(|word| !word.starts_with('-') && !word.contains('='));
-        let names = words.map(|word| word.rsplit('/').next().unwrap_or(word));
-        names.skip_while(|name| RUNS.contains(name))
-    });
-    parts.filter_map(move |mut names| names.nth(place).filter(|name| name.len() >= MIN_WORD))
+pub(super) fn arguments(command: &str, place: usize) -> impl Iterator<Item = String> {
+    let of_program = move |words: Words| {
+        let mut names = words.into_iter().filter(|word| !word.starts_with('-') && !word.contains('='));
+        names.nth(place).map(|name| name.rsplit('/').next().unwrap_or(&name).to_owned())
+    };
+    of_line(command).into_iter().filter_map(of_program).filter(|name| name.len() >= MIN_WORD)
 }
 
 /// Whether a word names a file rather than a choice.
 pub(super) fn is_path(word: &str) -> bool {
     word.contains('/')
         || word.rsplit_once('.').is_some_and(|(_, end)| end.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrappers_are_no_programs() {
+        for (line, programs, firsts) in [
+            ("timeout -k 5 30m npx -y eslint src", "eslint", "src"),
+            ("A=1 python3 -m pytest tests; sh -c 'cd app && mytool sub'", "pytest mytool", "tests app sub"),
+            ("sudo -u ci /opt/bin/deploy stage", "deploy", "stage"),
+        ] {
+            let found = [0, 1].map(|place| arguments(line, place).collect::<Vec<_>>().join(" "));
+            assert_eq!(found, [programs, firsts], "{line}");
+        }
+    }
 }
