@@ -161,22 +161,14 @@ impl From<ErrorKind> for ExitCode {
             ErrorKind::NoRepository | ErrorKind::UnsupportedRepository => Self::NoRepository,
             ErrorKind::Locked | ErrorKind::InsideAttempt => Self::Locked,
             ErrorKind::Corrupt => Self::Corrupt,
-            ErrorKind::HeadMoved
-            | ErrorKind::HandEdits
-            | ErrorKind::Conflicts
-            | ErrorKind::UnsafePath
-            | ErrorKind::OperationInProgress
-            | ErrorKind::SafeMode
-            | ErrorKind::ConfirmationNeeded
-            | ErrorKind::NotFailed
-            | ErrorKind::NotVerified
-            | ErrorKind::AlreadyExists
-            | ErrorKind::ForeignOwner
-            | ErrorKind::ForeignState => Self::Refused,
             ErrorKind::NoSpace => Self::NoSpace,
             ErrorKind::Newer => Self::Newer,
             ErrorKind::CutOff => Self::CutOff,
             ErrorKind::Interrupted(code) => Self::other(code),
+            refusal => {
+                debug_assert!(refusal.is_refusal(), "{refusal:?} has no exit code");
+                Self::Refused
+            }
         }
     }
 }

@@ -86,6 +86,27 @@ pub enum ErrorKind {
     Interrupted(i32),
 }
 
+impl ErrorKind {
+    /// Whether nothing was done because it is unsafe, or somebody would have to allow it (13).
+    pub fn is_refusal(self) -> bool {
+        matches!(
+            self,
+            Self::HeadMoved
+                | Self::HandEdits
+                | Self::Conflicts
+                | Self::UnsafePath
+                | Self::OperationInProgress
+                | Self::SafeMode
+                | Self::ConfirmationNeeded
+                | Self::NotFailed
+                | Self::NotVerified
+                | Self::AlreadyExists
+                | Self::ForeignOwner
+                | Self::ForeignState
+        )
+    }
+}
+
 /// An error with what a person needs to go on.
 #[derive(Debug)]
 pub struct Error {

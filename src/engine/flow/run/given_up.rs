@@ -34,7 +34,7 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
             }
             Ok(None)
         }
-        Err(refused) if is_refusal(refused.kind) => {
+        Err(refused) if refused.kind.is_refusal() || refused.kind == ErrorKind::NoCheckpoint => {
             let hint = refused.hint.map(|hint| format!("; {}", context.line(hint))).unwrap_or_default();
             let why = format!(
                 "iteration {number} was given up, and its files stay as they are, so that the run stops here: {}{hint}",
@@ -69,19 +69,4 @@ fn work_of(context: &Context, run: &Run, given_up: &Iteration) -> String {
         Some(id) => Hint::recover(["checkpoint", "restore", id.as_str()]).run(&run.key),
         None => Hint::recover(["undo"]),
     })
-}
-
-/// Whether nothing was touched because somebody would lose something.
-fn is_refusal(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::HeadMoved
-            | ErrorKind::HandEdits
-            | ErrorKind::Conflicts
-            | ErrorKind::UnsafePath
-            | ErrorKind::OperationInProgress
-            | ErrorKind::SafeMode
-            | ErrorKind::ConfirmationNeeded
-            | ErrorKind::NoCheckpoint
-    )
 }
