@@ -35,9 +35,14 @@ impl Registry {
         self.places.iter().any(|place| is_kept(place, id))
     }
 
+    /// Whether the id is in the first folder.
+    pub(super) fn holds(&self, id: &str) -> bool {
+        self.places.first().is_some_and(|place| is_kept(place, id))
+    }
+
     /// Keeps `id`, of the state directory `dir`, in the first folder, on disk when this returns.
     pub(super) fn add(&self, id: &str, dir: &Path) -> io::Result<()> {
-        let Some(place) = self.places.first().filter(|place| !is_kept(place, id)) else { return Ok(()) };
+        let Some(place) = self.places.first() else { return Ok(()) };
         let folder = Path::new(IDS);
         place.create_dir_all(folder)?;
         // That it is there is all that counts; whose id it is stands in it for people.

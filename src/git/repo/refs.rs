@@ -126,13 +126,13 @@ fn new_file(folder: &Path, name: &str) -> Result<(PathBuf, fs::File)> {
     }
 }
 
-/// Syncs the file of a reference and the folders above it that may be new.
+/// Syncs the folders above a reference, which may be new. What it holds was synced as a draft.
 pub(in crate::git) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     // Everything but HEAD is shared between linked worktrees.
-    let path = if name == "HEAD" { repo.git_dir().join(name) } else { repo.common_dir().join(name) };
-    if let Ok(file) = std::fs::File::open(&path) {
-        file.sync_all().map_err(Error::at(&path))?;
+    if name == "HEAD" {
+        return sync_folder(repo.git_dir());
     }
+    let path = repo.common_dir().join(name);
     let top = repo.common_dir().join("refs");
     let folders =
         path.ancestors().skip(1).take_while(|folder| folder.starts_with(&top)).filter(|folder| folder.exists());

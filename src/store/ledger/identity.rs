@@ -88,7 +88,10 @@ impl Store {
     /// made it knows it too. Where no place can be written to that keeps it, there is none, with a warning.
     pub(in crate::store) fn name(&self) -> Result<(), StoreError> {
         let Some(folder) = self.registry.first() else { return Ok(()) };
-        let known = self.id().filter(|id| self.registry.knows(id));
+        let known = match self.id() {
+            Some(id) if self.registry.holds(&id) => return Ok(()),
+            found => found.filter(|id| self.registry.knows(id)),
+        };
         let id = match &known {
             Some(id) => id.clone(),
             None => new_id().map_err(|source| self.unnamed("make an id for", source))?,
