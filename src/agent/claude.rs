@@ -13,6 +13,7 @@ use crate::model::usage::Tokens;
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     let mut record = AgentRecord::new(AgentKind::Claude);
     let mut api_error: Option<AgentError> = None;
+    let mut last_text = None;
     // By answer of the model: what is known where no terminal record sums it up.
     let mut answers: BTreeMap<String, Tokens> = BTreeMap::new();
     for (line, object) in objects(stdout) {
@@ -25,13 +26,22 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("assistant") => {
                 // A later answer of the model means that the error was overcome.
                 api_error = text(&object, "error").map(|code| assistant_error(&object, code, line));
+                if api_error.is_none() {
+                    last_text =
+                        parts(&object).filter_map(|part| text(part, "text")).last().map(str::to_owned).or(last_text);
+                }
                 if let Some(message) = object.get("message")
                     && let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage"))
                 {
                     answers.insert(id.to_owned(), tokens(usage));
                 }
             }
-            Some("user") => record.interrupted = is_interrupt_notice(&object),
+            Some("user") => {
+                record.interrupted = is_interrupt_notice(&object);
+                if let Some(said) = tool_error(&object) {
+                    record.tool_error = Some(said);
+                }
+            }
             Some("rate_limit_event") => rate_limit(&mut record, &object),
             _ => {}
         }
@@ -44,6 +54,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         record.session_id = text(&object, "session_id").map(str::to_owned);
         result(&mut record, &object, line);
     }
+    record.final_text = record.final_text.filter(|text| !text.is_empty()).or(last_text);
     if record.tokens.is_none() && !answers.is_empty() {
         record.tokens = answers.into_values().reduce(|one, other| one + other);
     }
@@ -120,6 +131,19 @@ fn assistant_error(object: &Value, code: &str, line: u64) -> AgentError {
         source: EvidenceSource::Stdout,
         line,
     }
+}
+
+/// What a message is made of.
+fn parts(object: &Value) -> impl Iterator<Item = &Value> {
+    object.pointer("/message/content").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// What a tool said that failed.
+fn tool_error(object: &Value) -> Option<String> {
+    let failed = parts(object).filter(|part| part.get("is_error") == Some(&Value::Bool(true))).last()?;
+    let content = failed.get("content")?;
+    let said = content.as_str().or_else(|| content.as_array()?.iter().find_map(|part| text(part, "text")))?;
+    Some(said.to_owned())
 }
 
 /// The program's own note in the user's name; a tool result that quotes the same words is not one.

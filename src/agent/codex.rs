@@ -40,6 +40,10 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                     && matches!(text(item, "type"), Some("agent_message" | "assistant_message"))
                 {
                     record.final_text = text(item, "text").map(str::to_owned);
+                } else if let Some(item) = object.get("item")
+                    && item.get("exit_code").and_then(Value::as_i64).is_some_and(|code| code != 0)
+                {
+                    record.tool_error = text(item, "aggregated_output").map(str::to_owned);
                 }
             }
             _ => {}

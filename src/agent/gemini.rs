@@ -22,6 +22,15 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
                 record.tokens = object.get("stats").and_then(tokens);
                 failed(&mut record, &object, EvidenceSource::Stdout, line);
             }
+            Some("message") if text(&object, "role") == Some("assistant") => {
+                let said = text(&object, "content").unwrap_or_default();
+                let earlier = record.final_text.take().filter(|_| object.get("delta").is_some());
+                record.final_text = Some(earlier.unwrap_or_default() + said);
+            }
+            Some("tool_use") => record.final_text = None,
+            Some("tool_result") if text(&object, "status") == Some("error") => {
+                record.tool_error = object.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
+            }
             // Only severity "error" ends a run; the others are notes.
             Some("error") if text(&object, "severity") != Some("warning") => {
                 record.structured = true;

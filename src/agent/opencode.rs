@@ -30,6 +30,15 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("text") => {
                 record.final_text = object.pointer("/part/text").and_then(Value::as_str).map(str::to_owned);
             }
+            Some("tool_use") => {
+                if let Some(said) = object.pointer("/part/state/error").and_then(Value::as_str) {
+                    record.tool_error = Some(said.to_owned());
+                    let tool = object.pointer("/part/tool").and_then(Value::as_str);
+                    if said.contains("rejected permission") {
+                        record.permission_denials.extend(tool.map(str::to_owned));
+                    }
+                }
+            }
             Some("error" | "session.error") => failed(&mut record, &object, line),
             _ => {}
         }

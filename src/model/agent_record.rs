@@ -114,6 +114,8 @@ pub struct AgentRecord {
     pub permission_denials: Vec<String>,
     /// The last text of the run.
     pub final_text: Option<String>,
+    /// What the last tool that failed said.
+    pub tool_error: Option<String>,
 }
 
 impl AgentRecord {
@@ -134,6 +136,7 @@ impl AgentRecord {
             resets_at: None,
             permission_denials: Vec::new(),
             final_text: None,
+            tool_error: None,
         }
     }
 

@@ -35,6 +35,8 @@ pub struct DecisionInput<'a> {
     pub has_good_checkpoint: bool,
     /// Whether a feedback loop failed rather than the run's own command.
     pub in_feedback_loop: bool,
+    /// Whether this is the second fresh session in a row that failed the same way and left the tree as it was.
+    pub is_stalled: bool,
     /// What the attempt used up; the ledger does not know it yet.
     pub usage: Usage,
     /// What the fallback has to do with it.
@@ -218,7 +220,14 @@ impl<'a> Decider<'a> {
         self.make(&[Action::Retry], Some(Strategy::RetryWithContext), self.delay(), reason)
     }
 
+    /// In a fresh session, unless that has been tried to no avail.
     fn go_on(&self, reason: &str) -> Decision {
+        if let Some(spent) = self.spent(&OWN) {
+            return self.exhausted(spent);
+        }
+        if self.input.is_stalled {
+            return self.escalate("two fresh sessions failed the same way and changed nothing: a person decides", None);
+        }
         self.make(&[Action::Continue], Some(Strategy::RetryWithContext), None, reason)
     }
 

@@ -356,3 +356,91 @@ fn records_are_shown_as_text_and_kept_in_the_log() {
     let own = env.recover(&["run", "--agent", "claude", "--", "bin/claude"]).expect(0).stdout;
     assert!(own.starts_with(records), "{own}");
 }
+
+/// `--attempts` bounds a full context too; without it, the second fresh session that fails the same way and changes nothing
+/// is a person's.
+#[test]
+fn a_full_context_does_not_go_on_for_ever() {
+    let full = "ends true 'Prompt is too long'; exit 1";
+    let env = quick();
+    claude(&env, full);
+    let document = env.json(7, &["run", "--attempts", "2", "--agent", "claude", "--", "./claude", "-p"]);
+    assert_eq!(sessions(&env), ["none", "none"]);
+    assert_eq!(document["decision"]["stopped_by"], "global", "{document}");
+    let env = quick();
+    claude(&env, full);
+    let document = env.json(8, &["run", "--agent", "claude", "--", "./claude", "-p"]);
+    assert_eq!(sessions(&env), ["none", "none", "none"], "{document}");
+    assert!(document["decision"]["reason"].as_str().unwrap().contains("changed nothing"), "{document}");
+    // Work goes on as long as there is any.
+    let env = quick();
+    claude(&env, "echo $n > work; [ $n = 6 ] && { ends false done; exit 0; }; ends true 'Prompt is too long'; exit 1");
+    env.json(0, &["run", "--agent", "claude", "--", "./claude", "-p"]);
+    assert_eq!(sessions(&env).len(), 6);
+}
+
+/// An agent that ends with 0, changed nothing and printed its API's error last failed with it; one that quotes such an
+/// error, or did something, is judged by its checks.
+#[test]
+fn an_error_of_the_api_is_seen_behind_a_success() {
+    let banner = "echo 'Aider v0.86.2'; echo 'Model: gpt-4o with diff edit format'; echo; ";
+    let error = "echo 'litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API'; \
+                 echo 'key provided: sk-x. You can find your key in your account.'; ";
+    let run = |body: &str, code: i32| {
+        let env = quick();
+        env.script("aider", body);
+        env.json(code, &["run", "--prompt", "x", "--", "./aider", "--yes-always"])
+    };
+    let document = run(&format!("{banner}{error}"), 8);
+    let attempts = document["iterations"][0]["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 1, "{document}");
+    let failure = &attempts[0]["failure"];
+    assert_eq!((&failure["type"], &failure["cause"]), (&json!("agent_error"), &json!("AUTH_FAILED")), "{document}");
+    run(&format!("{banner}{error}touch work"), 0);
+    run(&format!("{banner}echo 'The log says \"API Error: 401\"; nothing is to be done.'"), 0);
+}
+
+/// An attempt that changed nothing and was not permitted what it wanted is not repeated: the flag that it lacks is named.
+#[test]
+fn a_missing_permission_is_a_persons() {
+    let denied = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"I could not edit.","permission_denials":[{"tool_name":"Write","tool_use_id":"t","tool_input":{}}]}"#;
+    let mut env = quick();
+    with_bin(&mut env);
+    env.write("denied", denied);
+    env.script("bin/claude", "cat denied");
+    let failure = |document: &Value| {
+        let attempts = document["iterations"][0]["attempts"].as_array().unwrap();
+        assert_eq!(attempts.len(), 1, "{document}");
+        assert_eq!(attempts[0]["failure"]["cause"], "PERMISSION_DENIED", "{document}");
+        attempts[0]["failure"]["message"].as_str().unwrap().to_owned()
+    };
+    let own = env.json(8, &["run", "--run", "a", "--feedback", "test=true", "--", "claude", "-p", "x"]);
+    let all = "--dangerously-skip-permissions";
+    assert_eq!(
+        failure(&own),
+        format!("Not permitted: Write; --permission-mode acceptEdits permits to edit, {all} everything")
+    );
+    let profile = env.json(8, &["run", "--run", "b", "--agent", "claude", "--prompt", "x"]);
+    assert_eq!(failure(&profile), format!("Not permitted: Write; {all} (recover run --yolo) permits everything"));
+    env.script("bin/claude", "cat denied; touch work");
+    env.recover(&["run", "--run", "c", "--agent", "claude", "--prompt", "x"]).expect(0);
+}
+
+/// Of an agent's records the next prompt has what it said last and what its last tool said, and no record.
+#[test]
+fn a_prompt_quotes_no_records() {
+    let env = quick();
+    env.write(
+        "records",
+        r#"{"type":"system","subtype":"init","session_id":"s","tools":["Bash","Edit"]}
+{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"I look at the parser."}]},"session_id":"s"}
+{"type":"user","message":{"content":[{"type":"tool_result","is_error":true,"content":"exit 101: no test target named parse"}]},"session_id":"s"}
+"#,
+    );
+    claude(&env, "if [ $n = 1 ]; then cat records; sleep 60; fi; ends false done");
+    env.json(0, &["run", "--timeout", "1s", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    let prompt = env.sh("cat ../prompt.2").stdout;
+    assert!(prompt.contains("Last words: I look at the parser."), "{prompt}");
+    assert!(prompt.contains("Last tool error: exit 101: no test target named parse"), "{prompt}");
+    assert!(!prompt.contains("\"type\""), "{prompt}");
+}

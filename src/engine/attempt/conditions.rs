@@ -9,8 +9,9 @@ use crate::engine::record::run_settings::loops_of;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Objects, changed_files};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::decision::Action;
 use crate::model::failure::{Cause, Condition, Failure, FailureType};
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{Attempt, Run, RunKey};
 use crate::model::state::State;
 use crate::policy::changed::ChangedFile;
 use crate::policy::circular::{NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures};
@@ -25,6 +26,8 @@ pub struct Detected {
     pub of_attempt: Vec<Condition>,
     /// What they are about.
     pub notes: Vec<String>,
+    /// Whether this is the second fresh session in a row that failed the same way and left the tree as it was.
+    pub is_stalled: bool,
 }
 
 /// Looks at what an attempt of a run left. What cannot be looked at is not found: the attempt is recorded all the same.
@@ -84,6 +87,7 @@ impl Scene<'_> {
         if failure.is_some_and(|failure| failure.cause == Cause::ToolTimeout) && self.changed_files_since_start() {
             detected.of_failure.push(Condition::Productive);
         }
+        detected.is_stalled = failure.is_some_and(|failure| self.is_stalled(about.1, failure));
         let judged = failure.filter(|failure| is_about_the_work(failure, ending.in_feedback_loop));
         let earlier = judged.map(|failure| same_failures(self.run, about.0, about.1, &failure.signature));
         let repeated = earlier.as_ref().is_some_and(|earlier| earlier.len() >= 2);
@@ -128,6 +132,20 @@ impl Scene<'_> {
             detected.of_failure.push(Condition::Tampered);
             detected.notes.extend(notes);
         }
+    }
+
+    /// Whether the two attempts before, in this order, failed as this one did, and none but the first changed anything.
+    fn is_stalled(&self, subtask: &str, failure: &Failure) -> bool {
+        let ended = self.run.iterations.attempts_on(subtask).map(|(_, attempt)| attempt);
+        let mut before = ended.filter(|attempt| attempt.ended_seq > Some(self.run.reset_seq)).rev();
+        let is_same = |attempt: &Attempt| {
+            let same =
+                attempt.failure.as_ref().is_some_and(|one| (one.cause, one.detail) == (failure.cause, failure.detail));
+            let goes_on = attempt.decision.as_ref().is_some_and(|decision| decision.has(Action::Continue));
+            let checkpoint = attempt.checkpoint_id.as_ref().and_then(|id| self.state.checkpoint(id));
+            same && goes_on && checkpoint.is_some_and(|checkpoint| checkpoint.tree == self.prepared.capture.tree)
+        };
+        before.next().is_some_and(is_same) && before.next().is_some_and(is_same)
     }
 
     /// Whether the work tree is another one than when the attempt began: what is known of it is the last checkpoint taken

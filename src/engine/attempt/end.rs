@@ -77,7 +77,10 @@ pub(in crate::engine) fn judge(
         failure.at = Some(context.clock.now());
         failure.conditions.extend(&found.of_failure);
     }
-    let decision = failure.as_mut().map(|failure| decide_for(context, state, run, failure, started, ending, random));
+    let is_stalled = found.is_stalled;
+    let decision = failure
+        .as_mut()
+        .map(|failure| decide_for(context, state, run, failure, (started, ending), (is_stalled, random)));
     let end = &mut ending.end;
     end.iteration = started.iteration;
     end.attempt = started.attempt;
@@ -195,9 +198,8 @@ fn decide_for(
     state: &State,
     run: &Run,
     failure: &mut Failure,
-    started: &Started,
-    ending: &Ending,
-    random: f64,
+    (started, ending): (&Started, &Ending),
+    (is_stalled, random): (bool, f64),
 ) -> Decision {
     let settings = run_settings::settings_of(context, run);
     let session = session_of(context, run);
@@ -211,6 +213,7 @@ fn decide_for(
             on_failure: run.spec.on_failure,
             has_good_checkpoint,
             in_feedback_loop: ending.in_feedback_loop,
+            is_stalled,
             usage: ending.end.usage(),
             fallback: fallback_of(run, started.iteration, started.attempt),
             now: context.clock.now(),

@@ -3,10 +3,12 @@
 use super::conclusion::Conclusion;
 use super::inputs::Inputs;
 use super::verdict::Verdict;
+use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Evidence, EvidenceSource, Failure};
 use crate::policy::excerpt;
 use crate::policy::redact::redact;
 use crate::policy::signature::signature;
+use crate::policy::text::Text;
 
 /// How long the text of a piece of evidence is at most, in bytes.
 const MAX_EVIDENCE_BYTES: usize = 300;
@@ -67,6 +69,28 @@ fn shorten(text: &str, max_bytes: usize) -> String {
     text
 }
 
+/// What an agent said last, what its last tool that failed said, and what came on stderr: its records are for programs.
+fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
+    let room = excerpt::MAX_BYTES / 3;
+    let bounded = |text: &str| {
+        let mut text = redact(text.trim()).into_owned();
+        if text.len() > room {
+            text = excerpt::of_text(&Text::new(text.as_bytes()), None, room);
+        }
+        text
+    };
+    let stderr = (!inputs.stderr.is_empty()).then(|| excerpt::of_text(inputs.stderr, None, room));
+    let last = record.final_text.as_deref().filter(|text| !text.trim().is_empty());
+    let tool = record.tool_error.as_deref().filter(|text| !text.trim().is_empty());
+    let parts = [
+        last.map(|text| format!("Last words: {}", bounded(text))),
+        tool.map(|text| format!("Last tool error: {}", bounded(text))),
+        stderr,
+    ];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    (!text.is_empty()).then_some(text)
+}
+
 /// Of each stream that says something: around the evidence, and the end.
 fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
     let streams = [(EvidenceSource::Stderr, inputs.stderr), (EvidenceSource::Stdout, inputs.stdout)];
@@ -77,6 +101,9 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
             excerpt::cut(&mut text, excerpt::MAX_BYTES);
             text
         });
+    }
+    if let Some(record) = inputs.record.filter(|record| record.structured) {
+        return said_by(record, inputs);
     }
     let room = (excerpt::MAX_BYTES / spoken.len().max(1)).saturating_sub(1);
     let parts = spoken.iter().map(|(source, text)| {

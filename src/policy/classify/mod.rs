@@ -12,6 +12,7 @@ mod failure;
 mod feedback;
 mod inputs;
 pub mod known;
+mod lone_error;
 mod message;
 mod missing_resource;
 mod process;
@@ -29,6 +30,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use lone_error::lone_error;
 pub use reset_time::reset_time;
 pub use stage::{guess_loop, guess_stage, stage_of_command};
 

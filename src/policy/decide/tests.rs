@@ -52,6 +52,7 @@ struct Simulation {
     in_feedback_loop: bool,
     attempts: u32,
     on_failure: OnFailure,
+    is_stalled: bool,
     cost_micros: Option<u64>,
     tokens: Option<Tokens>,
 }
@@ -66,6 +67,7 @@ impl Simulation {
             in_feedback_loop: true,
             attempts: 0,
             on_failure: OnFailure::Policy,
+            is_stalled: false,
             cost_micros: None,
             tokens: None,
         };
@@ -104,6 +106,7 @@ impl Simulation {
                 on_failure: self.on_failure,
                 has_good_checkpoint: self.good,
                 in_feedback_loop: self.in_feedback_loop,
+                is_stalled: self.is_stalled,
                 usage: Usage { cost_micros: self.cost_micros, tokens: self.tokens },
                 fallback: fallback_of(run, 1, self.attempts + 1),
                 now: at(0),
@@ -173,6 +176,20 @@ impl Simulation {
 }
 
 use Action::{Continue, Escalate, Fallback, ManualFix, Park, Retry, Rollback, Skip};
+
+#[test]
+fn a_full_context_does_not_go_on_for_ever() {
+    let full = failure(Cause::ContextExhausted);
+    let mut bounded = Simulation::new();
+    bounded.settings.retry.override_attempts = Some(2);
+    assert_eq!(bounded.actions(&full), [Continue]);
+    let second = bounded.fail(&full);
+    assert_eq!((second.actions.as_slice(), second.stopped_by), (&[Action::None][..], Some(BudgetScope::Global)));
+    let mut stalled = Simulation::new();
+    assert_eq!(stalled.actions(&full), [Continue]);
+    stalled.is_stalled = true;
+    assert_eq!(stalled.actions(&full), [Escalate]);
+}
 
 #[test]
 fn the_decision_tree_a2() {

@@ -186,12 +186,13 @@ impl RetrySettings {
     /// Failed attempts until `cause` is exhausted, the first included; `None` is no limit.
     ///
     /// The caps of the task and the session are not in it: they are budgets of their own and win over this one.
-    /// [`Self::override_attempts`] replaces a limit, but neither gives one to a cause that has none (a context that is
-    /// full continues) nor takes a 0 away (a full disk is never retried into).
+    /// [`Self::override_attempts`] replaces a limit, and gives one to what goes on without (a full context, turns that are
+    /// used up); it takes no 0 away (a full disk is never retried into).
     pub fn limit_for(&self, cause: Cause, detail: Option<CauseDetail>) -> Option<u32> {
         let settings = self.cause(cause);
         let own = match (cause, detail) {
-            (_, Some(CauseDetail::MaxTurns)) => None,
+            (_, Some(CauseDetail::MaxTurns)) => return self.override_attempts,
+            (Cause::ContextExhausted, _) if settings.max_attempts.is_none() => return self.override_attempts,
             (_, Some(CauseDetail::CostLimit)) => Some(0),
             (Cause::Unknown, Some(CauseDetail::ServiceError)) => {
                 settings.service_max_attempts.or(settings.max_attempts)
@@ -270,7 +271,9 @@ mod tests {
         assert_eq!(retry.limit_for(Cause::BrokenBuild, None), Some(5));
         assert_eq!(retry.limit_for(Cause::RateLimited, None), Some(5));
         assert_eq!(retry.limit_for(Cause::DiskFull, None), Some(0));
-        assert_eq!(retry.limit_for(Cause::ContextExhausted, None), None);
+        assert_eq!(retry.limit_for(Cause::ContextExhausted, None), Some(5));
+        assert_eq!(retry.limit_for(Cause::Unknown, Some(CauseDetail::MaxTurns)), Some(5));
+        assert_eq!(retry.limit_for(Cause::Cancelled, None), None);
     }
 
     #[test]

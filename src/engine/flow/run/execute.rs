@@ -16,18 +16,18 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
-use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
+use crate::engine::record::{checkpoint, lane};
 use crate::engine::recovery::steps;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::event::Payload;
-use crate::model::failure::{Cause, Failure, FailureEvidence, LoopKind};
+use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType, LoopKind};
 use crate::model::folder::FolderId;
 use crate::model::launch::{Launch, PromptMode};
 use crate::model::run::{Leftover, ProcessId, Run, RunKey};
 use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
-use crate::policy::classify::{classify, known, stage_of_command};
+use crate::policy::classify::{classify, known, lone_error, stage_of_command};
 use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::redact;
@@ -139,6 +139,7 @@ pub fn execute(
     let agent = command.agent.clone();
     let launch = command.launch.clone();
     let stage = command.stage(before);
+    let argv = command.argv.clone();
     let command = command.line();
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
     let mut evidence = evidence_of(exit, Some(stage), Some(command.clone()), deadline);
@@ -168,6 +169,13 @@ pub fn execute(
         if let Some(launch) = launch.filter(|_| failure.cause == Cause::Unknown && failure.detail.is_none()) {
             failure = by_exit_code(&evidence, &launch, context.clock.now()).unwrap_or(failure);
         }
+        ending.end.failure = Some(failure);
+        ending.end.leftovers = leftovers;
+        return Ok(Executed { ending, interrupted, child_exit_code });
+    }
+    if stage == LoopKind::Agent
+        && let Some(failure) = hidden_failure(context, key, (&evidence, record.as_ref()), &argv)
+    {
         ending.end.failure = Some(failure);
         ending.end.leftovers = leftovers;
         return Ok(Executed { ending, interrupted, child_exit_code });
@@ -258,6 +266,64 @@ impl Command {
     fn line(&self) -> String {
         self.argv.join(" ")
     }
+}
+
+/// What went wrong with an agent that says it ended well and changed nothing: its API's error is all that it printed last,
+/// or it was not permitted what it wanted to do.
+fn hidden_failure(
+    context: &Context,
+    key: &RunKey,
+    (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
+    argv: &[String],
+) -> Option<Failure> {
+    let now = context.clock.now();
+    let structured = record.filter(|record| record.structured);
+    let denied = structured.filter(|record| !record.permission_denials.is_empty());
+    let said =
+        structured.map_or(Some(evidence.stdout.as_slice()), |record| record.final_text.as_deref().map(str::as_bytes));
+    let failure = match (denied, said.and_then(lone_error)) {
+        (Some(record), _) => {
+            let record = AgentRecord { is_success: false, final_error: None, ..record.clone() };
+            let mut failure = classify(evidence, Some(&record), &[], now);
+            failure.message = format!("{}; {}", failure.message, way_to_permit(context, record.kind, argv));
+            failure
+        }
+        (None, Some(error)) => {
+            let evidence = FailureEvidence { message: Some(error), ..evidence.clone() };
+            let record = AgentRecord { structured: false, is_success: false, ..AgentRecord::new(AgentKind::Aider) };
+            let failure = classify(&evidence, Some(&record), &context.settings().rules, now);
+            let is_known =
+                failure.kind == FailureType::AgentError && (failure.cause, failure.detail) != (Cause::Unknown, None);
+            is_known.then_some(failure)?
+        }
+        (None, None) => return None,
+    };
+    left_unchanged(context, key).then_some(failure)
+}
+
+/// The flag that was missing.
+fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String {
+    let profile = context.config().agents().ok().and_then(|mut all| all.remove(kind.as_str())).unwrap_or_default();
+    let has = |args: &[String]| !args.is_empty() && argv.windows(args.len()).any(|some| some == args);
+    let (edit, all) = (profile.edit_args.join(" "), profile.yolo_args.join(" "));
+    if edit.is_empty() || has(&profile.edit_args) {
+        return format!("{all} (recover run --yolo) permits everything");
+    }
+    format!("{edit} permits to edit, {all} everything")
+}
+
+/// Whether the work tree is what it was when the attempt began, as far as that is known.
+fn left_unchanged(context: &Context, key: &RunKey) -> bool {
+    let look = || -> Result<bool> {
+        let state = context.load()?.state;
+        let began = state.run(key).and_then(|run| run.live.as_ref()?.baseline.as_ref());
+        let Some(before) = began.and_then(|id| state.checkpoint(id)) else { return Ok(false) };
+        Ok(checkpoint::prepare(context)?.capture.tree == before.tree)
+    };
+    look().unwrap_or_else(|error| {
+        tracing::warn!(%error, "whether the attempt changed anything is not known");
+        false
+    })
 }
 
 /// What the profile says that an exit code means, where nothing else told.
