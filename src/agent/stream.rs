@@ -80,7 +80,7 @@ impl Stream {
         shown
     }
 
-    /// Whether this is no agent's output, as far as can be told: nothing more need be given to it once it has ended.
+    /// Whether this is no agent's output, as far as can be known: nothing more need be given to it once it has ended.
     pub fn is_plain(&self) -> bool {
         self.kind.is_none() && self.unknown > PATIENCE
     }

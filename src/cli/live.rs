@@ -202,7 +202,7 @@ impl Shared {
         }
     }
 
-    /// A line that stays. With stderr closed there is nobody left to tell.
+    /// A line that stays. With stderr closed there is nobody left to report to.
     fn say(&self, text: &str) {
         let _ = Stderr.write_all(format!("{}\n", self.ui.shown(text)).as_bytes());
     }

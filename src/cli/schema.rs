@@ -247,7 +247,7 @@ mod tests {
         found(&schema, &mut keywords, &mut references);
         let there: BTreeSet<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(references, there);
-        // Two types of one name would be told apart by a number.
+        // Two types of one name would be distinguished by a number.
         assert!(!there.iter().any(|name| name.ends_with(|last: char| last.is_ascii_digit())), "{there:?}");
         // What the tests' validator knows.
         let known = "$defs $ref $schema additionalProperties anyOf const enum format items oneOf properties required \

@@ -157,13 +157,13 @@ impl Ui {
 
     /// Prints a line on stderr, also with `--quiet`.
     pub fn say(text: &str) {
-        // With stderr closed there is nobody left to tell.
+        // With stderr closed there is nobody left to report to.
         let _ = Stderr.write_all(format!("{}\n", escape(text)).as_bytes());
     }
 
     /// Says something beside the answer that must not be overlooked, on stderr, also where notes are not wanted.
     pub fn warn(text: &str) {
-        // With stderr closed there is nobody left to tell.
+        // With stderr closed there is nobody left to report to.
         let _ = writeln!(io::stderr(), "warning: {}", escape_lines(text));
     }
 
@@ -201,7 +201,7 @@ impl Ui {
         if let Some(hint) = &hint {
             text.push_str(&format!("hint: {}\n", escape_lines(hint)));
         }
-        // With stderr closed there is nobody left to tell.
+        // With stderr closed there is nobody left to report to.
         let _ = io::stderr().write_all(text.as_bytes());
         exit
     }

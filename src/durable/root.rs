@@ -401,7 +401,7 @@ pub fn tighten(open: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether something of a file of this many bytes was never written. Where the file system does not tell, nothing.
+/// Whether something of a file of this many bytes was never written. Where the file system does not report it, nothing.
 fn has_hole(file: &File, size: i64) -> io::Result<bool> {
     use rustix::fs::{SeekFrom, seek};
     let hole = seek(file, SeekFrom::Hole(0)).map_or(size, |at| i64::try_from(at).unwrap_or(size));

@@ -1,4 +1,4 @@
-//! Temporary files: named after their process, so that what a dead one left can be told from what is being written.
+//! Temporary files: named after their process, so that what a dead one left is known from what is being written.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -42,7 +42,7 @@ fn is_dead(pid: i32) -> bool {
         || has_ended(pid)
 }
 
-/// Whether a process has ended and only waits for its parent to notice, where the system tells.
+/// Whether a process has ended and only waits for its parent to notice, where the system reports it.
 fn has_ended(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The program's name, in parentheses, may hold anything.

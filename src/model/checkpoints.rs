@@ -1,6 +1,6 @@
 //! All checkpoints of a state directory.
 //!
-//! They are kept in pages by their sequence. A page that nobody looks at stays packed: which checkpoints and whose it
+//! They are kept in pages by their sequence. A page that nobody reads stays packed: which checkpoints and whose it
 //! holds is known without, so that one among a thousand is found by opening one page.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -157,7 +157,7 @@ impl Checkpoints {
         self.pages.values_mut().map(|page| &mut page.content as &mut dyn Part)
     }
 
-    /// Packs what is hardly looked at any more: all pages but the latest.
+    /// Packs what is hardly read any more: all pages but the latest.
     pub fn pack(&mut self) {
         for page in self.pages.values_mut().rev().skip(1) {
             page.content.pack();

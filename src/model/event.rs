@@ -199,7 +199,7 @@ pub enum Payload {
         /// Their ids.
         ids: Vec<CheckpointId>,
     },
-    /// Files, state or HEAD were put back.
+    /// Files, state or HEAD were restored.
     Restored {
         /// What was done.
         operation: Box<Operation>,

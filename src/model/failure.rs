@@ -102,7 +102,7 @@ pub enum Cause {
     Cancelled,
     /// Ended by a signal.
     Crashed,
-    /// None of the others, or the log does not tell.
+    /// None of the others, or the log does not show it.
     Unknown,
 }
 
@@ -359,7 +359,7 @@ pub struct FailureEvidence {
     pub signal: Option<String>,
     /// Whether the supervisor's deadline ended it.
     pub timed_out: bool,
-    /// Whether the supervisor was told to stop.
+    /// Whether the supervisor was asked to stop.
     pub cancelled: bool,
     /// Why the process could not be started.
     pub spawn_error: Option<String>,

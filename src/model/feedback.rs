@@ -40,9 +40,9 @@ pub struct FeedbackResult {
     pub duration: Duration,
     /// One line for people ("8 passed, 0 failed").
     pub summary: String,
-    /// How many checks passed, where the output tells.
+    /// How many checks passed, where the output shows.
     pub passed_count: Option<u64>,
-    /// How many checks failed, where the output tells.
+    /// How many checks failed, where the output shows.
     pub failed_count: Option<u64>,
     /// Whether it failed first and passed when it was run again unchanged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -67,7 +67,7 @@ pub struct ImportedDocument {
     pub after_checkpoint: u64,
 }
 
-/// A checkpoint of another system: its record, without content that could be put back.
+/// A checkpoint of another system: its record, without content that could be restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ForeignCheckpoint {
     /// Its id there.

@@ -1,6 +1,6 @@
 //! The iterations of a run.
 //!
-//! A run that goes on for months has thousands. They are kept in pages by their number; a page that nobody looks at
+//! A run that goes on for months has thousands. They are kept in pages by their number; a page that nobody reads
 //! stays packed, and what is asked of every page is known without a look: what a command pays for hardly grows with the
 //! run.
 
@@ -203,7 +203,7 @@ impl Iterations {
         self.pages.values_mut().map(|page| &mut page.content as &mut dyn Part)
     }
 
-    /// Packs what is hardly looked at any more: all pages but the latest and that of the number `current`.
+    /// Packs what is hardly read any more: all pages but the latest and that of the number `current`.
     pub fn pack(&mut self, current: u32) {
         let open = [self.pages.keys().next_back().copied(), Some(current / PAGE)];
         for (number, page) in &mut self.pages {

@@ -32,7 +32,7 @@ pub struct Launch {
     /// What goes on in the session `{session}`; empty where there are none.
     #[serde(default)]
     pub resume_args: Vec<String>,
-    /// What exit codes mean where the records do not tell.
+    /// What exit codes mean where the records do not say.
     #[serde(default)]
     pub exit_codes: BTreeMap<String, Cause>,
     /// What lets it edit the work tree without asking.

@@ -133,7 +133,7 @@ pub struct Operation {
     pub worktree: FolderId,
     /// What there was before it.
     pub safety_checkpoint_id: CheckpointId,
-    /// What was put back.
+    /// What was restored.
     pub checkpoint_id: CheckpointId,
     /// What it covered.
     pub scope: Scope,
@@ -152,7 +152,7 @@ pub struct Operation {
     /// How the run's bookkeeping follows; `None` where it stays.
     #[serde(default)]
     pub reposition: Option<Reposition>,
-    /// Whether the index was put back too.
+    /// Whether the index was restored too.
     #[serde(default)]
     pub index_restored: bool,
     /// Steps that were done after the checkpoint.

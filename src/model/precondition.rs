@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was looked at when such an attempt ended.
+/// What was examined when such an attempt ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preconditions {
     /// Goes into the checksums of variables, so that none can be looked up or compared with another record's.
@@ -11,7 +11,7 @@ pub struct Preconditions {
     pub seen: Vec<Precondition>,
 }
 
-/// One thing that was looked at.
+/// One thing that was examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Precondition {
     /// Of which kind.
@@ -23,7 +23,7 @@ pub struct Precondition {
     pub state: Option<String>,
 }
 
-/// What is looked at.
+/// What is examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PreconditionKind {

@@ -1,4 +1,4 @@
-//! What tells runs apart: an id, and the phase and lane where it has them.
+//! What distinguishes runs: an id, and the phase and lane where it has them.
 
 use super::id::RunId;
 use std::fmt;

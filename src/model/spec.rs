@@ -37,7 +37,7 @@ pub struct RunSpec {
     /// `--attempts` / `--retries`: overrides every configured limit of this run.
     #[serde(default)]
     pub attempts: Option<u32>,
-    /// `--kind`: what the command is, where its programs do not tell.
+    /// `--kind`: what the command is, where its programs do not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<LoopKind>,
     /// `--agent`.

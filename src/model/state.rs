@@ -44,7 +44,7 @@ pub struct State {
 }
 
 impl State {
-    /// Packs what is hardly looked at any more: the details of runs that are over, and all
+    /// Packs what is hardly read any more: the details of runs that are over, and all
     /// iterations and checkpoints but the latest.
     pub fn pack(&mut self) {
         for run in self.runs.iter_mut().filter(|run| !run.details.is_packed()) {

@@ -42,7 +42,7 @@ impl StepStatus {
     }
 }
 
-/// All or nothing: what is put back unless the command succeeds (S6).
+/// All or nothing: what is restored unless the command succeeds (S6).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Atomic {
     /// What the step is about to do, in a person's words.
@@ -72,7 +72,7 @@ pub struct StepStart {
     /// HEAD when it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<ObjectId>,
-    /// What is put back unless it succeeds.
+    /// What is restored unless it succeeds.
     pub atomic: Option<Atomic>,
     /// The shell command that takes its effect outside the work tree back.
     pub compensate: Option<String>,
@@ -91,7 +91,7 @@ pub struct StepEnd {
     pub exit_code: Option<i32>,
     /// Milliseconds it took.
     pub duration_ms: u64,
-    /// Whether the covered files were put back.
+    /// Whether the covered files were restored.
     pub rolled_back: bool,
     /// Commits that it made: the run's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -118,7 +118,7 @@ pub struct Step {
     pub exit_code: Option<i32>,
     /// Milliseconds it took.
     pub duration_ms: Option<u64>,
-    /// Whether the covered files were put back.
+    /// Whether the covered files were restored.
     pub rolled_back: bool,
     /// How often it was begun.
     pub executions: u32,
@@ -149,7 +149,7 @@ impl Step {
         self.status == StepStatus::Done && (run.lane != NONE || self.start.stage.is_some())
     }
 
-    /// The checkpoint that a step under way is put back to if it fails.
+    /// The checkpoint that a step under way is restored to if it fails.
     pub fn way_back(&self) -> Option<&str> {
         let atomic = self.start.atomic.as_ref().filter(|_| self.status == StepStatus::Running);
         atomic.map(|atomic| atomic.checkpoint_id.as_str())
@@ -215,7 +215,7 @@ pub struct ToldStep {
     pub paths: Vec<String>,
     /// The checkpoint that holds them as they were.
     pub before_checkpoint_id: Option<CheckpointId>,
-    /// Whether the covered files were put back.
+    /// Whether the covered files were restored.
     pub rolled_back: bool,
     /// The shell command that takes its effect back.
     pub compensate: Option<String>,

@@ -10,7 +10,7 @@ use crate::model::snapshot::ObjectId;
 
 use super::changed::ChangedFile;
 
-/// How many attempts are looked at, the current one included.
+/// How many attempts are examined, the current one included.
 const WINDOW: usize = 5;
 /// How many of them make a circle, the current one included.
 const CIRCLE: usize = 3;

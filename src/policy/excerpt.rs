@@ -1,4 +1,4 @@
-//! The part of an output that tells the most: the first error and the last lines.
+//! The part of an output that says the most: the first error and the last lines.
 
 use super::redact::redact;
 use super::text::Text;

@@ -93,7 +93,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     redacted
 }
 
-/// Whether a variable of that name holds a secret, as far as the name tells.
+/// Whether a variable of that name holds a secret, as far as the name shows.
 pub fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 9] =
         ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIALS"];

@@ -355,7 +355,7 @@ impl Planner<'_> {
         self.out.set_mode.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
-    /// What neither side captured and is not the same on both, as far as can be told.
+    /// What neither side captured and is not the same on both, as far as can be known.
     fn not_captured(&mut self) {
         let (now, target) = (self.input.now, self.input.target);
         let by_path = |skipped: &'_ [PathReason]| {

@@ -136,7 +136,7 @@ pub fn retain(
         let due = !matches!(which, Which::Due) || matches!(end, End::Tidied | End::Limited);
         let mut results = 0;
         for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
-            // What is not decided over is not looked at either: runs that are over are packed.
+            // What is not decided over is not examined either: runs that are over are packed.
             let on_the_way =
                 !due || checkpoint.is_safety() || checkpoint.is_in_between() || state.is_superseded(checkpoint);
             let result = (checkpoint.verdict != Verdict::Failed && !on_the_way).then_some(results);
@@ -239,7 +239,7 @@ impl End {
 /// What is needed whatever run it is of.
 struct Shared<'a> {
     undo_targets: BTreeSet<&'a str>,
-    /// Steps that are under way are put back to these if they fail.
+    /// Steps that are under way are restored to these if they fail.
     steps: BTreeSet<&'a str>,
 }
 

@@ -12,7 +12,7 @@ use super::budget::{self, Account};
 use super::settings::RetrySettings;
 
 /// Whether a decision was made at a time that is still to come: the clock was set back since, or was wrong then. How much
-/// of its wait is over cannot be told: it counts from when that was first seen.
+/// of its wait is over cannot be known: it counts from when that was first seen.
 pub fn is_from_the_future(decision: &Decision, now: Timestamp) -> bool {
     decision.decided_at > now && decision.not_before.is_some()
 }

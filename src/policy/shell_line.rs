@@ -1,4 +1,4 @@
-//! What a line for a shell starts first, as far as that can be told without a shell.
+//! What a line for a shell starts first, as far as that can be known without a shell.
 
 /// Words that a shell knows without a program, and those whose arguments say what is started.
 const KNOWN: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Who is told to end, and when: the steps from a running child to an empty group, without doing any of it.
+//! Who is asked to end, and when: the steps from a running child to an empty group, without doing any of it.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ enum Phase {
     Running,
     /// The child ended by itself; what is left of its group may do the same.
     Settling { until: Instant },
-    /// The group was told to end. `insist_at` is when it gets SIGTERM because another signal did not do.
+    /// The group was asked to end. `insist_at` is when it gets SIGTERM because another signal did not do.
     Asked { insist_at: Option<Instant>, kill_at: Instant },
     /// The group was killed.
     Killed { give_up_at: Instant },

@@ -174,7 +174,7 @@ pub struct Exit {
     pub signal: Option<String>,
     /// The deadline passed while it ran. It may have an exit code all the same, if it ended itself on SIGTERM.
     pub timed_out: bool,
-    /// This process was told to stop before the child ended.
+    /// This process was asked to stop before the child ended.
     pub cancelled: Option<Signal>,
     /// Why it was not started.
     pub spawn_error: Option<SpawnError>,

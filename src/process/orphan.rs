@@ -46,7 +46,7 @@ pub fn own_id() -> ProcessId {
     ProcessId::of(std::process::id())
 }
 
-/// The process that had this one started: the first of its ancestors that is no shell. `None` where that cannot be told.
+/// The process that had this one started: the first of its ancestors that is no shell. `None` where that cannot be known.
 pub fn caller() -> Option<ProcessId> {
     let mut pid = table::entry(std::process::id())?.parent;
     // A loop that a reused number makes ends too.

@@ -26,7 +26,7 @@ use super::terminal::{Terminal, Typing};
 
 /// What the helper is called with before the command.
 pub const HELPER: &str = "__on-terminal";
-/// The size of a terminal that nobody looks at.
+/// The size of a terminal that nobody watches.
 const USUAL: Winsize = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
 
 /// This program, also where its file was replaced meanwhile.
@@ -35,7 +35,7 @@ pub fn own_program() -> io::Result<PathBuf> {
 }
 
 /// Becomes the command, in a session of its own with the terminal on stderr; `argv` are the words after [`HELPER`].
-/// Only returns if that failed, with what to exit with: why is told on stdout.
+/// Only returns if that failed, with what to exit with: why is printed on stdout.
 pub fn exec_on_terminal(argv: &[OsString]) -> u8 {
     let Ok(told) = io::stdout().as_fd().try_clone_to_owned() else { return 126 };
     let Some((program, arguments)) = argv.split_first() else { return 126 };

@@ -276,7 +276,7 @@ impl Drop for Listener {
     }
 }
 
-/// The signals that this process ignores, bit `n - 1` for signal `n`; 0 where the system does not tell.
+/// The signals that this process ignores, bit `n - 1` for signal `n`; 0 where the system does not report it.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -343,7 +343,7 @@ impl Supervision<'_> {
         if let Some(log) = &mut self.log
             && let Err(error) = write(log)
         {
-            // A full disk must not end the child's work; the caller is told.
+            // A full disk must not end the child's work; the caller is notified.
             self.log_error = Some(error.to_string());
             self.log = None;
         }

@@ -1,7 +1,7 @@
 //! Ctrl-Z and `fg`: the terminal is as it was while this process stands still, and so does what it supervises.
 //!
 //! Somebody who changes the terminal's modes [says](on_suspend) how to put them back and how to set them again. Before
-//! this process stops, modes are put back and the supervised groups are stopped; when it goes on, so do they, and the
+//! this process stops, modes are restored and the supervised groups are stopped; when it goes on, so do they, and the
 //! time in between counts against no deadline. The same way back is taken before a signal ends the process at once.
 
 use std::io;

@@ -1,7 +1,7 @@
 //! The terminal on stdin, taken for a while: what is typed comes byte by byte.
 //!
 //! It is only touched while this process is in front of it: in the background a read or a change of modes would stop
-//! the process. It is put back when this is dropped (also by a panic), before the process is suspended, and before a
+//! the process. It is restored when this is dropped (also by a panic), before the process is suspended, and before a
 //! signal ends it. Ctrl-C and Ctrl-Z stay signals; Ctrl-\ is none, because it would leave the terminal as it is.
 
 use std::io;

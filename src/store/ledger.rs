@@ -116,7 +116,7 @@ impl Loaded {
         loaded
     }
 
-    /// From now on only the end of what was folded so far is looked at again.
+    /// From now on only the end of what was folded so far is examined again.
     fn begin_at_end(&mut self) {
         self.begin = self.offset.saturating_sub(self.ends_with.len() as u64);
         self.checksum = crc32fast::hash(self.ends_with.as_bytes());

@@ -61,7 +61,7 @@ impl Written {
     }
 }
 
-/// What tells two contents apart.
+/// What distinguishes two contents.
 pub fn print_of(content: &[u8]) -> String {
     format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
 }

@@ -1,4 +1,4 @@
-//! Notices that something in a set of folders changes, as fast as the system tells.
+//! Notices that something in a set of folders changes, as fast as the system reports.
 //!
 //! What has changed is the caller's to find out by looking: an event only says that a look is worth it. Events that are
 //! merged, that come twice or in another order do no harm then, and one that is lost does none for longer than until the
@@ -30,7 +30,7 @@ pub struct Watcher {
 
 impl Watcher {
     /// Has `notice` called, from another thread, whenever something below a folder that is [followed](Self::follow)
-    /// changes; `root` is where they are. Where the system does not tell, [`Self::unavailable`] says why.
+    /// changes; `root` is where they are. Where the system does not report it, [`Self::unavailable`] says why.
     pub fn new(root: &Path, notice: impl Fn() + Send + 'static) -> Self {
         let gone = Arc::default();
         let unwatched = |reason: String| Self {
@@ -48,7 +48,7 @@ impl Watcher {
         }
     }
 
-    /// Why the system does not tell of changes; `None` while it does.
+    /// Why the system does not report changes; `None` while it does.
     pub fn unavailable(&self) -> Option<&str> {
         self.unavailable.as_deref()
     }

@@ -1,4 +1,4 @@
-//! File systems on which others can change files without this machine being told.
+//! File systems on which others can change files without notifying this machine.
 
 use std::path::Path;
 

@@ -187,7 +187,7 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
     ExitCode::Done
 }
 
-/// One line on stderr. With stderr closed there is nobody left to tell.
+/// One line on stderr. With stderr closed there is nobody left to report to.
 fn trouble(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "recover hook: nothing was done: {}", escape(text));

@@ -75,7 +75,7 @@ impl Observer for Told {
     }
 }
 
-/// With stderr closed there is nobody left to tell.
+/// With stderr closed there is nobody left to report to.
 fn write(text: &str) {
     if !text.is_empty() {
         let _ = Stderr.write_all(text.as_bytes());

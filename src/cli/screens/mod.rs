@@ -71,7 +71,7 @@ impl<'a> Talk<'a> {
     /// A line that stays, cut to the terminal's width.
     fn say(&self, text: &str) {
         let line = super::live::cut(&self.ui.shown(text), size().0);
-        // With stderr closed there is nobody left to tell.
+        // With stderr closed there is nobody left to report to.
         let _ = writeln!(io::stderr(), "{line}");
     }
 

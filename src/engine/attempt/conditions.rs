@@ -30,7 +30,7 @@ pub struct Detected {
     pub is_stalled: bool,
 }
 
-/// Looks at what an attempt of a run left. What cannot be looked at is not found: the attempt is recorded all the same.
+/// Looks at what an attempt of a run left. What cannot be examined is not found: the attempt is recorded all the same.
 pub fn detect(
     context: &Context,
     state: &State,
@@ -149,7 +149,7 @@ impl Scene<'_> {
     }
 
     /// Whether the work tree is another one than when the attempt began: what is known of it is the last checkpoint taken
-    /// of it by then, or put back in it.
+    /// of it by then, or restored in it.
     fn changed_files_since_start(&self) -> bool {
         let worktree = self.state.worktrees.get(&self.run.worktree);
         let now = || Some(&worktree?.baseline.first()?.checkpoint_id);

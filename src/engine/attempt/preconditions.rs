@@ -56,7 +56,7 @@ const MOVED_CREDENTIAL_FILES: [(&str, &str); 3] =
 /// The same below the work tree.
 const PROJECT_FILES: [&str; 1] = [".env"];
 
-/// Variables that are looked at also where they are not set.
+/// Variables that are examined also where they are not set.
 const VARIABLES: [&str; 6] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -122,7 +122,7 @@ impl Look<'_> {
         named_paths(failure).into_iter().filter_map(place).collect()
     }
 
-    /// How what was looked at before is now.
+    /// How what was examined before is now.
     fn again(&self, before: &Preconditions) -> Vec<Precondition> {
         let of_kind = |kind| before.seen.iter().filter(move |one| one.kind == kind);
         let mut seen: Vec<Precondition> = Vec::new();
@@ -193,7 +193,7 @@ impl Look<'_> {
     }
 }
 
-/// What may not be looked at is there.
+/// What may not be examined is there.
 fn is_there(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(_) => true,

@@ -44,7 +44,7 @@ pub fn agents(context: &Context) -> Result<Vec<Agent>> {
     let interrupts = &context.interrupts;
     let look = |(name, profile): (&String, &AgentProfile)| {
         let path = find_program(&profile.program, &worktree, search.as_deref()).ok();
-        // What comes with a project is started when somebody asks for it, and not to be looked at.
+        // What comes with a project is started when somebody asks for it, and not to be examined.
         let asked = path.as_deref().filter(|path| !lies_in(path, &worktree));
         Agent {
             name: name.clone(),

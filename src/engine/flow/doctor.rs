@@ -1,4 +1,4 @@
-//! Finding what is wrong, and mending what can be mended.
+//! Finding what is wrong, and repairing what can be.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::git::repo::{left_over, list_refs, ref_name, remove_left_over, set_ref
 use crate::git::{Repo, WorktreeLock};
 use crate::store::views::rewrite_views;
 
-/// What was found and mended.
+/// What was found and repaired.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "doctor")]
 pub struct Report {
     /// What is wrong still.
     pub problems: Vec<Problem>,
-    /// What was mended.
+    /// What was repaired.
     pub repaired: Vec<String>,
     /// What became of a ledger that was to be rebuilt.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::watch::Watcher;
 
-/// How often the ledger is looked at without a reason.
+/// How often the ledger is examined without a reason.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Why a wait ended.
@@ -29,7 +29,7 @@ pub enum Noticed {
 #[derive(Debug)]
 pub struct Follow<'a> {
     context: &'a Context,
-    /// What the system tells of the state directory.
+    /// What the system reports of the state directory.
     _watcher: Watcher,
     wakes: Receiver<()>,
     length: u64,

@@ -121,7 +121,7 @@ fn gives_steps_back(state: &State, crossed: &[StepRef]) -> bool {
     })
 }
 
-/// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is put back under it.
+/// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is restored under it.
 fn refuse_live(context: &Context, state: &State) -> Result<()> {
     let own = std::process::id();
     let worktree = context.worktree_id();

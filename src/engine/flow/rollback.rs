@@ -36,7 +36,7 @@ pub enum Target {
 /// How.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is put back.
+    /// What is restored.
     pub scope: Scope,
     /// Only these paths (globs).
     pub paths: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Options {
     pub commits: Commits,
     /// What to do about hand edits.
     pub edits: Edits,
-    /// Whether the captured index is put back too.
+    /// Whether the captured index is restored too.
     pub restore_index: bool,
     /// Whether the files of nested repositories are restored too.
     pub nested: bool,
@@ -121,7 +121,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
     if let Some(refused) = touched.map(|run| refuse_for_gone(context, state, run)).transpose()?.flatten() {
         return Err(refused);
     }
-    // A checkpoint of another run may be put back; only the run it belongs to moves along.
+    // A checkpoint of another run may be restored; only the run it belongs to moves along.
     let run = state.run(&checkpoint.run).filter(|_| run.is_none_or(|run| run.key == checkpoint.run)).or(run);
     let own = run.is_some_and(|run| run.key == checkpoint.run);
     // Part of the files, or the working memory alone, is no way back to an earlier iteration.

@@ -82,7 +82,7 @@ pub struct Activity {
     pub last_line: Option<String>,
 }
 
-/// How much of a log's end is looked at for its last line.
+/// How much of a log's end is examined for its last line.
 const LOG_END: u64 = 16 << 10;
 
 fn activity_of(context: &Context, run: &Run) -> Option<Activity> {

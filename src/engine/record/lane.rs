@@ -31,7 +31,7 @@ pub const FAILED: &str = "failed";
 const RETRYING: &str = "retrying";
 /// How many of the log's last entries a failure's context has (C8).
 const LOG_ENTRIES: usize = 5;
-/// How much of a log's end is looked at for them.
+/// How much of a log's end is examined for them.
 const LOG_END: u64 = 64 << 10;
 /// Characters of a log entry.
 const ENTRY_LENGTH: usize = 400;

@@ -34,7 +34,7 @@ pub fn is_any_orphaned(context: &Context, state: &State) -> bool {
     !orphaned_here(context, state).is_empty()
 }
 
-/// An atomic step of this work tree that was cut off and whose files still wait to be put back.
+/// An atomic step of this work tree that was cut off and whose files still wait to be restored.
 pub fn unfinished_atomic_step(context: &Context, state: &State) -> Option<String> {
     let orphaned = orphaned_here(context, state);
     let atomic = orphaned.into_iter().find(|(_, step)| is_orphaned(step) && step.start.atomic.is_some());

@@ -68,7 +68,7 @@ pub fn is_before_lane(context: &Context, run: Option<&Run>, target: &Checkpoint)
 /// Whether a rollback takes the run, which works here, back to what it began with while that was captured in another work
 /// tree: then it is the base commit that is meant. What else lay there was neither this work tree's nor the run's.
 ///
-/// `checkpoint restore` puts back what was captured, wherever that was.
+/// `checkpoint restore` restores what was captured, wherever that was.
 pub fn means_base(context: &Context, request: &RestoreRequest, run: Option<&Run>, target: &Checkpoint) -> Result<bool> {
     let asked = request.kind == OperationKind::Rollback && context.has_git() && is_run_here(context, run);
     Ok(asked && is_beginning_elsewhere(context, target)?)

@@ -36,7 +36,7 @@ use super::request::{RestoreRequest, RestoreResult};
 pub struct Planned {
     /// What is there now, and the work tree's lock.
     pub prepared: Prepared,
-    /// The checkpoint to put back.
+    /// The checkpoint to restore.
     pub target: Checkpoint,
     /// It as it is stored, or what it says of this work tree.
     pub stored: StoredCheckpoint,
@@ -224,7 +224,7 @@ fn file_plan(
             }
         }
         let known = layer.view().entry(&lookup, path).and_then(|entry| match entry {
-            // Which of the two was put back is not told: only where they agree is it known.
+            // Which of the two was restored is not told: only where they agree is it known.
             entry if let Some(base) = base => {
                 let committed = base.view().entry(&lookup, path)?;
                 let what = |entry: &Entry| (entry.kind, entry.oid.clone());
@@ -234,7 +234,7 @@ fn file_plan(
             Some(entry) => Ok(Baseline::Present(entry)),
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if layer.view().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
-            // What was ignored then was not looked at.
+            // What was ignored then was not examined.
             None if ignored.by_rules(path, false)? || ignored.by_rules(path, true)? => Ok(Baseline::Unknown),
             None => Ok(Baseline::Absent),
         });
@@ -381,7 +381,7 @@ fn listed(paths: &[PathReason]) -> String {
 struct Layer {
     /// `None` where the checkpoint is gone: nothing is known then.
     stored: Option<StoredCheckpoint>,
-    /// Its base commit, where that may be what was put back of it.
+    /// Its base commit, where that may be what was restored of it.
     base: Option<StoredCheckpoint>,
     paths: Selection,
     /// What it says of nested repositories that take part.

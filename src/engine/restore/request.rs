@@ -41,7 +41,7 @@ impl Commits {
     }
 }
 
-/// What is to be put back, and how.
+/// What is to be restored, and how.
 #[derive(Clone, Debug)]
 pub struct RestoreRequest {
     /// Which command it is.
@@ -58,7 +58,7 @@ pub struct RestoreRequest {
     pub commits: Commits,
     /// What to do about hand edits.
     pub edits: Edits,
-    /// Whether the captured index is put back too.
+    /// Whether the captured index is restored too.
     pub restore_index: bool,
     /// How the run's bookkeeping follows.
     pub reposition: Option<Reposition>,
@@ -71,7 +71,7 @@ pub struct RestoreRequest {
 }
 
 impl RestoreRequest {
-    /// Whether the working memory stays, where it is not put back after an error either.
+    /// Whether the working memory stays, where it is not restored after an error either.
     pub(super) fn leaves_memory(&self, settings: &RollbackSettings) -> bool {
         self.unasked && !settings.on_error
     }

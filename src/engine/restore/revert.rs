@@ -135,7 +135,7 @@ fn revert_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &R
         return Ok(());
     }
     let safety = load_checkpoint(repo, &journal.safety_commit)?;
-    // Only an index that was put back already has to be: somebody may hold its lock, which is why it was not.
+    // Only an index that was restored already has to be: somebody may hold its lock, which is why it was not.
     if !index_is(repo, &safety)? {
         restore_index(repo, lock, &safety, context.lock_timeout())?;
     }

@@ -155,7 +155,7 @@ impl Error {
     pub(in crate::git) fn git(action: impl Into<String>) -> impl FnOnce(git2::Error) -> Self {
         move |source| {
             let action = action.into();
-            // libgit2 turns the system's error into text; a full disk must still be told from the rest.
+            // libgit2 turns the system's error into text; a full disk must still be distinguished from the rest.
             if source.class() == git2::ErrorClass::Os
                 && ["No space left", "quota exceeded", "File too large"]
                     .iter()

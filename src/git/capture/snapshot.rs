@@ -97,7 +97,7 @@ impl Capture {
         self.stats.files + (self.manifest.empty_folders.len() + linked) as u64
     }
 
-    /// The folders whose content was looked at, the work tree's root among them: those that are not ignored, and those
+    /// The folders whose content was examined, the work tree's root among them: those that are not ignored, and those
     /// with something tracked. Empty once what was seen is noted.
     pub fn folders(&self) -> Vec<RepoPath> {
         let cache_builder = self.cache_builder.borrow();

@@ -98,7 +98,7 @@ struct Bringing<'a> {
 /// Writes what is not there yet of the nested repositories' checkpoints (`path`, repository, commit) and returns the tree
 /// of all copies, for [`CheckpointParts::copies`](super::CheckpointParts::copies). Nothing is published.
 ///
-/// What `before` holds, a checkpoint that its reference keeps, is not looked at again; without one that is the last
+/// What `before` holds, a checkpoint that its reference keeps, is not examined again; without one that is the last
 /// recorded checkpoint of this work tree. An error of one repository's objects is returned with its path: that one has no
 /// copy then.
 pub fn copy_all(

@@ -1,4 +1,4 @@
-//! Reads a bundle: what it names is looked at in a folder of its own, and becomes part of a repository only on request.
+//! Reads a bundle: what it names is examined in a folder of its own, and becomes part of a repository only on request.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _};

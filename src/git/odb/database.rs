@@ -1,7 +1,7 @@
 //! Reads objects, so that a damaged one is an error.
 //!
 //! libgit2 (up to 1.9 at least) never returns from a loose object that was cut short, as a power failure leaves it. So
-//! loose objects are read here, and whatever libgit2 reads by itself is looked at first with [`Database::check`].
+//! loose objects are read here, and whatever libgit2 reads by itself is examined first with [`Database::check`].
 //!
 //! An object that is not found is looked for once more: a `git gc` moves it from a file of its own to a pack, or from one
 //! pack to another, at any time.

@@ -166,7 +166,7 @@ pub(in crate::git) fn removed(repo: &Repo, commits: &BTreeSet<String>) -> Result
 /// A list in the merged file.
 #[derive(Debug)]
 struct Kept {
-    /// Whether its loose objects are looked at no more: they became a pack, or are too large for that.
+    /// Whether its loose objects are examined no more: they became a pack, or are too large for that.
     packed: bool,
     text: String,
 }

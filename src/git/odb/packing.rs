@@ -2,7 +2,7 @@
 //!
 //! So there are never more than 500 of them (beside large ones, which are not packed): each is a file, and from some
 //! thousands on `git gc` would begin by itself. Packs that were made here before and are not much larger become part of
-//! the new one, so that there are few. What is the user's own, loose or packed, is never looked at.
+//! the new one, so that there are few. What is the user's own, loose or packed, is never examined.
 //!
 //! `$GIT_COMMON_DIR/recover/written/packs` names the packs. One that git repacked is gone. Where that file is lost or
 //! damaged, the packs are left to `git gc`.

@@ -13,7 +13,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::format::loose_path;
 use crate::git::odb::trees::{Tree, TreeEntry};
 
-/// More commits are not looked at: the objects are left to `git gc`.
+/// More commits are not examined: the objects are left to `git gc`.
 pub(super) const MAX_COMMITS: usize = 50_000;
 
 const GITLINK: u32 = 0o160_000;
@@ -100,7 +100,7 @@ impl Older {
             let index = entry.path();
             let old = |path: &Path| fs::metadata(path).is_ok_and(|file| is_before(&file, before));
             if index.extension().is_some_and(|end| end == "idx") && old(&index) && old(&index.with_extension("pack")) {
-                // One that cannot be read says nothing; its objects are then looked at.
+                // One that cannot be read says nothing; its objects are then examined.
                 packs.extend(PackIndex::open(&index).ok());
             }
         }

@@ -1,4 +1,4 @@
-//! git's own lock files, taken so that one left by a dead process of ours can be told from a foreign one.
+//! git's own lock files, taken so that one left by a dead process of ours can be distinguished from a foreign one.
 //!
 //! git's protocol is kept: who makes `X.lock` may replace `X`. Ours is a hard link to a mark in the worktree's own
 //! folder, which says which lock it is. Marks are made under the worktree's lock only, so whoever holds that finds only

@@ -95,7 +95,7 @@ pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) 
     // The draft was synced, so that only names are new.
     let synced = if is_new { sync_ref(repo, name) } else { sync_folder(folder) };
     synced.inspect_err(|_| {
-        // A reference that may not last is no reference: the caller is told that there is none.
+        // A reference that may not last is no reference: the caller is notified that there is none.
         let _ = refs.remove_file(&path);
     })
 }

@@ -74,7 +74,7 @@ fn refuse(plan: &RestorePlan) -> Result<()> {
     if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: plan.conflicts.clone() }) }
 }
 
-/// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is only looked at when its
+/// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is examined only when its
 /// turn comes.
 ///
 /// On an error the work tree is in between: the caller reverts with `execute(plan.invert(), Expect::CutOff)`.

@@ -25,7 +25,7 @@ use crate::model::snapshot::ObjectId;
 
 /// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.
 ///
-/// Only `paths` are looked at, and only content that is equal byte for byte counts: what a filter changes is left to git.
+/// Only `paths` are examined, and only content that is equal byte for byte counts: what a filter changes is left to git.
 /// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`]. A split index is left as it is: git then
 /// reads those files once more.
 pub fn refresh_index(

@@ -49,7 +49,7 @@ pub struct RestoreJournal {
     /// HEAD afterwards, when it is moved.
     #[serde(default)]
     pub head_after: Option<Head>,
-    /// Whether the target's index is put back.
+    /// Whether the target's index is restored.
     #[serde(default)]
     pub restore_index: bool,
     /// Whatever else the caller needs to finish its own part.

@@ -83,7 +83,7 @@ fn kind_at(root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
             Some(FileType::Directory) => {
                 dir = openat::open_folder(&dir, name).map_err(|error| open_error(path, error))?;
             }
-            // A file or link where a folder is wanted is looked at when that folder's own turn comes.
+            // A file or link where a folder is wanted is examined when that folder's own turn comes.
             _ => return Ok(None),
         }
     }

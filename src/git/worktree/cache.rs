@@ -137,7 +137,7 @@ impl Cache {
     }
 }
 
-/// So many files are looked at to find out whether a cache is of this place.
+/// So many files are examined to find out whether a cache is of this place.
 const LOOKED_AT: usize = 10_000;
 
 /// Whether the private repository of a state directory has captured this very folder: at least one file has the inode and

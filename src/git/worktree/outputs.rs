@@ -33,7 +33,7 @@ impl Outputs {
         stat.is_some_and(|stat| self.0.iter().any(|open| (open.dev, open.ino) == (stat.dev, stat.ino)))
     }
 
-    /// The paths of the work tree that they were opened by, as far as the system tells.
+    /// The paths of the work tree that they were opened by, as far as the system shows.
     pub fn paths(&self, repo: &Repo) -> Vec<RepoPath> {
         if self.0.is_empty() {
             return Vec::new();

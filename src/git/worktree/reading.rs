@@ -82,7 +82,7 @@ fn is_cached(cache: &Cache, scan: &Scan, at: At, content: Content, stat: &FileSt
     cached.is_some_and(|item| content == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat))
 }
 
-/// What has to be looked at; files of one folder stay together.
+/// What has to be examined; files of one folder stay together.
 fn portions(scan: &Scan) -> Vec<Vec<At>> {
     let mut portions: Vec<Vec<At>> = Vec::new();
     if scan.items.iter().all(|item| matches!(item.content, Content::Known(_))) {

@@ -88,7 +88,7 @@ pub(in crate::git) struct Scan {
     /// Repositories inside, sorted.
     pub nested: Vec<Nested>,
     pub skipped: Vec<PathReason>,
-    /// Whether something that should be captured could not be looked at.
+    /// Whether something that should be captured could not be examined.
     pub partial: bool,
 }
 

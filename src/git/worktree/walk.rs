@@ -1,6 +1,6 @@
 //! Walks a work tree, in several threads, and says what a capture takes of it, without reading any content.
 //!
-//! Folders are read through descriptors and every entry is looked at with `lstat`, so that no symlink is followed and
+//! Folders are read through descriptors and every entry is examined with `lstat`, so that no symlink is followed and
 //! no FIFO opened. Symlinks to folders are links like any other. What the last capture took under the same rules is
 //! taken again without asking them.
 
@@ -318,7 +318,7 @@ impl<'a> Walk<'a> {
             } else {
                 self.entry(folder, &mut here, name, kind, known, queue, &mut found.scan);
             }
-            // A folder that goes on and on is refused before all of it was looked at.
+            // A folder that goes on and on is refused before all of it was examined.
             if here.untracked.0 >= PORTION {
                 self.count(&folder.path, &mut here)?;
             }

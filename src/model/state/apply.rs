@@ -348,7 +348,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             forgive(run, event.seq);
             run.reset_seq = event.seq;
             run.granted = 0;
-            // The failure is still there to be looked at; what was decided about it holds nothing up any more.
+            // The failure is still there to be examined; what was decided about it holds nothing up any more.
             run.decision = None;
             if matches!(run.status, RunStatus::Escalated | RunStatus::Parked) {
                 run.status = RunStatus::Failed;

@@ -29,7 +29,7 @@ pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
     names
 }
 
-/// "2 failed, 7 passed: first failed test", as far as the output tells.
+/// "2 failed, 7 passed: first failed test", as far as the output shows.
 pub(super) fn of_tests(inputs: &Inputs<'_>, evidence: &Evidence, names: &[String]) -> String {
     let name = names.first().map(String::as_str);
     match (inputs.counts.failed, inputs.counts.passed, name) {

@@ -108,7 +108,7 @@ fn stage_of_program(words: &[String]) -> Option<LoopKind> {
     })
 }
 
-/// The stage that a command line is, or `None` where its words do not tell.
+/// The stage that a command line is, or `None` where its words do not show it.
 pub fn guess_stage(command: &str) -> Option<LoopKind> {
     strongest(program::of_line(command).iter().filter_map(|words| guess_part(&words.join(" "))))
 }

@@ -65,7 +65,7 @@ impl Verdict {
     /// | feedback failure, timeout, cancellation | yes | run the iteration again |
     /// | crash | yes | go back to the checkpoint |
     /// | out of memory, full disk | no | by hand |
-    /// | missing tool, refused access | yes | mend it, then go on |
+    /// | missing tool, refused access | yes | repair it, then go on |
     /// | locks, network, retryable agent errors | yes | run the iteration again |
     /// | credentials, other limits of the machine | no | by hand |
     /// | other agent errors: context, request, model, session | yes | a changed attempt |

@@ -347,7 +347,7 @@ fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
     simulation.start();
     let cancelled = simulation.decide(&failure(Cause::Cancelled));
     assert_eq!(cancelled.actions, [Fallback]);
-    // What has to be mended first is not helped by an alternative; who is out of credentials may be.
+    // What has to be repaired first is not helped by an alternative; who is out of credentials may be.
     assert_eq!(with(&["other"]).actions(&failure(Cause::DiskFull)), [Escalate]);
     assert_eq!(with(&["other"]).actions(&failure(Cause::AuthFailed)), [Fallback]);
     let mut circular = failed.clone();

@@ -38,7 +38,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
             next = next.saturating_add(1);
         }
         let mut number = u32::try_from(before).unwrap_or(u32::MAX);
-        // All are looked at, also those that are known: a document is taken over as a whole or not at all.
+        // All are examined, also those that are known: a document is taken over as a whole or not at all.
         let all = attempts.iter().map(|attempt| past(attempt, id, iteration, at)).collect::<Result<Vec<_>, _>>()?;
         let fresh = all.len() > before;
         for attempt in all.into_iter().skip(before) {

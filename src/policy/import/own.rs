@@ -12,7 +12,7 @@ use super::read::Place;
 /// Whether the ledger holds all that a history of attempts tells: each attempt with its time, what it tried and how it
 /// ended, and why a subtask was given up. Subtasks that were imported are known as they were written.
 ///
-/// Whatever cannot be told surely is not known.
+/// Whatever cannot be known surely is not known.
 pub fn is_known_history(document: &Value, state: &State) -> bool {
     let Some(subtasks) = document["subtasks"].as_object().filter(|subtasks| !subtasks.is_empty()) else { return false };
     let imported: Vec<&Value> = state

@@ -1,7 +1,7 @@
 //! One search for many short strings, letter case aside.
 //!
 //! The program starts anew for every log, so what counts is that the table is made in no time: the last three bytes of
-//! a string lead to it, and the eight bytes before the place that is looked at are compared as one number.
+//! a string lead to it, and the eight bytes before the place that is examined are compared as one number.
 
 /// The longest string that can be looked for: longer ones are cut.
 pub(super) const MAX_LENGTH: usize = 8;

@@ -27,7 +27,7 @@ pub struct Span {
     pub to: CheckpointId,
 }
 
-/// Which checkpoints tell what the latest attempts changed. What a rollback put back before an attempt is no change of
+/// Which checkpoints tell what the latest attempts changed. What a rollback restored before an attempt is no change of
 /// the attempt's.
 pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
     let mut now: Option<&CheckpointId> = None;
@@ -37,7 +37,7 @@ pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
         match &event.payload {
             Payload::CheckpointCreated { checkpoint, .. } => now = Some(&checkpoint.id),
             Payload::Restored { operation } if operation.scope.covers_files() => {
-                // Of a restore of some paths there is no checkpoint; the one before is nearer than the one put back.
+                // Of a restore of some paths there is no checkpoint; the one before is nearer than the one restored.
                 let whole = operation.paths.is_empty();
                 now = Some(if whole { &operation.checkpoint_id } else { &operation.safety_checkpoint_id });
             }

@@ -25,7 +25,7 @@ pub enum MomentKind {
     Park,
     /// A checkpoint was taken, pinned or removed.
     Checkpoint,
-    /// Files were put back.
+    /// Files were restored.
     Rollback,
     /// A restore was taken back, or done again.
     Undo,

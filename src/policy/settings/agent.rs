@@ -31,7 +31,7 @@ pub struct AgentProfile {
     /// What skips all permissions, in place of the former.
     #[serde(default)]
     pub yolo_args: Vec<String>,
-    /// What exit codes mean where the records do not tell.
+    /// What exit codes mean where the records do not say.
     #[serde(default)]
     pub exit_codes: BTreeMap<String, Cause>,
 }

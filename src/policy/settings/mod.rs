@@ -31,7 +31,7 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// The pause after an error.
     pub cooldown: CooldownSettings,
-    /// What may be put back without being asked.
+    /// What may be restored without being asked.
     pub rollback: RollbackSettings,
     /// What a checkpoint captures, when, and how it is kept.
     pub checkpoint: CheckpointSettings,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub runner: RunnerSettings,
     /// One supervised run.
     pub run: RunSettings,
-    /// What is looked at beside the feedback loops' exit codes.
+    /// What is examined beside the feedback loops' exit codes.
     pub checks: ChecksSettings,
     /// Commands that must pass.
     #[serde(default)]

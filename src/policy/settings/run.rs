@@ -1,4 +1,4 @@
-//! Settings of a run: the command, the pause after an error, what may be put back, a person's fix.
+//! Settings of a run: the command, the pause after an error, what may be restored, a person's fix.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub enum SafeMode {
     Conservative,
 }
 
-/// What may be put back without being asked.
+/// What may be restored without being asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RollbackSettings {
     /// Whether anything is rolled back without being asked.
@@ -160,7 +160,7 @@ impl Default for RunSettings {
     }
 }
 
-/// What is looked at beside the feedback loops' exit codes.
+/// What is examined beside the feedback loops' exit codes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksSettings {
     /// Run a failing loop again unchanged: if it passes, it is flaky.

@@ -226,7 +226,7 @@ fn is_script(file: &ChangedFile, program: &str, rest: &[String]) -> bool {
     let script = rest.iter().find(|word| !word.starts_with('-') && *word != "run");
     let by_module = rest.first().is_some_and(|word| word == "-m");
     let runs = interprets && !by_module && script.is_some_and(|word| same_path(word, &file.path));
-    // `node tests/run.js` runs the tests; what became of those is looked at for itself.
+    // `node tests/run.js` runs the tests; what became of those is examined for itself.
     runs && !(is_test_path(&file.path) && !file.path.ends_with("sh") && file.after.is_some())
 }
 

@@ -1,7 +1,7 @@
 //! Whether an attempt weakened what judges it.
 //! Tests that are gone, skipped or say less, checks that run something else.
 //!
-//! Only files that differ are looked at, before and after. Test files are known by their place and name, what is in
+//! Only files that differ are examined, before and after. Test files are known by their place and name, what is in
 //! them by patterns of their language: counts of declarations, skip marks and assertions are compared, and what moved
 //! from one file to another counts as still there.
 

@@ -10,7 +10,7 @@ use super::super::packed_lines;
 use super::Store;
 use super::mended::Lines;
 
-/// How much of the end is looked at first, in bytes; four times as much each time that it was too little.
+/// How much of the end is examined first, in bytes; four times as much each time that it was too little.
 const TAIL: u64 = 64 * 1024;
 
 impl Store {

@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// What is wrong with the ledger's own file or with its second copy where the other one makes up for it: every byte is
-    /// looked at.
+    /// examined.
     pub fn flaws(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
         let mut flaws = Vec::new();
         let standing = self.look_again()?.standing;
@@ -122,7 +122,7 @@ impl Store {
     pub fn repair(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
         let flaws = self.flaws()?;
         if !flaws.is_empty() {
-            // Behind it nothing is looked at.
+            // Behind it nothing is examined.
             match self.root.remove_file(&self.cache_path()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io("repair")(error)),
                 _ => *self.last() = None,

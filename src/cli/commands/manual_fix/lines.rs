@@ -43,7 +43,7 @@ impl Lines {
                 let mut out = io::stdout().lock();
                 out.write_all(text.as_bytes()).and_then(|()| out.flush())
             }
-            // With stderr closed there is nobody left to tell.
+            // With stderr closed there is nobody left to report to.
             Self::Stderr => io::stderr().write_all(text.as_bytes()).or(Ok(())),
             Self::Nowhere => Ok(()),
         }

@@ -77,7 +77,7 @@ enum End {
 fn attend(watch: &mut Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
     loop {
         let step = watch.next(None)?;
-        // With stderr closed there is nobody left to tell.
+        // With stderr closed there is nobody left to report to.
         let _ = Lines::Stderr.tell(&step);
         match step {
             Step::Judged(judged) => ask(&judged, context, ui),

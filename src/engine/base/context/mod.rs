@@ -325,7 +325,7 @@ impl Context {
 
     /// Warns on stderr, and in the answer's document.
     pub fn warn(&self, text: String) {
-        // What is looked at again and again is said once.
+        // What is examined again and again is said once.
         let mut warnings = self.locked_warnings();
         if !warnings.contains(&text) {
             tracing::warn!("{text}");

@@ -15,7 +15,7 @@ use crate::model::step::StepStatus;
 
 use super::ResumeRequest;
 
-/// One thing that was looked at before going on (S15).
+/// One thing that was examined before going on (S15).
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Check {
     /// What.
@@ -26,7 +26,7 @@ pub struct Check {
     pub message: String,
 }
 
-/// What a resume depends on, looked at before it goes on.
+/// What a resume depends on, examined before it goes on.
 pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Vec<Check> {
     let mut checks = Vec::new();
     let worktree = &run.worktree.path();

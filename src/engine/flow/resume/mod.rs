@@ -84,7 +84,7 @@ pub struct Resumed {
     pub prompt: Option<String>,
     /// Whether the command was run.
     pub executed: bool,
-    /// What was looked at.
+    /// What was examined.
     pub validation: Vec<Check>,
     /// What came of it; `None` where nothing was run.
     pub driven: Option<Driven>,

@@ -237,7 +237,7 @@ impl Driver<'_> {
             used: ended.end.usage(),
             in_all: ended.run.usage(),
         });
-        // Weakened tests may make an attempt pass: whoever watches is told at once.
+        // Weakened tests may make an attempt pass: whoever watches is notified at once.
         if ended.end.conditions.contains(&Condition::Tampered) {
             for note in &ended.end.notes {
                 tracing::warn!("the attempt may have weakened the tests: {note}");

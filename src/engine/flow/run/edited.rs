@@ -45,7 +45,7 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     events::append(&mut ledger, key, taken.created_at, vec![checkpoint::event(&taken)])
 }
 
-/// What the run last left: what was put back since, else its latest checkpoint.
+/// What the run last left: what was restored since, else its latest checkpoint.
 fn known<'a>(context: &Context, state: &'a State, run: &Run) -> Option<&'a Checkpoint> {
     let baseline = state.worktrees.get(&context.worktree_id()).map(|worktree| worktree.baseline.as_slice());
     let whole = match baseline {

@@ -160,7 +160,7 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
     }
 }
 
-/// What is looked at before anything of a run is made: its command must be there (2); of the others it is said.
+/// What is examined before anything of a run is made: its command must be there (2); of the others it is said.
 pub fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
     startable::require_reachable_bounds(context, spec)?;
     require_command(context, &spec.command, &spec.dir)?;

@@ -58,7 +58,7 @@ pub fn warn_of_others(context: &Context, spec: &RunSpec) {
     }
 }
 
-/// The checks of a run that could not be started now, as far as that can be told without starting them, and why.
+/// The checks of a run that could not be started now, as far as that can be known without starting them, and why.
 pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
     let missing = loops_of(context, run).into_iter().filter_map(|one| {
         let argv = shell_argv(context, &one.command);

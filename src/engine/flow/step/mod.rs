@@ -75,7 +75,7 @@ pub struct StepReport {
     pub exit_code: Option<i32>,
     /// The checkpoint of its stage, else the one before it.
     pub checkpoint_id: Option<CheckpointId>,
-    /// How many paths were put back; `None` where nothing had to be.
+    /// How many paths were restored; `None` where nothing had to be.
     pub rolled_back: Option<usize>,
     /// Why the checkpoint of its stage could not be taken.
     pub stage_error: Option<String>,
@@ -243,7 +243,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
     Ok(start)
 }
 
-/// What is covered and could not be captured could not be put back. What is left out by the rules is told of.
+/// What is covered and could not be captured could not be restored. What is left out by the rules is told of.
 fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
     let covered = selection(request)?;
     let skipped = prepared.capture.manifest.skipped.iter().filter(|skipped| covered.matches(&skipped.path));

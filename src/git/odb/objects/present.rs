@@ -13,7 +13,7 @@ use crate::git::base::error::{Error, Result};
 use crate::git::odb::format;
 use crate::git::repo::corruption_marker;
 
-/// So many objects that are there already are looked at. A capture that meets more of them has no cache.
+/// So many objects that are there already are examined. A capture that meets more of them has no cache.
 const READ_BACK: usize = 1000;
 
 impl ObjectWriter {

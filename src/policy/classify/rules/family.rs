@@ -65,7 +65,7 @@ pub(in crate::policy::classify) struct FamilyTable {
     pub rules: &'static [Rule],
     /// Kinds of lines that are no evidence for this family.
     pub skips: &'static [Quote],
-    /// Whether the first line that matches tells the most, rather than the last.
+    /// Whether the first line that matches says the most, rather than the last.
     pub first_line: bool,
     patterns: OnceLock<Patterns>,
 }
@@ -78,12 +78,12 @@ impl FamilyTable {
         patterns.matches(text, &mut room).iter().map(|number| &self.rules[usize::from(*number)]).collect()
     }
 
-    /// A family of which the first line that matches tells the most.
+    /// A family of which the first line that matches says the most.
     pub(super) fn first_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
         Self { rules, skips, first_line: true, patterns: OnceLock::new() }
     }
 
-    /// A family of which the last line that matches tells the most.
+    /// A family of which the last line that matches says the most.
     pub(super) fn last_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
         Self { first_line: false, ..Self::first_line(rules, skips) }
     }

@@ -1,4 +1,4 @@
-//! Attempts over time: a row an iteration, a bar an attempt, marks for what was put back.
+//! Attempts over time: a row an iteration, a bar an attempt, marks for what was restored.
 
 use std::collections::BTreeMap;
 

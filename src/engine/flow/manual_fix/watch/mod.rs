@@ -2,7 +2,7 @@
 //!
 //! The truth is the work tree as a capture sees it; the system's reports only say when to look. A look compares with
 //! the session's beginning, so that an atomic save, a rename or a change that comes in several steps is told once and as
-//! what it is, and one that is taken back is told too. Beside the reports the tree is looked at now and then anyway.
+//! what it is, and one that is taken back is told too. Beside the reports the tree is examined now and then anyway.
 
 mod asker;
 mod pace;
@@ -34,7 +34,7 @@ use pace::Pace;
 
 pub use asker::Asker;
 
-/// How often other things are looked at: whether the session is still open.
+/// How often other things are examined: whether the session is still open.
 const TICK: Duration = Duration::from_secs(1);
 /// What a watch tells.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const CALM: Duration = Duration::from_millis(80);
 /// But no look waits longer for calm.
 const RESTLESS: Duration = Duration::from_millis(300);
-/// The tree is looked at without a reason after so many times the poll interval.
+/// The tree is examined without a reason after so many times the poll interval.
 const SELDOM: u32 = 12;
 /// After a look there is a pause of so many times as long as it took.
 const SHARE: u32 = 3;
