@@ -93,7 +93,7 @@ impl Reader<'_> {
             match (top, &mut tasks) {
                 (Some(known), _) if known.shape == Shape::List => self.list(known, value, layer)?,
                 (Some(known), _) if known.shape == Shape::Named => {
-                    self.named(known, self.table_of(word, value)?, layer)?
+                    self.named(known, self.table_of(word, value)?, layer)?;
                 }
                 (Some(known), _) => self.section(known, self.table_of(word, value)?, layer)?,
                 (None, Some(tasks)) if word == "task" => {

@@ -85,6 +85,7 @@ pub struct AgentError {
 
 /// What an agent's program recorded of one run.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct AgentRecord {
     /// Whose record it is.
     pub kind: AgentKind,

@@ -61,7 +61,9 @@ impl Launch {
         };
         let Some(value) = value else { return argv };
         if argv.iter().any(|arg| arg.contains(mark)) {
-            argv.iter_mut().for_each(|arg| *arg = arg.replace(mark, value));
+            for arg in &mut argv {
+                *arg = arg.replace(mark, value);
+            }
         } else {
             argv.push(value.to_owned());
         }

@@ -82,7 +82,6 @@ pub enum SessionMode {
 
 impl SessionMode {
     /// What is not written.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     pub fn is_auto(&self) -> bool {
         *self == Self::Auto
     }

@@ -4,41 +4,35 @@ use anyhow::Context as _;
 
 use crate::model::event::AttemptEnd;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
-use std::thread;
 use std::time::Duration;
 
-use crate::agent::{self, Stream};
+use crate::agent;
 use crate::durable::Sync;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::run_of;
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
+use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
-use crate::engine::record::{checkpoint, lane};
 use crate::engine::recovery::steps;
 use crate::model::agent_record::{AgentKind, AgentRecord};
-use crate::model::event::Payload;
-use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType, LoopKind};
+use crate::model::failure::LoopKind;
 use crate::model::folder::FolderId;
 use crate::model::launch::{Launch, PromptMode};
-use crate::model::run::{Leftover, ProcessId, Run, RunKey};
-use crate::model::time::Timestamp;
+use crate::model::run::{Leftover, Run, RunKey};
 use crate::model::usage::Usage;
-use crate::policy::classify::{classify, known, lone_error, stage_of_command};
+use crate::policy::classify::{classify, known, stage_of_command};
 use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::redact;
-use crate::policy::settings::{Leftovers, UserRule};
-use crate::process::{
-    self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, Watch, Watcher, own_id, own_program,
-};
-use crate::store::NewEvent;
+use crate::policy::settings::Leftovers;
+use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_id, own_program};
 
 use super::between::with_checkpoints;
+use super::command_failure::CommandEvidence;
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
+use super::watched::run_watched;
 use super::{Digest, DriveOptions};
 
 /// So many characters of a command line are enough to know a process by.
@@ -91,19 +85,10 @@ pub fn execute(
     let mark = Mark::new(inside::places(context));
     let marked = (MARK.into(), mark.value().into());
     supervised.env_set.push(marked.clone());
-    let is_agent = command.stage(before) == LoopKind::Agent && command.agent.as_deref() != Some("none");
-    let is_read = match options.digest {
-        Digest::All => !before.spec.pty,
-        Digest::Profile => command.launch.is_some() && !before.spec.pty,
-        Digest::None => false,
-    };
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
-    let run = || {
-        if is_agent {
-            return run_watched(context, key, supervised, (kind, is_read));
-        }
-        supervised.run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other))
-    };
+    let is_agent = command.stage(before) == LoopKind::Agent && command.agent.as_deref() != Some("none");
+    let watched = is_agent.then(|| (kind, command.is_read(before, options.digest)));
+    let run = || run_watched(context, key, supervised, watched);
     let exit = with_checkpoints(context, key, run).with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = exit.spawn_error.as_ref().filter(|error| error.kind != SpawnErrorKind::Other)
         && !command.is_fallback
@@ -136,46 +121,19 @@ pub fn execute(
         ..AttemptEnd::default()
     };
     let mut ending = Ending { end, ..Ending::default() };
-    let agent = command.agent.clone();
-    let launch = command.launch.clone();
     let stage = command.stage(before);
-    let argv = command.argv.clone();
-    let command = command.line();
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
-    let mut evidence = evidence_of(exit, Some(stage), Some(command.clone()), deadline);
-    evidence.agent.clone_from(&agent);
+    let mut evidence = evidence_of(exit, Some(stage), Some(command.line()), deadline);
+    evidence.agent.clone_from(&command.agent);
     evidence.is_merged = before.spec.pty;
     evidence.is_check = stage != LoopKind::Agent;
-    let kind = agent::detect(Some(&command), agent.as_deref(), &evidence.stdout);
+    let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
-    ending.end.agent_session = record.as_ref().and_then(|record| record.session_id.clone());
-    let used = record.as_ref().map(|record| usage_of(record, before)).unwrap_or_default();
-    ending.end.cost_micros = used.cost_micros;
-    ending.end.tokens = used.tokens;
-
-    // What it says it did, where it says so and nobody said it for it.
-    let said = record.as_ref().filter(|record| record.is_success).and_then(|record| record.final_text.as_deref());
-    let said = said.and_then(headline);
-    if before.spec.approach.is_none() {
-        ending.end.approach.clone_from(&said);
+    if let Some(record) = &record {
+        take_record(&mut ending, record, before);
     }
-    ending.headline = said;
-
-    let says_error = record.as_ref().is_some_and(|record| record.final_error.is_some() && !record.is_success);
-    let ended_well = evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error;
-    if !ended_well {
-        let rules = &context.settings().rules;
-        let mut failure = classify(&evidence, record.as_ref(), rules, context.clock.now());
-        if let Some(launch) = launch.filter(|_| failure.cause == Cause::Unknown && failure.detail.is_none()) {
-            failure = by_exit_code(&evidence, &launch, context.clock.now()).unwrap_or(failure);
-        }
-        ending.end.failure = Some(failure);
-        ending.end.leftovers = leftovers;
-        return Ok(Executed { ending, interrupted, child_exit_code });
-    }
-    if stage == LoopKind::Agent
-        && let Some(failure) = hidden_failure(context, key, (&evidence, record.as_ref()), &argv)
-    {
+    let own = CommandEvidence { evidence: &evidence, record: record.as_ref(), argv: &command.argv };
+    if let Some(failure) = own.failure(context, key, command.launch.as_ref()) {
         ending.end.failure = Some(failure);
         ending.end.leftovers = leftovers;
         return Ok(Executed { ending, interrupted, child_exit_code });
@@ -223,6 +181,20 @@ fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
     }
 }
 
+/// Takes over what an agent's records say beside its errors.
+fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
+    ending.end.agent_session.clone_from(&record.session_id);
+    let used = usage_of(record, before);
+    ending.end.cost_micros = used.cost_micros;
+    ending.end.tokens = used.tokens;
+    // What it says it did, where it says so and nobody said it for it.
+    let said = record.final_text.as_deref().filter(|_| record.is_success).and_then(headline);
+    if before.spec.approach.is_none() {
+        ending.end.approach.clone_from(&said);
+    }
+    ending.headline = said;
+}
+
 /// What an attempt runs: the run's command, or the fallback in its place (S9).
 struct Command {
     argv: Vec<String>,
@@ -240,6 +212,16 @@ impl Command {
         let known = is_agent.then_some(LoopKind::Agent);
         let given = run.spec.kind.filter(|_| !self.is_fallback).or(known);
         given.unwrap_or_else(|| stage_of_command(&self.argv))
+    }
+
+    /// Whether what is shown of its records is text for people.
+    fn is_read(&self, run: &Run, digest: Digest) -> bool {
+        let is_wanted = match digest {
+            Digest::All => true,
+            Digest::Profile => self.launch.is_some(),
+            Digest::None => false,
+        };
+        is_wanted && !run.spec.pty
     }
 
     fn of(started: &Started) -> Self {
@@ -268,82 +250,6 @@ impl Command {
     }
 }
 
-/// What went wrong with an agent that says it ended well and changed nothing: its API's error is all that it printed last,
-/// or it was not permitted what it wanted to do.
-fn hidden_failure(
-    context: &Context,
-    key: &RunKey,
-    (evidence, record): (&FailureEvidence, Option<&AgentRecord>),
-    argv: &[String],
-) -> Option<Failure> {
-    let now = context.clock.now();
-    let structured = record.filter(|record| record.structured);
-    let denied = structured.filter(|record| !record.permission_denials.is_empty());
-    let said =
-        structured.map_or(Some(evidence.stdout.as_slice()), |record| record.final_text.as_deref().map(str::as_bytes));
-    let failure = match (denied, said.and_then(lone_error)) {
-        (Some(record), _) => {
-            let record = AgentRecord { is_success: false, final_error: None, ..record.clone() };
-            let mut failure = classify(evidence, Some(&record), &[], now);
-            failure.message = format!("{}; {}", failure.message, way_to_permit(context, record.kind, argv));
-            failure
-        }
-        (None, Some(error)) => {
-            let evidence = FailureEvidence { message: Some(error), ..evidence.clone() };
-            let record = AgentRecord { structured: false, is_success: false, ..AgentRecord::new(AgentKind::Aider) };
-            let failure = classify(&evidence, Some(&record), &context.settings().rules, now);
-            let is_known =
-                failure.kind == FailureType::AgentError && (failure.cause, failure.detail) != (Cause::Unknown, None);
-            is_known.then_some(failure)?
-        }
-        (None, None) => return None,
-    };
-    left_unchanged(context, key).then_some(failure)
-}
-
-/// The flag that was missing.
-fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String {
-    let profile = context.config().agents().ok().and_then(|mut all| all.remove(kind.as_str())).unwrap_or_default();
-    let has = |args: &[String]| !args.is_empty() && argv.windows(args.len()).any(|some| some == args);
-    let (edit, all) = (profile.edit_args.join(" "), profile.yolo_args.join(" "));
-    if edit.is_empty() || has(&profile.edit_args) {
-        return format!("{all} (recover run --yolo) permits everything");
-    }
-    format!("{edit} permits to edit, {all} everything")
-}
-
-/// Whether the work tree is what it was when the attempt began, as far as that is known.
-fn left_unchanged(context: &Context, key: &RunKey) -> bool {
-    let look = || -> Result<bool> {
-        let state = context.load()?.state;
-        let began = state.run(key).and_then(|run| run.live.as_ref()?.baseline.as_ref());
-        let Some(before) = began.and_then(|id| state.checkpoint(id)) else { return Ok(false) };
-        Ok(checkpoint::prepare(context)?.capture.tree == before.tree)
-    };
-    look().unwrap_or_else(|error| {
-        tracing::warn!(%error, "whether the attempt changed anything is not known");
-        false
-    })
-}
-
-/// What the profile says that an exit code means, where nothing else told.
-fn by_exit_code(evidence: &FailureEvidence, launch: &Launch, now: Timestamp) -> Option<Failure> {
-    let code = evidence.exit_code?.to_string();
-    let cause = *launch.exit_codes.get(&code)?;
-    let message = format!("{} ended with status {code}", launch.agent);
-    let rule = UserRule {
-        id: format!("agent.{}.exit-{code}", launch.agent),
-        pattern: regex::escape(&message),
-        source: None,
-        stage: None,
-        kind: None,
-        cause,
-        retryable: None,
-    };
-    let evidence = FailureEvidence { message: Some(message), ..evidence.clone() };
-    Some(classify(&evidence, None, &[rule], now))
-}
-
 /// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
 /// that is what came on top; a session that went on has used more than before.
 fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
@@ -354,80 +260,6 @@ fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
         (Some(now), Some(earlier)) if now.total > earlier.total => Usage { tokens: Some(now.since(earlier)), ..used },
         _ => used,
     }
-}
-
-/// Runs an agent's command. The session that its records name is in the ledger as soon as that is seen: a kill of `recover`
-/// or of the agent does not lose it. `is_read`: what is shown is text for people.
-fn run_watched(
-    context: &Context,
-    key: &RunKey,
-    mut supervised: Supervised,
-    (kind, is_read): (Option<AgentKind>, bool),
-) -> std::io::Result<process::Exit> {
-    let (seen, sessions) = channel();
-    supervised.watcher = Some(Watcher::new(Records { stream: Some(Stream::new(kind)), is_read, seen: Some(seen) }));
-    let own = context.for_run(key).map_err(std::io::Error::other)?;
-    thread::scope(|scope| {
-        scope.spawn(move || sessions.into_iter().for_each(|session| record_session(&own, key, session)));
-        let exit = supervised
-            .run(&context.interrupts, |child| record_child(context, key, child).map_err(std::io::Error::other));
-        // With it goes the other end.
-        drop(supervised);
-        exit
-    })
-}
-
-/// Looks at an agent's records as they come.
-struct Records {
-    /// `None` where there is nothing more to be seen.
-    stream: Option<Stream>,
-    is_read: bool,
-    /// Gets the session once.
-    seen: Option<Sender<String>>,
-}
-
-impl Watch for Records {
-    fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let stream = self.stream.as_mut()?;
-        let mut shown = stream.take(bytes);
-        if let Some(session) = stream.session()
-            && let Some(seen) = self.seen.take()
-        {
-            // The receiver lives as long as the command.
-            let _ = seen.send(session.to_owned());
-        }
-        let is_over = stream.is_plain() || (self.seen.is_none() && !self.is_read);
-        if is_over {
-            shown.extend(stream.end());
-            self.stream = None;
-        }
-        self.is_read.then_some(shown)
-    }
-
-    fn end(&mut self) -> Vec<u8> {
-        let rest = self.stream.take().filter(|_| self.is_read).map(|mut stream| stream.end());
-        rest.unwrap_or_default()
-    }
-}
-
-fn record_session(context: &Context, key: &RunKey, session: String) {
-    let record = || {
-        let mut ledger = context.store().lock()?;
-        let run = run_of(ledger.state(), key)?;
-        if run.agent_session.as_deref() == Some(&*session) && !run.fresh_session {
-            return Ok(());
-        }
-        let payload = Payload::AgentSessionSeen { session: session.clone() };
-        context.record_in(&mut ledger, key, vec![payload])
-    };
-    // It is recorded at the attempt's end all the same.
-    record().unwrap_or_else(|error: Error| tracing::warn!(%error, "the agent's session is not recorded yet"));
-}
-
-fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
-    let mut ledger = context.store().lock()?;
-    let event = NewEvent::about(key, Payload::ChildStarted { child: child.clone() });
-    Ok(ledger.append(context.clock.now(), vec![event])?)
 }
 
 /// The folder of an attempt's prompt, context and logs.

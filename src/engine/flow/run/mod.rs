@@ -3,12 +3,14 @@
 
 mod baseline;
 mod between;
+mod command_failure;
 mod drive;
 mod edited;
 mod execute;
 mod feedback;
 mod given_up;
 mod startable;
+mod watched;
 
 use std::time::Duration;
 
