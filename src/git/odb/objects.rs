@@ -30,7 +30,7 @@ use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id;
 use crate::git::repo::lock::{Slot, WorktreeLock};
-use crate::git::repo::repository::{Repo, init_bare};
+use crate::git::repo::repository::Repo;
 use crate::git::repo::{corruption_marker, gc};
 
 mod present;
@@ -191,12 +191,14 @@ impl ObjectWriter {
             staged.move_into(&objects)?;
         }
         self.borrow(&objects.join("info"))?;
-        if state.is_repository {
-            return git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"));
+        if !state.is_repository {
+            // All that libgit2 asks of a repository; what it would make itself is a dozen files more.
+            let (refs, head) = (self.quarantine.join("refs"), self.quarantine.join("HEAD"));
+            fs::create_dir_all(&refs).map_err(Error::at(&refs))?;
+            fs::write(&head, "ref: refs/heads/none\n").map_err(Error::at(&head))?;
+            state.is_repository = true;
         }
-        let repository = init_bare(&self.quarantine)?;
-        state.is_repository = true;
-        Ok(repository)
+        git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"))
     }
 
     /// Has the quarantine see the real objects too, by the file that names them.

@@ -295,7 +295,7 @@ pub(in crate::git) fn private_path(state_dir: &Path) -> PathBuf {
 }
 
 /// Makes a bare repository without any template: no hooks, nothing that another program put there.
-pub(in crate::git) fn init_bare(path: &Path) -> Result<git2::Repository> {
+fn init_bare(path: &Path) -> Result<git2::Repository> {
     let mut options = git2::RepositoryInitOptions::new();
     options.bare(true).external_template(false).mkpath(true).initial_head("none");
     git2::Repository::init_opts(path, &options).map_err(Error::git(format!("make {}", path.display())))
