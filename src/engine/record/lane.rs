@@ -205,7 +205,7 @@ fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, f
     match &log {
         None => all.extend(entries(&ending.log_end)),
         Some(log) => {
-            all.extend([Some(log), of_check.as_ref()].into_iter().flatten().flat_map(|log| end_of(context, log)))
+            all.extend([Some(log), of_check.as_ref()].into_iter().flatten().flat_map(|log| end_of(context, log)));
         }
     }
     let surplus = all.len().saturating_sub(MAX_CONTEXT);
