@@ -71,7 +71,7 @@ pub fn named_paths(failure: &Failure) -> Vec<(&str, bool)> {
     let mut found: Vec<(&str, bool)> = Vec::new();
     for text in texts {
         let quoted = text.split(['\'', '"', '`', '‘', '’', '“', '”']).skip(1).step_by(2).map(|name| (name, true));
-        let parts = text.split(": ").map(|part| (part.trim(), false));
+        let parts = text.split(": ").map(str::trim).map(|part| (part, part.contains('/') && !part.contains(' ')));
         let is_end = |c: char| matches!(c, ',' | ';' | ':' | '(' | ')' | '[' | ']' | '<' | '>' | '\'' | '"' | '`');
         let words =
             text.split_whitespace().map(|word| word.trim_matches(is_end)).map(|word| (word, word.contains('/')));

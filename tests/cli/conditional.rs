@@ -49,6 +49,9 @@ fn a_mode_that_changed_allows_a_retry() {
     assert_eq!(status["retry"]["can_retry"], true);
     assert_eq!(status["retry"]["run"]["status"], "paused", "{status}");
     assert!(env.recover(&["status"]).stdout.contains("An attempt is allowed now."));
+    assert_eq!(env.json(0, &["runs"])["runs"][0]["status"], "paused");
+    let report = env.recover(&["report"]).stdout;
+    assert!(report.contains("a retry is allowed"), "{report}");
     // Back to what it was.
     chmod(&env, "secret", 0);
     check(&env, 8);

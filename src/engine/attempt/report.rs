@@ -20,11 +20,15 @@ use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdow
 use crate::store::views::attempt_history_of;
 
 use super::budgets::status_of;
+use super::preconditions::reconsider;
 
 /// The name of the report beside a run's logs.
 const FILE: &str = "report.md";
 
 pub(in crate::engine) fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> Result<Report> {
+    let mut run = run.clone();
+    reconsider(context, &mut run);
+    let run = &run;
     let events = context.store().events_of(&run.key)?;
     let now = context.clock.now();
     let stuck = attempt_history_of(state, run).stuck_subtasks.into_iter().map(|stuck| Stuck {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::durable::Root;
+use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
@@ -40,11 +41,15 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
     let is_shown = |run: &&Run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted);
     let shown: Vec<&Run> = state.runs.iter().rev().filter(is_shown).take(limit.unwrap_or(usize::MAX)).collect();
     let sizes = sizes(context, &state, state.checkpoints.values())?;
-    let listed = |run: &Run| Listed {
-        run: run.clone(),
-        chosen: chosen == Some(&run.key),
-        size_bytes: sizes.get(&run.key).copied().unwrap_or(0),
-        driver_pid: runs::driver(run).map(|id| id.pid),
+    let listed = |run: &Run| {
+        let mut listed = Listed {
+            run: run.clone(),
+            chosen: chosen == Some(&run.key),
+            size_bytes: sizes.get(&run.key).copied().unwrap_or(0),
+            driver_pid: runs::driver(run).map(|id| id.pid),
+        };
+        reconsider(context, &mut listed.run);
+        listed
     };
     Ok(shown.into_iter().map(listed).collect())
 }
