@@ -73,7 +73,11 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     let subtype = text(object, "subtype").unwrap_or_default();
     let is_error = object.get("is_error").and_then(Value::as_bool).unwrap_or(subtype != "success");
     record.cost_usd = object.get("total_cost_usd").and_then(Value::as_f64);
-    record.tokens = of_models(object).or_else(|| object.get("usage").map(tokens));
+    // The sums by model, and the cost with them, go on from those of the session; what is beside them is the run's own.
+    record.own_tokens = object.get("usage").map(tokens);
+    record.tokens = of_models(object);
+    record.is_of_session = record.tokens.is_some();
+    record.tokens = record.tokens.or(record.own_tokens);
     record.turns = object.get("num_turns").and_then(Value::as_u64);
     record.final_text = text(object, "result").map(str::to_owned);
     record.is_success = !is_error;

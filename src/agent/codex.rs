@@ -24,7 +24,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 record.final_error = None;
                 if let Some(used) = object.get("usage").filter(|usage| usage.get("input_tokens").is_some()) {
                     record.tokens = Some(tokens(used));
-                    record.tokens_of_session = true;
+                    record.is_of_session = true;
                 }
             }
             Some("turn.failed") => failed(&mut record, object.get("error").unwrap_or(&object), line),

@@ -103,8 +103,10 @@ pub struct AgentRecord {
     pub cost_usd: Option<f64>,
     /// Tokens that it used.
     pub tokens: Option<Tokens>,
-    /// Whether these count from the session's beginning, also where the run went on in an earlier one.
-    pub tokens_of_session: bool,
+    /// Whether cost and tokens count from the session's beginning, also where the run went on in an earlier one.
+    pub is_of_session: bool,
+    /// Tokens that the run itself used at least, where those of the session say more.
+    pub own_tokens: Option<Tokens>,
     /// How many turns it took.
     pub turns: Option<u64>,
     /// Seconds to wait, as the API asked.
@@ -131,7 +133,8 @@ impl AgentRecord {
             session_id: None,
             cost_usd: None,
             tokens: None,
-            tokens_of_session: false,
+            is_of_session: false,
+            own_tokens: None,
             turns: None,
             retry_after_seconds: None,
             resets_at: None,

@@ -22,7 +22,7 @@ use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
-use super::usage::{Tokens, Usage};
+use super::usage::Usage;
 
 pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId};
 pub use super::run_key::{NONE, RunKey};
@@ -224,9 +224,9 @@ pub struct RunDetails {
     /// What was restored in its work tree since the agent last worked there: the next prompt begins with it.
     #[serde(default)]
     pub restored: Option<RestoredFiles>,
-    /// Tokens that its attempts used in that session.
+    /// What its attempts used up in that session.
     #[serde(default)]
-    pub agent_session_tokens: Option<Tokens>,
+    pub agent_session_usage: Usage,
     /// Its first checkpoint, whatever took it: what it began with. `None` where that is what an attempt left that did not
     /// pass: then nobody knows what there was before.
     pub initial_checkpoint: Option<CheckpointId>,

@@ -69,6 +69,14 @@ impl Usage {
         self.cost_micros.map(|micros| micros as f64 / 1e6)
     }
 
+    /// What came on top of `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let cost = self.cost_micros.map(|cost| cost.saturating_sub(earlier.cost_micros.unwrap_or(0)));
+        let tokens = self.tokens.map(|tokens| tokens.since(earlier.tokens.unwrap_or_default()));
+        Self { cost_micros: cost, tokens }
+    }
+
     /// `$0.60, 12.3k tokens`; `None` where nothing is known.
     pub fn text(self) -> Option<String> {
         text(self.cost_usd(), self.tokens)

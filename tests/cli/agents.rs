@@ -53,6 +53,27 @@ fn tokens_are_told_wherever_cost_is() {
     assert_eq!(env.json(0, &["runs"])["runs"][0]["tokens"]["total"], 2200);
 }
 
+/// Claude Code counts cost and the tokens of its models on over a session that is resumed, beside those of the turn.
+#[test]
+fn a_resumed_session_is_not_counted_twice() {
+    let env = quick();
+    env.script(
+        "claude",
+        r#"n=$(cat ../n 2>/dev/null || echo 0); n=$((n + 1)); echo $n > ../n
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s","total_cost_usd":'0.$((n * 2))',"result":"done","usage":{"input_tokens":100,"output_tokens":20},"modelUsage":{"opus":{"inputTokens":'$((n * 100))',"outputTokens":'$((n * 20))',"cacheReadInputTokens":0,"cacheCreationInputTokens":0}}}'"#,
+    );
+    let args = ["run", "--attempts", "3", "--feedback", "test=false", "--", "./claude", "-p"];
+    let document = env.json(8, &args);
+    assert_eq!(
+        (&document["run"]["cost_usd"], &document["run"]["tokens"]["total"]),
+        (&json!(0.6), &json!(360)),
+        "{document}"
+    );
+    for attempt in document["iterations"][0]["attempts"].as_array().unwrap() {
+        assert_eq!((&attempt["cost_usd"], &attempt["tokens"]["total"]), (&json!(0.2), &json!(120)), "{document}");
+    }
+}
+
 /// A session that several runs share is summed up over them.
 #[test]
 fn a_session_sums_up_its_runs() {

@@ -26,7 +26,8 @@ pub struct Agent {
     pub program: String,
     /// Whether that can be started.
     pub installed: bool,
-    /// What it answers to `--version`; `None` where it says nothing, or is part of the project and was not asked.
+    /// What it answers to `--version`; `None` where it says nothing, or is named by its path, perhaps within the project, and was not
+    /// asked.
     pub version: Option<String>,
     /// Where it is.
     pub path: Option<PathBuf>,
@@ -45,7 +46,7 @@ pub fn agents(context: &Context) -> Result<Vec<Agent>> {
     let look = |(name, profile): (&String, &AgentProfile)| {
         let path = find_program(&profile.program, &worktree, search.as_deref()).ok();
         // What comes with a project is started when somebody asks for it, and not to be examined.
-        let asked = path.as_deref().filter(|path| !lies_in(path, &worktree));
+        let asked = path.as_deref().filter(|_| !profile.program.contains('/'));
         Agent {
             name: name.clone(),
             program: profile.program.clone(),
@@ -61,11 +62,6 @@ pub fn agents(context: &Context) -> Result<Vec<Agent>> {
         let asked: Vec<_> = profiles.iter().map(|one| scope.spawn(move || look(one))).collect();
         Ok(asked.into_iter().filter_map(|thread| thread.join().ok()).collect())
     })
-}
-
-fn lies_in(path: &Path, folder: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    path.starts_with(folder) || real(path).starts_with(real(folder))
 }
 
 /// The first line of what it says of its version.

@@ -251,13 +251,16 @@ impl Command {
 }
 
 /// What an attempt used up by itself. Of records that count from the beginning of a session in which the run was before,
-/// that is what came on top; a session that went on has used more than before.
+/// that is what came on top. Whether they do is seen by what they count: a session that went on has used more than before,
+/// at least by what the attempt says of itself.
 fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
     let used = record.usage();
-    let goes_on = record.tokens_of_session && record.session_id.is_some() && record.session_id == before.agent_session;
-    let earlier = before.agent_session_tokens.filter(|_| goes_on);
-    match (used.tokens, earlier) {
-        (Some(now), Some(earlier)) if now.total > earlier.total => Usage { tokens: Some(now.since(earlier)), ..used },
+    let goes_on = record.is_of_session && record.session_id.is_some() && record.session_id == before.agent_session;
+    let earlier = Some(before.agent_session_usage).filter(|_| goes_on);
+    let Some((earlier, now)) = earlier.zip(used.tokens) else { return used };
+    let own = record.own_tokens.map_or(1, |own| own.total.max(1));
+    match earlier.tokens {
+        Some(before) if now.total >= before.total.saturating_add(own) => used.since(earlier),
         _ => used,
     }
 }

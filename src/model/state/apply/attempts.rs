@@ -10,6 +10,7 @@ use crate::model::run::{
     Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, run_of_subtask,
 };
 use crate::model::time::Timestamp;
+use crate::model::usage::Usage;
 
 use super::{forgive, iteration_entry, leave_failure_of};
 
@@ -125,8 +126,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     run.own_commits.extend(end.commits.iter().cloned());
     if let Some(session) = &end.agent_session {
         session_seen(run, session);
-        run.agent_session_tokens =
-            [run.agent_session_tokens, end.tokens].into_iter().flatten().reduce(|one, other| one + other);
+        run.agent_session_usage = run.agent_session_usage + end.usage();
     }
     if end.outcome != AttemptOutcome::Cancelled {
         run.restored = None;
@@ -157,7 +157,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
 pub(super) fn session_seen(run: &mut Run, session: &str) {
     if run.agent_session.as_deref() != Some(session) {
         run.agent_session = Some(session.to_owned());
-        run.agent_session_tokens = None;
+        run.agent_session_usage = Usage::default();
     }
     run.fresh_session = false;
 }
