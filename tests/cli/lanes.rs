@@ -493,7 +493,9 @@ fn a_network_failure_in_a_step_without_a_stage_leaves_a_record() {
     let lane = Lane::begun();
     let fetch = "test -e ../online || { echo 'curl: (6) Could not resolve host: api.example.com' >&2; exit 6; }";
     let step = ["step", "fetch", "--", "sh", "-c", fetch];
-    lane.here(6, &step);
+    let told = lane.here(6, &step);
+    assert_eq!((&told["current_stage"], &told["stage_status"]), (&"retry_attempt".into(), &"failed".into()), "{told}");
+    assert!(told["resume_hint"].is_string() && told["rollback_hint"].is_string(), "{told}");
     let record = lane.record("retry_attempt");
     assert_eq!(record["status"], "failed", "{record}");
     assert!(text(&record["notes"]).contains("Could not resolve") && text(&record["notes"]).contains("exit code 6"));

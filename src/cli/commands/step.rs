@@ -3,7 +3,7 @@
 use crate::engine::flow::step::{Notice, StepReport, StepRequest, step as run_once};
 use crate::engine::{Context, Result};
 use crate::model::hint::join;
-use crate::model::step::{Step, StepStatus};
+use crate::model::step::{Step, StepStatus, ToldStep};
 use crate::process::Show;
 
 use super::super::args::StepArgs;
@@ -36,7 +36,9 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
         _ if report.stage_error.is_some() => ExitCode::Partial,
         _ => ExitCode::Done,
     };
-    let key = report.step.as_ref().filter(|step| step.stage.is_some()).map(|step| &step.run);
+    // A lane's record says of any step that it failed.
+    let is_told = |step: &&ToldStep| step.stage.is_some() || exit != ExitCode::Done;
+    let key = report.step.as_ref().filter(is_told).map(|step| &step.run);
     let lane = render::lane(context, key)?;
     if exit != ExitCode::Done && !ui.quiet {
         // The commands that resume and roll back, beside the command's own output (C9).
