@@ -130,7 +130,7 @@ fn stand_in(env: &TestEnv, name: &str) {
 }
 
 fn with_bin(env: &mut TestEnv) {
-    let path = format!("{}/bin:{}", env.work().display(), std::env::var("PATH").unwrap());
+    let path = format!("{}/bin:{}", env.work().display(), std::env::var("PATH").expect("a PATH"));
     env.set("PATH", &path);
 }
 

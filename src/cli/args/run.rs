@@ -16,7 +16,7 @@ use super::values::{Wait, duration};
 ///
 /// Example: recover run --iterations 3 --feedback test='cargo test' -- claude -p "Make the tests pass"
 ///
-/// Without CMD and [runner] command, --agent NAME starts the agent as its profile says, with leave to edit the work tree:
+/// Where no command is given or configured, --agent NAME starts the agent as its profile says, with leave to edit files:
 /// recover run --agent claude --feedback test='cargo test' --prompt "Make the tests pass"
 ///
 /// CMD gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
