@@ -50,6 +50,8 @@ const TEXTS: &[Case] = &[
     ),
     ('a', 1, "Error: Reached max turns (5)", "a UNKNOWN+"),
     ('a', 1, "No conversation found with session ID: 1234", "a RESOURCE_NOT_FOUND"),
+    ('a', 1, "No saved session found with title \"01a1ffd1\".", "a RESOURCE_NOT_FOUND"),
+    ('a', 1, "Error: No session, task, or name matched '01a1ffd1'.", "a RESOURCE_NOT_FOUND"),
     ('a', 1, "Error: Model not found: acme/nope-1", "a RESOURCE_NOT_FOUND"),
     ('a', 1, "API Error: 502 <html><h1>502 Bad Gateway</h1></html>", "a UNKNOWN+"),
     (
