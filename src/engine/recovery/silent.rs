@@ -45,8 +45,12 @@ fn left_alone(context: &Context, run: &Run) -> Option<String> {
 }
 
 /// The iteration that a `recover` which is gone had decided to give up, and why. Between that and the iteration's event a run
-/// stands as one that a person is needed for.
-fn undone_skip(context: &Context, run: &Run) -> Option<(u32, String)> {
+/// stands as one that a person is needed for. One that stands there again because somebody undid what followed is theirs.
+fn undone_skip(context: &Context, state: &State, run: &Run) -> Option<(u32, String)> {
+    let undone = state.worktrees.get(&run.worktree).and_then(|worktree| worktree.redo.last());
+    if undone.is_some_and(|entry| entry.run.as_ref() == Some(&run.key)) {
+        return None;
+    }
     if run.status != RunStatus::Escalated || run.driver.is_none() || runs::driver(run).is_some() {
         return None;
     }
@@ -57,9 +61,9 @@ fn undone_skip(context: &Context, run: &Run) -> Option<(u32, String)> {
 }
 
 /// What is to be recorded of a run that nobody is left of, and what to say of it.
-fn settled(context: &Context, run: &Run) -> Option<(Vec<NewEvent>, String)> {
+fn settled(context: &Context, state: &State, run: &Run) -> Option<(Vec<NewEvent>, String)> {
     let paused = |reason| Payload::RunStatusChanged { status: RunStatus::Paused, reason };
-    let (payloads, said) = if let Some((iteration, reason)) = undone_skip(context, run) {
+    let (payloads, said) = if let Some((iteration, reason)) = undone_skip(context, state, run) {
         let said =
             format!("iteration {iteration} of run {} is given up, as was decided before recover was killed", run.key);
         let skipped = IterationStatus::Skipped;
@@ -75,7 +79,7 @@ fn settled(context: &Context, run: &Run) -> Option<(Vec<NewEvent>, String)> {
 
 /// Applies that to the state in memory, for commands that write nothing.
 pub fn apply(context: &Context, state: &mut Arc<State>) {
-    let all: Vec<_> = state.runs.iter().filter_map(|run| settled(context, run)).collect();
+    let all: Vec<_> = state.runs.iter().filter_map(|run| settled(context, state, run)).collect();
     for event in all.into_iter().flat_map(|(events, _)| events) {
         apply_speculatively(state, context.clock.now(), event);
     }
@@ -86,14 +90,14 @@ pub fn recover(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let here: Vec<RunKey> = state
         .runs_of(&context.worktree_id())
-        .filter(|run| settled(context, run).is_some())
+        .filter(|run| settled(context, &state, run).is_some())
         .map(|run| run.key.clone())
         .collect();
     let mut done = Vec::new();
     for key in here {
         let mut ledger = context.store().lock()?;
         // Another process may have come first.
-        let found = ledger.state().run(&key).and_then(|run| settled(context, run));
+        let found = ledger.state().run(&key).and_then(|run| settled(context, ledger.state(), run));
         let Some((settling, said)) = found else { continue };
         events::append(&mut ledger, &key, context.clock.now(), settling)?;
         done.push(said);
