@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::durable::{Kind, Root};
+use crate::durable::{Kind, Refused, Root};
 
 /// Bytes of an id, before they are written as text.
 pub(super) const ID_BYTES: usize = 16;
@@ -31,13 +31,18 @@ impl Registry {
     }
 
     /// Whether the id is one of ours.
-    pub(super) fn knows(&self, id: &str) -> bool {
-        self.places.iter().any(|place| is_kept(place, id))
+    pub(super) fn knows(&self, id: &str) -> io::Result<bool> {
+        for place in &self.places {
+            if is_kept(place, id)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the id is in the first folder.
-    pub(super) fn holds(&self, id: &str) -> bool {
-        self.places.first().is_some_and(|place| is_kept(place, id))
+    pub(super) fn holds(&self, id: &str) -> io::Result<bool> {
+        self.places.first().map_or(Ok(false), |place| is_kept(place, id))
     }
 
     /// Keeps `id`, of the state directory `dir`, in the first folder, on disk when this returns.
@@ -57,7 +62,7 @@ impl Registry {
 impl Registry {
     /// Forgets an id, wherever it is kept.
     pub(super) fn remove(&self, id: &str) {
-        for place in self.places.iter().filter(|place| is_kept(place, id)) {
+        for place in self.places.iter().filter(|place| is_kept(place, id).unwrap_or(true)) {
             if let Err(error) = place.remove_file(&Path::new(IDS).join(id)) {
                 tracing::debug!(%error, "the id of a state directory is still known");
             }
@@ -69,8 +74,20 @@ impl Registry {
     }
 }
 
-fn is_kept(place: &Root, id: &str) -> bool {
-    place.kind(&Path::new(IDS).join(id)).is_ok_and(|kind| kind == Some(Kind::RegularFile))
+fn is_kept(place: &Root, id: &str) -> io::Result<bool> {
+    let kind = unless_absent(place.kind(&Path::new(IDS).join(id)))?;
+    Ok(kind.flatten() == Some(Kind::RegularFile))
+}
+
+/// `None` where the thing is not there, or is not one that is taken for it; an error only where the system could not look.
+pub(super) fn unless_absent<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    match looked {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
+        Err(error) if Refused::of(&error).is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A random id, as text.

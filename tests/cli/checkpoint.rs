@@ -474,3 +474,13 @@ fn a_new_phase_begins_with_a_checkpoint_of_its_own() {
     let list = env.json(0, &["checkpoint", "list", "--run", "plain"]);
     assert_eq!(list["checkpoints"][0]["type"], "task", "{list}");
 }
+
+// As the README says: whoever looks at all branches can leave the checkpoints out.
+#[test]
+fn git_log_of_everything_can_leave_checkpoints_out() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "two\n");
+    env.json(0, &["checkpoint", "create"]);
+    assert!(env.git(&["log", "--all", "--format=%s"]).lines().count() > 1);
+    assert_eq!(env.git(&["log", "--exclude=refs/recover/*", "--all", "--format=%s"]), "first\n");
+}

@@ -1,8 +1,9 @@
 //! Many processes at once (faults.md: captures and rollbacks are serialised, nothing is lost).
 
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use crate::env::TestEnv;
+use crate::env::{Ran, TestEnv};
 use crate::seen::{assert_clean, checkpoint};
 
 // state.md, Concurrency: eight processes capturing and rolling back; each waits for the others.
@@ -73,6 +74,27 @@ fn two_undos_take_back_two_operations() {
 }
 
 // state.md: a held lock is 11 with its holder's pid; reading takes none.
+// Whoever waits for a lock ends when asked to, and has changed nothing.
+#[test]
+fn a_signal_ends_the_wait_for_a_lock() {
+    let env = TestEnv::repo();
+    checkpoint(&env);
+    for lock in [".git/recover/lock", ".ultraplan/state/recover/ledger.lock"] {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(env.work().join(lock)).unwrap();
+        file.lock().unwrap();
+        let before = env.json(0, &["checkpoint", "list"]);
+        let waiting = env.recover_command(&["--lock-timeout", "60s", "checkpoint", "create"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let begun = Instant::now();
+        env.sh(&format!("kill -TERM {}", waiting.id())).expect(0);
+        let ran = Ran::of(&waiting.wait_with_output().unwrap());
+        assert_eq!(ran.code, 143, "{lock}: {ran:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{lock}: {:?}", begun.elapsed());
+        assert_eq!(env.json(0, &["checkpoint", "list"]), before, "{lock}");
+        drop(file);
+    }
+}
+
 #[test]
 fn a_held_lock_names_its_holder() {
     let env = TestEnv::repo();

@@ -240,3 +240,20 @@ fn an_attempt_that_failed_is_nothing_to_begin_with() {
     let env = three_passes();
     assert_eq!(env.error(4, &["rollback", "--iteration", "1"])["code"], "no_checkpoint");
 }
+
+// B: prune keeps what a run began with also where an attempt began it.
+#[test]
+fn a_prune_keeps_what_a_run_of_attempts_began_with() {
+    let env = TestEnv::repo();
+    for text in ["two", "three", "four", "five"] {
+        env.json(0, &["attempt", "start", "--run", "loop"]);
+        env.write("a.txt", format!("{text}\n"));
+        env.json(0, &["attempt", "pass", "--run", "loop"]);
+    }
+    let kept = env.json(0, &["checkpoint", "prune", "--run", "loop", "--keep-last", "1", "--yes"])["kept"].clone();
+    let initial = env.json(0, &["checkpoint", "show", "initial", "--run", "loop"])["checkpoint"]["id"].clone();
+    let reasons = kept.as_array().unwrap().iter().find(|one| one["id"] == initial).map(|one| one["reasons"].clone());
+    assert!(reasons.as_ref().is_some_and(|reasons| reasons.to_string().contains("initial")), "{kept:#}");
+    env.recover(&["rollback", "--full", "--run", "loop", "--yes"]).expect(0);
+    assert_eq!(env.read("a.txt"), "one\n");
+}

@@ -76,7 +76,7 @@ enum Expected {
 }
 
 /// The places, below the work tree. `@` stands for the name of the ledger's second copy.
-const PLACES: [(&str, Expected); 33] = [
+const PLACES: [(&str, Expected); 39] = [
     (".ultraplan", Expected::Refused),
     (".ultraplan/state", Expected::Refused),
     (".ultraplan/recover.toml", Expected::Refused),
@@ -91,6 +91,12 @@ const PLACES: [(&str, Expected); 33] = [
     (".ultraplan/state/recover/runs", Expected::Refused),
     (".ultraplan/state/recover/battles", Expected::Refused),
     (".ultraplan/state/recover/manual-fix", Expected::Refused),
+    (".ultraplan/state/recover/identity", Expected::RefusedWhereUsed),
+    (".ultraplan/state/recover/before", Expected::RefusedWhereUsed),
+    (".ultraplan/state/recover/damaged", Expected::RefusedWhereUsed),
+    (".git/recover/states", Expected::RefusedWhereUsed),
+    (".git/recover/doubt", Expected::RefusedWhereUsed),
+    (".git/recover/written/packs", Expected::RefusedWhereUsed),
     (".git/recover", Expected::Refused),
     (".git/recover/lock", Expected::Refused),
     (".git/recover/journal.json", Expected::Refused),

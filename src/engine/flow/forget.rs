@@ -261,7 +261,8 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
         remove(root, &ignore)?;
     }
     remove(root, &store.ledger_path())?;
-    let id = store.id();
+    // One that cannot be read stays known, which is no harm.
+    let id = store.id().unwrap_or_default();
     remove(root, &store.private_dir())?;
     store.forget_id(id.as_deref());
     if context.has_git() {

@@ -68,8 +68,10 @@ pub fn look(context: &Context) -> Result<StateReport> {
         loaded => loaded?,
     };
     let origin = store.origin();
+    let failed = |error| Error::io(format!("cannot read the id of {}", store.dir().display()), error);
+    let id = if store.has_known_id().map_err(failed)? { store.id().map_err(failed)? } else { None };
     Ok(StateReport {
-        id: store.id().filter(|_| store.has_known_id()),
+        id,
         path: store.dir().to_string_lossy().into_owned(),
         foreign: matches!(origin, Origin::Foreign(_)),
         reason: match origin {
@@ -134,6 +136,7 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
         Err(StoreError::Corrupt { .. }) => {}
         locked => drop(locked?),
     }
-    let state = StateReport { id: ours.id(), foreign: false, ..state };
+    let id = ours.id().map_err(|error| Error::io(format!("cannot read the id of {}", ours.dir().display()), error))?;
+    let state = StateReport { id, foreign: false, ..state };
     Ok(Trusted { changed, state })
 }

@@ -10,7 +10,7 @@ use crate::durable::{Sync, is_temporary};
 
 use super::super::error::StoreError;
 use super::super::origin::Origin;
-use super::super::registry::{ID_BYTES, Registry, new_id};
+use super::super::registry::{ID_BYTES, Registry, new_id, unless_absent};
 use super::Store;
 
 /// The name of the file in the state directory's private folder that holds its id.
@@ -40,18 +40,27 @@ impl Store {
         self.origin
     }
 
-    /// Its id; `None` where it has none, or no valid one.
-    pub fn id(&self) -> Option<String> {
+    /// Its id; `None` where it has none that can be read, or no valid one.
+    ///
+    /// # Errors
+    /// The system could not look (no descriptors, a failing disk): that says nothing of whose the state is.
+    pub fn id(&self) -> io::Result<Option<String>> {
         let path = self.private_dir().join(FILE);
-        let text = String::from_utf8(self.root().read_at_most(&path, 2 * ID_BYTES as u64 + 1).ok()?).ok()?;
-        let id = text.trim_end();
-        let is_id = id.len() == 2 * ID_BYTES && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        is_id.then(|| id.to_owned())
+        let Some(bytes) = unless_absent(self.root().read_at_most(&path, 2 * ID_BYTES as u64 + 1))? else {
+            return Ok(None);
+        };
+        let id = String::from_utf8(bytes).map(|text| text.trim_end().to_owned());
+        let is_id =
+            |id: &String| id.len() == 2 * ID_BYTES && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        Ok(id.ok().filter(is_id))
     }
 
     /// Whether its id is one that is known here.
-    pub fn has_known_id(&self) -> bool {
-        self.id().is_some_and(|id| self.registry.knows(&id))
+    ///
+    /// # Errors
+    /// As for [`id`](Self::id).
+    pub fn has_known_id(&self) -> io::Result<bool> {
+        self.id()?.map_or(Ok(false), |id| self.registry.knows(&id))
     }
 
     /// Forgets an id of a state directory of ours that is gone. One that stays known is no harm.
@@ -88,9 +97,11 @@ impl Store {
     /// made it knows it too. Where no place can be written to that keeps it, there is none, with a warning.
     pub(in crate::store) fn name(&self) -> Result<(), StoreError> {
         let Some(folder) = self.registry.first() else { return Ok(()) };
-        let known = match self.id() {
-            Some(id) if self.registry.holds(&id) => return Ok(()),
-            found => found.filter(|id| self.registry.knows(id)),
+        let found = self.id().map_err(|source| self.unnamed("read", source))?;
+        let known = match found {
+            Some(id) if self.registry.holds(&id).map_err(|source| self.unnamed("look up", source))? => return Ok(()),
+            Some(id) if self.registry.knows(&id).map_err(|source| self.unnamed("look up", source))? => Some(id),
+            _ => None,
         };
         let id = match &known {
             Some(id) => id.clone(),
@@ -130,24 +141,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::new(["ids", "older"].map(|name| folder.path().join(name)));
         let store = Store::new(folder.path().join("state"), Duration::ZERO).with_registry(registry.clone());
-        assert!(!store.has_content() && !store.has_known_id());
+        assert!(!store.has_content() && !store.has_known_id().unwrap());
         store.create_dirs().unwrap();
-        let first = store.id().unwrap();
-        assert!(store.has_known_id());
+        let first = store.id().unwrap().unwrap();
+        assert!(store.has_known_id().unwrap());
         store.create_dirs().unwrap();
-        assert_eq!(store.id().unwrap(), first, "it keeps its id");
+        assert_eq!(store.id().unwrap().unwrap(), first, "it keeps its id");
 
         // One that is known elsewhere goes with it; one that is known nowhere is replaced.
         let place = |name: &str| folder.path().join(name).join("recover/states");
         fs::create_dir_all(place("older")).unwrap();
         fs::rename(place("ids").join(&first), place("older").join(&first)).unwrap();
         store.create_dirs().unwrap();
-        assert!(store.id().unwrap() == first && place("ids").join(&first).is_file());
+        assert!(store.id().unwrap().unwrap() == first && place("ids").join(&first).is_file());
         for wrong in ["0123456789abcdef0123456789abcdef\n", "../older", "", "0123456789ABCDEF0123456789ABCDEF"] {
             fs::write(store.private_dir().join(FILE), wrong).unwrap();
-            assert!(!store.has_known_id(), "{wrong}");
+            assert!(!store.has_known_id().unwrap(), "{wrong}");
             store.create_dirs().unwrap();
-            assert!(store.has_known_id() && store.id().unwrap() != wrong.trim_end(), "{wrong}");
+            assert!(store.has_known_id().unwrap() && store.id().unwrap().unwrap() != wrong.trim_end(), "{wrong}");
         }
     }
 

@@ -146,7 +146,7 @@ impl Context {
         let store = store.with_copy(found.as_ref().map(Repo::common_dir));
         store.check()?;
         let store = store.with_registry(origin::registry(found.as_ref(), &setup));
-        let origin = origin::origin(&store, found.as_ref(), &worktree, &setup);
+        let origin = origin::origin(&store, found.as_ref(), &worktree, &setup)?;
         let store = store.of_origin(origin);
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
             config = Config::load(&files, &file, &setup.env, Some(&task))?;

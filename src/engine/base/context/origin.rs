@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::engine::base::attempt_mark::is_part_of_attempt;
+use crate::engine::base::error::{Error, Result};
 use crate::git::Repo;
 use crate::git::index::tracks_any;
 use crate::git::worktree::saw_files_of;
@@ -42,22 +43,29 @@ fn user_state_home(setup: &Setup) -> Option<PathBuf> {
 /// Ours is what has an id that is known here, unless git brought the ledger since; what the ledger's second copy in the
 /// repository shows to be recorded here, also before there were ids; and without git what has no id yet and has captured
 /// the files of this very place.
-pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Origin {
+///
+/// # Errors
+/// The system could not look: nothing is said of whose it is then.
+pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Result<Origin> {
     // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
     let is_trusted =
         || (setup.env)(TRUST).is_some_and(|value| value == "1") && !is_part_of_attempt(store.dir(), worktree);
     if !store.has_content() || is_trusted() {
-        return Origin::Ours;
+        return Ok(Origin::Ours);
     }
     let is_tracked = || repo.is_some_and(|repo| tracks_any(repo, store.dir(), &OWN));
-    let is_ours = store.has_known_id() && !(store.ledger_path().exists() && is_tracked())
+    let is_known = store.has_known_id().map_err(|error| {
+        let what = format!("cannot find out whose the state in {} is", store.dir().display());
+        Error::io(what, error)
+    })?;
+    let is_ours = is_known && !(store.ledger_path().exists() && is_tracked())
         || store.is_vouched_for()
         || repo.is_none() && !store.is_named() && saw_files_of(store.root(), store.dir(), worktree);
-    match is_ours {
+    Ok(match is_ours {
         true => Origin::Ours,
         false if is_tracked() => Origin::Foreign(Foreign::Tracked),
         false => Origin::Foreign(Foreign::UnknownId),
-    }
+    })
 }
 
 /// Says that the state is only read, where it is somebody else's.
