@@ -81,6 +81,7 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
     if has_options {
         man.render_options_section(&mut text)?;
     }
+    examples(command).filter(|_| parent.is_some()).map_or(Ok(()), |examples| examples.to_writer(&mut text))?;
     if parent.is_none() {
         listed("EXIT STATUS", ExitCode::DOCUMENTED.map(|(code, meaning)| (code.number().to_string(), meaning)))
             .to_writer(&mut text)?;
@@ -89,6 +90,19 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
     }
     see_also(command, parent).to_writer(&mut text)?;
     Ok(text)
+}
+
+/// What stands below the options in `--help`, with its lines as they are.
+fn examples(command: &clap::Command) -> Option<Roff> {
+    let text = command.get_after_long_help().or(command.get_after_help())?.to_string();
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXAMPLES"]);
+    roff.control("nf", []);
+    for line in text.trim_start_matches("Examples:\n").lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    Some(roff)
 }
 
 fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
@@ -180,6 +194,7 @@ mod tests {
             assert!(create.contains(part), "{part}\n{create}");
         }
         assert!(!create.contains("state\\-dir"), "global flags are described once\n{create}");
+        assert!(read("recover-agents.1").contains(".SH EXAMPLES\n.nf"), "examples are kept line by line");
         let root = read("recover.1");
         for part in [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", "lock\\-timeout"] {
             assert!(root.contains(part), "{part}\n{root}");

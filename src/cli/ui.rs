@@ -136,11 +136,7 @@ impl Ui {
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::error!(%error, "what was asked was done, but the answer could not be written");
-                match (reply.exit, error.kind()) {
-                    (ExitCode::Done, io::ErrorKind::StorageFull) => ExitCode::NoSpace,
-                    (ExitCode::Done, _) => ExitCode::Failed,
-                    (exit, _) => exit,
-                }
+                if reply.exit == ExitCode::Done { ExitCode::Failed } else { reply.exit }
             }
             _ => reply.exit,
         }

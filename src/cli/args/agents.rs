@@ -2,23 +2,26 @@
 
 use clap::Args;
 
+/// Where a program that has no profile here gets one.
+const EXAMPLES: &str = r#"Examples:
+  recover agents         what is installed
+  recover agents --json  the same, for a script
+
+A program that recover does not know, say mybot, which takes its task as a file and prints text:
+
+  [agent.mybot]
+  args = ["--batch", "--task", "{prompt_file}"]
+  prompt = "file"
+  edit_args = ["--allow-edits"]
+  yolo_args = ["--allow-everything"]
+  resume_args = ["--continue", "{session}"]
+  exit_codes = { 3 = "RATE_LIMITED", 4 = "AUTH_FAILED" }
+
+recover run --agent mybot --prompt "Make the tests pass" then starts mybot --batch --task FILE --allow-edits."#;
+
 /// List the agents that recover run --agent NAME starts: which are installed, and how each is started.
 ///
 /// A section [agent.NAME] of the configuration adds one, or changes single keys of a built-in one.
-/// A program that recover does not know, say mybot, which takes its task as a file and prints text:
-///
-///     [agent.mybot]
-///     args = ["--batch", "--task", "{prompt_file}"]
-///     prompt = "file"
-///     edit_args = ["--allow-edits"]
-///     yolo_args = ["--allow-everything"]
-///     resume_args = ["--continue", "{session}"]
-///     exit_codes = { 3 = "RATE_LIMITED", 4 = "AUTH_FAILED" }
-///
-/// recover run --agent mybot --prompt "Make the tests pass" then starts mybot --batch --task FILE --allow-edits.
 #[derive(Args, Debug)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "Examples:\n  recover agents         what is installed\n  recover agents --json  the same, for a script"
-)]
+#[command(after_help = EXAMPLES)]
 pub struct AgentsArgs {}
