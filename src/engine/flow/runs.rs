@@ -54,8 +54,15 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
     Ok(shown.into_iter().map(listed).collect())
 }
 
-/// What one run takes, as [`list`] has it; `None` where that cannot be found out.
+/// Up to how many checkpoints of the state directory the size of one run is found out on the way: each costs the reading
+/// of its trees.
+const SIZED_AT_ONCE: usize = 100;
+
+/// What one run takes, as [`list`] has it; `None` where that cannot be found out, or takes long.
 pub(super) fn size_of(context: &Context, state: &State, key: &RunKey) -> Option<u64> {
+    if state.checkpoints.len() > SIZED_AT_ONCE {
+        return None;
+    }
     // What came later is of no account.
     let last = state.checkpoints.of(key).next_back().map_or(0, |checkpoint| checkpoint.seq);
     let sizes = sizes(context, state, state.checkpoints.values().filter(|checkpoint| checkpoint.seq <= last));
