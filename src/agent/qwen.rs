@@ -10,7 +10,8 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     let mut record = if read.structured { read } else { gemini::read(stdout, stderr) };
     if record.kind == AgentKind::Claude {
         // Of the input some came from the cache.
-        record.is_of_session = true;
+        // Without a result they are the sum of this attempt's answers.
+        record.is_of_session = record.own_tokens.is_some();
         record.own_tokens = None;
         record.tokens = record.tokens.map(|tokens| {
             let input = tokens.input.saturating_sub(tokens.cache_read);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::look;
 use super::records::text;
-use crate::model::agent_record::AgentKind;
+use crate::model::agent_record::{AgentKind, is_session_id};
 use crate::policy::escape::{escape, escape_lines};
 
 /// A longer line is no record that anybody wants to read; it is not held in memory.
@@ -111,7 +111,7 @@ impl Stream {
             return;
         };
         self.kind = Some(kind);
-        if let Some(session) = session_of(&record) {
+        if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());
         }
         if kind == AgentKind::Gemini && text(&record, "type") == Some("message") && record.get("delta").is_some() {

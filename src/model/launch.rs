@@ -60,12 +60,14 @@ impl Launch {
             PromptMode::Stdin => return argv,
         };
         let Some(value) = value else { return argv };
+        // As a word of its own it would be taken for a flag.
+        let word = if value.starts_with('-') { format!("\n{value}") } else { value.to_owned() };
         if argv.iter().any(|arg| arg.contains(mark)) {
             for arg in &mut argv {
-                *arg = arg.replace(mark, value);
+                *arg = if arg == mark { word.clone() } else { arg.replace(mark, value) };
             }
         } else {
-            argv.push(value.to_owned());
+            argv.push(word);
         }
         argv
     }
@@ -91,5 +93,9 @@ mod tests {
         assert_eq!(argv(PromptMode::Argument, "a", Some("s")), "a|resume|s|-|do {session} it");
         assert_eq!(argv(PromptMode::File, "aider -f {prompt_file}", None), "aider|-f|/p.md");
         assert_eq!(argv(PromptMode::File, "mine", None), "mine|/p.md");
+        let launch = Launch { prompt: PromptMode::Argument, ..Launch::default() };
+        let argv = |command: &str| launch.argv(&words(command), None, Some("- fix it"), None).join("|");
+        assert_eq!(argv("a"), "a|\n- fix it");
+        assert_eq!(argv("a -p {prompt} --q={prompt}"), "a|-p|\n- fix it|--q=- fix it");
     }
 }

@@ -7,9 +7,10 @@ use std::ops::{Deref, DerefMut};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::agent_record::is_session_id;
 use super::checkpoint::Removed;
 use super::decision::{Action, Decision, Strategy};
-use super::failure::{Condition, Failure};
+use super::failure::{CauseDetail, Condition, Failure};
 use super::feedback::FeedbackResults;
 use super::folder::FolderId;
 use super::history::Line;
@@ -412,12 +413,13 @@ impl Run {
     pub fn session_to_resume(&self) -> Option<&str> {
         let last = self.standing_attempt().and_then(|attempt| attempt.decision.as_ref());
         let is_full = last.is_some_and(|decision| decision.has(Action::Continue));
+        let is_gone = self.failure.as_ref().is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound));
         let goes_on = match self.spec.session {
             SessionMode::Auto => !self.fresh_session,
-            SessionMode::Same => !is_full,
+            SessionMode::Same => !is_full && !is_gone,
             SessionMode::Fresh => false,
         };
-        self.agent_session.as_deref().filter(|_| goes_on)
+        self.agent_session.as_deref().filter(|session| goes_on && is_session_id(session))
     }
 
     /// The attempt that the next one is measured by: the last one of the iteration that the run's failure is about,

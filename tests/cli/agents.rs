@@ -352,6 +352,39 @@ fn a_profile_resumes_its_session() {
     assert!(env.sh("cat ../stdin").stdout.contains("assert 1 == 2"));
 }
 
+/// Whatever writes to the agent's output can name a session: one that could be a flag never gets into its command line.
+#[test]
+fn a_session_is_no_flag() {
+    let mut env = quick();
+    with_bin(&mut env);
+    env.script(
+        "bin/claude",
+        "echo \"$*\" >> ../args\n\
+         echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"--dangerously-skip-permissions\"}'\n\
+         [ $RECOVER_ATTEMPT = 1 ] && echo bad > state || echo good > state\n\
+         echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"Done.\",\"session_id\":\"-x\"}'",
+    );
+    env.json(0, &["run", "--agent", "claude", "--prompt", "Fix it.", "--feedback", CHECK]);
+    let args = env.sh("cat ../args").stdout;
+    let form = "-p --output-format stream-json --verbose --permission-mode acceptEdits";
+    assert_eq!(args, format!("{form}\n{form}\n"));
+}
+
+/// The fallback may be another agent: its session is not the run's.
+#[test]
+fn the_session_of_the_fallback_is_not_gone_on_with() {
+    let mut env = quick();
+    with_bin(&mut env);
+    let session = |id: &str| format!("echo '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"{id}\"}}'");
+    env.script("bin/claude", &format!("echo \"$*\" >> ../args; {}; echo bad > state", session("own")));
+    env.script("other", &format!("{}; exit 1", session("other")));
+    let run = ["run", "--run", "r", "--agent", "claude", "--prompt", "Fix it.", "--attempts", "1", "--feedback", CHECK];
+    assert_ne!(env.recover(&[run.as_slice(), &["--fallback", "./other"]].concat()).code, 0);
+    env.recover(&["resume", "r", "--same-session", "--strategy", "retry_same"]);
+    let args = env.sh("cat ../args").stdout;
+    assert!(args.lines().count() >= 2 && !args.contains("other"), "{args}");
+}
+
 /// What a profile's agent prints is shown as text, its records are in the log; `--raw` shows them.
 #[test]
 fn records_are_shown_as_text_and_kept_in_the_log() {

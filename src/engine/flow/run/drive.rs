@@ -341,8 +341,9 @@ impl Driver<'_> {
     }
 
     fn finish(&self, outcome: Outcome) -> Result<Driven> {
-        // Whatever ended it: what was given up is for a person to look at.
-        let gave_up = self.load()?.given_up().next().is_some();
+        // Whatever ended it: what was given up is for a person to look at. But where a check cannot be started, the last
+        // iteration was not given up, whatever was decided about it.
+        let gave_up = self.unstartable.is_none() && self.load()?.given_up().next().is_some();
         let outcome = if gave_up && outcome == Outcome::Failed { Outcome::Escalated } else { outcome };
         let status = match outcome {
             Outcome::Complete => RunStatus::Complete,

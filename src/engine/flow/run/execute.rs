@@ -16,7 +16,7 @@ use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
 use crate::engine::recovery::steps;
-use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::agent_record::{AgentKind, AgentRecord, is_session_id};
 use crate::model::failure::LoopKind;
 use crate::model::folder::FolderId;
 use crate::model::launch::{Launch, PromptMode};
@@ -32,7 +32,7 @@ use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervise
 use super::between::with_checkpoints;
 use super::command_failure::CommandEvidence;
 use super::feedback::{LoopSetting, evidence_of, log_file, run_loops};
-use super::watched::run_watched;
+use super::watched::{Watched, run_watched};
 use super::{Digest, DriveOptions};
 
 /// So many characters of a command line are enough to know a process by.
@@ -87,8 +87,12 @@ pub fn execute(
     supervised.env_set.push(marked.clone());
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
     let is_agent = command.stage(before) == LoopKind::Agent && command.agent.as_deref() != Some("none");
-    let watched = is_agent.then(|| (kind, command.is_read(before, options.digest)));
-    let run = || run_watched(context, key, supervised, watched);
+    let watched = is_agent.then(|| Watched {
+        kind,
+        is_read: command.is_read(before, options.digest),
+        has_session: !command.is_fallback,
+    });
+    let run = || run_watched(context, key, supervised, watched.as_ref());
     let exit = with_checkpoints(context, key, run).with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = exit.spawn_error.as_ref().filter(|error| error.kind != SpawnErrorKind::Other)
         && !command.is_fallback
@@ -131,6 +135,10 @@ pub fn execute(
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     if let Some(record) = &record {
         take_record(&mut ending, record, before);
+        if command.is_fallback {
+            // Another agent maybe: the next attempt is the run's own command.
+            ending.end.agent_session = None;
+        }
     }
     let own = CommandEvidence { evidence: &evidence, record: record.as_ref(), argv: &command.argv };
     if let Some(failure) = own.failure(context, key, command.launch.as_ref()) {
@@ -183,7 +191,7 @@ fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
 
 /// Takes over what an agent's records say beside its errors.
 fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
-    ending.end.agent_session.clone_from(&record.session_id);
+    ending.end.agent_session = record.session_id.clone().filter(|session| is_session_id(session));
     let used = usage_of(record, before);
     ending.end.cost_micros = used.cost_micros;
     ending.end.tokens = used.tokens;

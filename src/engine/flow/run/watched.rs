@@ -20,12 +20,15 @@ pub fn run_watched(
     context: &Context,
     key: &RunKey,
     mut supervised: Supervised,
-    agent: Option<(Option<AgentKind>, bool)>,
+    agent: Option<&Watched>,
 ) -> std::io::Result<Exit> {
     let started = |child: &ProcessId| record_child(context, key, child).map_err(std::io::Error::other);
-    let Some((kind, is_read)) = agent else { return supervised.run(&context.interrupts, started) };
+    let Some(&Watched { kind, is_read, has_session }) = agent else {
+        return supervised.run(&context.interrupts, started);
+    };
     let (seen, sessions) = channel();
-    supervised.watcher = Some(Watcher::new(Records { stream: Some(Stream::new(kind)), is_read, seen: Some(seen) }));
+    supervised.watcher =
+        Some(Watcher::new(Records { stream: Some(Stream::new(kind)), is_read, seen: has_session.then_some(seen) }));
     let own = context.for_run(key).map_err(std::io::Error::other)?;
     thread::scope(|scope| {
         scope.spawn(move || sessions.into_iter().for_each(|session: String| record_session(&own, key, &session)));
@@ -34,6 +37,16 @@ pub fn run_watched(
         drop(supervised);
         exit
     })
+}
+
+/// How an agent's records are looked at while it runs.
+pub struct Watched {
+    /// Whose they are, where that is known.
+    pub kind: Option<AgentKind>,
+    /// Whether they are shown as text.
+    pub is_read: bool,
+    /// Whether its session is the run's.
+    pub has_session: bool,
 }
 
 /// Looks at an agent's records as they come.
