@@ -219,9 +219,15 @@ fn disturbed(env: &TestEnv, case: &Case, Point { call, when, .. }: Point, fault:
     let more = if lasts { "+" } else { "" };
     let recover = env!("CARGO_BIN_EXE_recover");
     env.sh(&format!(
-        "exec strace -f -o /dev/null -e trace={call} -e inject={call}:{injected}:when={when}{more} {recover} {}",
+        "exec strace -f -o ../refused -e trace={call} -e inject={call}:{injected}:when={when}{more} {recover} {}",
         case.args.join(" ")
     ))
+}
+
+/// The calls that were refused, as `strace` writes them: which one an occurrence is differs a little from run to run.
+fn refused(env: &TestEnv) -> Vec<String> {
+    let calls = std::fs::read_to_string(env.root().join("refused")).expect("the calls");
+    calls.lines().filter(|line| line.contains("(INJECTED)")).map(str::to_owned).collect()
 }
 
 /// All points, or some spread over all of them, with each kind of call among them.
