@@ -72,7 +72,7 @@ struct Display {
 struct Shared {
     ui: Ui,
     progress: Progress,
-    /// What is as it should be is not told.
+    /// What is as it should be is not printed.
     sparing: bool,
     view: Mutex<View>,
     /// `None` on a terminal that cannot overwrite, and once the display is over.
@@ -141,7 +141,7 @@ impl Drop for Display {
     fn drop(&mut self) {
         self.tick = None;
         if let Some(ticker) = self.ticker.take() {
-            // It only fails if it panicked, and that was told.
+            // It only fails if it panicked, and that was reported.
             let _ = ticker.join();
         }
         let keys = lock(&self.shared.keys).take();
@@ -151,7 +151,7 @@ impl Drop for Display {
     }
 }
 
-/// What the run tells.
+/// What the run reports.
 struct Told(Arc<Shared>);
 
 impl Observer for Told {

@@ -158,7 +158,7 @@ fn start_tracing(global: &GlobalArgs) {
         .with_target(false)
         .without_time()
         .with_ansi(false)
-        // It would be told on stderr, which may be what fails.
+        // It would be reported on stderr, which may be what fails.
         .log_internal_errors(false);
     // A second start in one process (tests) keeps the first subscriber.
     let _ = subscriber.try_init();

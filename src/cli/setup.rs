@@ -32,7 +32,7 @@ pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context
     let is_gone = found.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     let failed = |error: std::io::Error| misplaced(&named, &error.to_string());
     let cwd = match found {
-        // A lane that is taken up or taken back is told how its work tree comes back.
+        // For a lane that is taken up or rolled back the way to its work tree is printed.
         Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => cwd,
         found => found.map_err(failed)?,
     };

@@ -73,7 +73,7 @@ pub struct Ui {
     pub stderr_color: bool,
     /// Whether stderr is a terminal.
     pub stderr_terminal: bool,
-    /// Whether a terminal may be told to move its cursor: not where somebody wants no escape codes at all.
+    /// Whether a terminal's cursor may be moved: not where somebody wants no escape codes at all.
     pub moves: bool,
     /// Whether a line on stderr can be overwritten: not where stdout goes to a program that may use the terminal itself.
     pub redraws: bool,

@@ -101,7 +101,7 @@ pub struct AgentError {
 pub struct AgentRecord {
     /// Whose record it is.
     pub kind: AgentKind,
-    /// Whether any record was found at all; without one, text has to tell.
+    /// Whether any record was found at all; without one, the text decides.
     pub structured: bool,
     /// Whether a terminal record says that the run ended well.
     pub is_success: bool,

@@ -314,7 +314,7 @@ pub struct AttemptEnd {
     pub timed_out: bool,
     /// Its log.
     pub log_path: Option<String>,
-    /// What it tried, where that was told only now.
+    /// What it tried, where that is known only now.
     pub approach: Option<String>,
     /// The checkpoint taken at its end.
     pub checkpoint_id: Option<CheckpointId>,

@@ -1,4 +1,4 @@
-//! What an agent's hook (or git's) tells: one moment of a session, in the same words for every agent.
+//! What an agent's hook (or git's) reports: one moment of a session, in the same words for every agent.
 
 /// Who calls the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ use super::run_key::RunKey;
 use super::time::Timestamp;
 
 /// Which system's file it is; in the order in which several are taken in, so that the loop's own state comes last and is
-/// what `recovery.json` tells.
+/// what `recovery.json` records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportKind {
@@ -94,7 +94,7 @@ pub struct ForeignCheckpoint {
 }
 
 impl ImportedDocument {
-    /// The checkpoints that the document tells of.
+    /// The checkpoints that the document lists.
     pub fn checkpoints(&self, run: &RunKey) -> Vec<ForeignCheckpoint> {
         let one = |record: &Value, id: &str| {
             let text = |name: &str| record[name].as_str().map(str::to_owned);

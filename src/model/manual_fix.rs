@@ -36,7 +36,7 @@ pub struct ManualFixSession {
     pub started_at: Timestamp,
     /// What is to be fixed.
     pub issue: Option<Failure>,
-    /// The checkpoint it began at: changes are told against it.
+    /// The checkpoint it began at: changes are listed against it.
     pub checkpoint_id: CheckpointId,
     /// What has changed since it began, as of the last look.
     #[serde(default)]

@@ -69,7 +69,7 @@ impl Snapshot {
     /// What is not the same in a later one, sorted by path.
     ///
     /// A folder that holds something is no entry, and one that holds nothing is: emptying or filling it makes or removes
-    /// no folder, so that only those are told that were not there at all before, or are not any more.
+    /// no folder, so that only those are reported that were not there at all before, or are not any more.
     pub fn unlike<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Unlike<'a>> {
         let mut unlike: BTreeMap<&RepoPath, (Option<&Entry>, Option<&Entry>)> = BTreeMap::new();
         for (path, entry) in &later.entries {

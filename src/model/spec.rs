@@ -101,6 +101,6 @@ pub enum OnFailure {
     Rollback,
     /// Stop and wait for a person's fix.
     ManualFix,
-    /// Stop at once; what the policy would do is told as advice.
+    /// Stop at once; what the policy would do is printed as advice.
     Stop,
 }

@@ -155,7 +155,7 @@ impl Step {
         atomic.map(|atomic| atomic.checkpoint_id.as_str())
     }
 
-    /// What is told of it.
+    /// What is reported of it.
     pub fn told(&self, run: &RunKey) -> ToldStep {
         let StepStart { name, command, stage, atomic, compensate, .. } = self.start.clone();
         let is_atomic = atomic.is_some();

@@ -12,7 +12,7 @@ use crate::model::usage::Usage;
 
 use super::settings::RetrySettings;
 
-/// Costs are recorded in millionths of a dollar and told in cents.
+/// Costs are recorded in millionths of a dollar and shown in cents.
 const MICROS_PER_CENT: u64 = 10_000;
 
 /// Whose failures count for an attempt.

@@ -30,7 +30,7 @@ pub struct Tried<'a> {
     pub lines: Option<NetLines>,
     /// What it tried, in the loop's own words.
     pub approach: Option<&'a str>,
-    /// How many checks failed, where that was told.
+    /// How many checks failed, where that is known.
     pub failed_checks: Option<u64>,
 }
 
@@ -147,7 +147,7 @@ pub fn same_failures<'a>(run: &'a Run, iteration: u32, subtask: &str, signature:
     iteration.attempts.iter().rev().filter(counts).take(WINDOW - 1).filter(alike).collect()
 }
 
-/// How many checks failed, as the feedback loops tell; a loop that does not say counts as one.
+/// How many checks failed, as the feedback loops report; a loop that does not say counts as one.
 pub fn failed_checks(results: &FeedbackResults) -> Option<u64> {
     let failed: Vec<u64> = results
         .values()

@@ -97,7 +97,7 @@ impl Ending {
         self.child_ended = true;
         match &mut self.phase {
             Phase::Running => self.phase = Phase::Settling { until: now + SETTLE },
-            // Background jobs of a shell ignore SIGINT, and nobody else will tell them.
+            // Background jobs of a shell ignore SIGINT, and nobody else will end them.
             Phase::Asked { insist_at: Some(at), .. } => *at = now,
             _ => {}
         }

@@ -27,7 +27,7 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// `moves` says whether the terminal may be told to move its cursor.
+    /// `moves` says whether the terminal's cursor may be moved.
     pub fn new(moves: bool) -> io::Result<Self> {
         let terminal = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         *state() = State { moves, ..State::NEW };

@@ -99,7 +99,7 @@ pub struct Stray {
 }
 
 /// What an attempt left behind outside its process group. Those whose current folder `is_to_end` says so of get SIGTERM,
-/// after `grace` SIGKILL; the others are left alone. What ends by itself a moment later is not told of.
+/// after `grace` SIGKILL; the others are left alone. What ends by itself a moment later is not reported.
 ///
 /// The caller must know that the attempt is over. Where the system does not show environments nothing is found.
 pub fn settle_strays(mark: &Mark, is_to_end: impl Fn(&Path) -> bool, grace: Duration) -> io::Result<Vec<Stray>> {

@@ -104,7 +104,7 @@ pub struct Supervised {
     pub stdin: Option<Vec<u8>>,
     /// How long the child may run, on a clock that stands still while the machine is suspended.
     pub deadline: Option<Duration>,
-    /// How long the group may take to end after it was told to, before it is killed.
+    /// How long the group may take to end after it was asked to, before it is killed.
     pub grace: Duration,
     /// Where output is shown.
     pub show: Show,

@@ -1,7 +1,7 @@
 //! A terminal of its own for a child that wants one.
 //!
 //! A terminal becomes a session's own by what the session's first process does, so a helper comes first: this very
-//! program, which makes the session, takes the terminal and then becomes the command. It tells through its stdout why
+//! program, which makes the session, takes the terminal and then becomes the command. It reports through its stdout why
 //! it could not, and says nothing if it could.
 
 use std::ffi::{OsStr, OsString};
@@ -44,7 +44,7 @@ pub fn exec_on_terminal(argv: &[OsString]) -> u8 {
         Err(error) => error,
     };
     let number = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-    // With nobody there to be told, the exit code says it.
+    // With nobody there to read it, the exit code says it.
     let _ = File::from(told).write_all(&number.to_le_bytes());
     126
 }

@@ -2,7 +2,7 @@
 //! SIGINT, SIGTERM and SIGHUP count as themselves, every other one as SIGTERM, so that no child is left without its
 //! supervisor; only SIGKILL cannot be had.
 //!
-//! A thread takes the signals and tells everybody who waits. A request stays [pending](Interrupts::pending) until it is
+//! A thread receives the signals and wakes everybody who waits. A request stays [pending](Interrupts::pending) until it is
 //! [taken](Interrupts::take), so that a signal that comes between two children is not lost.
 //!
 //! SIGHUP stays ignored where it was when the process started (`nohup`). SIGINT and SIGTERM are always taken: a shell
@@ -98,7 +98,7 @@ struct State {
     unheard: u32,
     /// How many are at something that must come to an end, and will act on a signal then.
     shields: u32,
-    /// Who is to be told through a byte.
+    /// Who is to be woken through a byte.
     listeners: Vec<(u64, UnixStream)>,
     next_listener: u64,
 }
@@ -212,7 +212,7 @@ impl Interrupts {
         Listener { interrupts: self.clone(), id }
     }
 
-    /// Notes that a signal came and tells who listens.
+    /// Records that a signal came and wakes who listens.
     pub(super) fn deliver(&self, signal: Signal) -> Delivery {
         let mut state = self.state();
         state.count += 1;
@@ -257,7 +257,7 @@ impl Drop for Shield {
 /// Whether anybody will act on a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// Somebody was told, or will ask soon.
+    /// Somebody was woken, or will ask soon.
     Heard,
     /// Nobody seems to ask.
     Unheard,

@@ -116,7 +116,7 @@ impl Drop for Terminal {
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {
-            // It only fails if it panicked, and that was told.
+            // It only fails if it panicked, and that was reported.
             let _ = thread.join();
         }
         lock(&self.modes).give_back();

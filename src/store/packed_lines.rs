@@ -1,7 +1,7 @@
 //! Old lines of the ledger, many packed in one.
 //!
 //! The ledger compacts itself without losing a byte of its history: what was appended long ago is deflated as it stands,
-//! checksums and all. A packed line tells the number of its first event, how many it holds and of which runs:
+//! checksums and all. A packed line holds the number of its first event, how many it holds and of which runs:
 //! `{"seq":1,"packed":900,"schema":1,"runs":["a"],"lines":"…","checksum":"…"}`.
 
 use std::collections::BTreeSet;
@@ -145,7 +145,7 @@ pub fn decompress_all(lines: &[u8]) -> Vec<u8> {
     open
 }
 
-/// What can still be read of damaged packed lines: theirs up to the damage, whose own checksums tell what is sound.
+/// What can still be read of damaged packed lines: theirs up to the damage, whose own checksums show what is sound.
 /// Wherever a piece of base64 begins, lines may have been packed: what stood around it is not asked for.
 pub fn salvage_lines(text: &[u8]) -> Vec<u8> {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');

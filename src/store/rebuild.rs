@@ -110,7 +110,7 @@ impl Store {
                 found.events.sort_by_key(|event| event.seq);
             }
         }
-        // A line may have held many: the numbers tell how many events are missing.
+        // A line may have held many: the numbers show how many events are missing.
         let numbers: BTreeSet<u64> = found.events.iter().map(|event| event.seq).collect();
         let missing = numbers.last().map_or(0, |last| last - numbers.len() as u64);
         found.unreadable = found.unreadable.max(missing);

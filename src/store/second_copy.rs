@@ -25,7 +25,7 @@ pub struct SecondCopy {
     path: PathBuf,
 }
 
-/// How a copy and its ledger stand to each other, as far as their lengths and the copy's end tell.
+/// How a copy and its ledger stand to each other, as far as their lengths and the copy's end show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// There is no copy, or it is another name of the ledger's own file, as version 0.1.0 had it.

@@ -5,7 +5,7 @@
 //! caller's next look without a reason. So nothing is made of an event beyond that here, and no event is kept.
 //!
 //! Folders are watched one by one rather than recursively: those that are ignored would use up the system's watches,
-//! and what is built in them would tell of changes that do not count.
+//! and what is built in them would report changes that do not count.
 
 mod remote;
 
@@ -54,7 +54,7 @@ impl Watcher {
     }
 
     /// Watches exactly these folders from now on. Answers whether some were not watched before: what changed in them
-    /// until now was not told.
+    /// until now was not reported.
     pub fn follow(&mut self, folders: BTreeSet<PathBuf>) -> bool {
         let Some(system) = &mut self.system else { return false };
         let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));

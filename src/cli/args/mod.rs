@@ -189,7 +189,7 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Flags before which a value follows, so that `--resume` can be told from a value.
+/// Flags before which a value follows, so that `--resume` is not taken for a value.
 pub const VALUE_FLAGS: [&str; 8] =
     ["-C", "--run", "--phase", "--lane", "--task", "--color", "--state-dir", "--lock-timeout"];
 

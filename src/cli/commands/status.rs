@@ -34,7 +34,7 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
 }
 
 /// Shows it again whenever it has changed, until a signal comes. A terminal is redrawn, also where only a time that is
-/// told has passed; elsewhere what is recorded decides.
+/// printed has passed; elsewhere what is recorded decides.
 fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     if ui.json {
         return Err(Error::new(ErrorKind::Usage, "--watch has no end, and --json is one document")
@@ -64,7 +64,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     }
 }
 
-/// The answer of what has told everything as it came.
+/// The answer of what has printed everything as it came.
 pub fn ended(code: i32) -> Reply {
     Reply::text("").exit(if code == 0 { ExitCode::Done } else { ExitCode::other(code) })
 }

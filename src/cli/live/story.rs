@@ -17,7 +17,7 @@ use super::github::Github;
 use super::status_line::View;
 use super::{is_usual, lock};
 
-/// The story of a run, told as it goes on.
+/// The story of a run, printed as it goes on.
 #[derive(Debug)]
 pub struct Story(Arc<Told>);
 
@@ -25,7 +25,7 @@ pub struct Story(Arc<Told>);
 struct Told {
     view: Mutex<View>,
     github: Option<Github>,
-    /// What is as it should be is not told.
+    /// What is as it should be is not printed.
     sparing: bool,
 }
 

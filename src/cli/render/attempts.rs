@@ -21,7 +21,7 @@ pub fn iterations_text(ui: &Ui, run: &Run) -> String {
 pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     let header = ["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"];
     let mut notes = String::new();
-    // The same one of several attempts in a row is told once.
+    // The same one of several attempts in a row is shown once.
     let mut reasons: Vec<(String, String)> = Vec::new();
     let mut rows: Vec<[String; 6]> = Vec::new();
     let iterations = run.latest_iterations(most).into_iter();
@@ -80,7 +80,7 @@ fn result_of(attempt: &Attempt) -> String {
     format!("{result}{fallback}{told}")
 }
 
-/// Conditions that say something of the attempt itself; the others are the decision's to tell.
+/// Conditions that say something of the attempt itself; the others are shown with the decision.
 fn told_of(conditions: &[Condition]) -> Option<String> {
     let told = conditions.iter().filter(|one| !matches!(one, Condition::RetriesExhausted | Condition::NoCheckpoint));
     let told: Vec<&str> = told.map(|one| one.as_str()).collect();

@@ -8,10 +8,10 @@ use crate::model::run::RunKey;
 
 use super::super::ui::escape;
 
-/// Where a lane stands; of a run that is none there is nothing to tell.
+/// Where a lane is; empty for a run that is no lane.
 #[derive(Debug, Default)]
 pub struct Lane {
-    /// What there is to tell.
+    /// The lines to show.
     pub standing: Option<LaneStanding>,
     /// For people: its stage, its records, and the commands that resume it and roll it back.
     pub prompt: String,

@@ -1,4 +1,4 @@
-//! What every table and text shares: how a table is laid out, and how a moment is told.
+//! What every table and text shares: how a table is laid out, and how a time is shown.
 
 use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
 

@@ -1,4 +1,4 @@
-//! Keys of trying again, pausing and putting back.
+//! Keys of retries, waits and rollbacks.
 
 use super::section::{Key, Section, Shape};
 use crate::config::preset::PRESETS;

@@ -85,7 +85,7 @@ pub enum ProgressEvent<'a> {
     },
 }
 
-/// Is told what is going on, at once and by the thread that does it: it must not take long.
+/// Receives what is going on, at once and on the thread that does it: it must not take long.
 pub trait Observer: Send + Sync {
     /// Takes note of what is going on at `now`.
     fn on_event(&self, now: Timestamp, event: ProgressEvent<'_>);

@@ -24,7 +24,7 @@ pub(in crate::engine) struct Bundle {
     /// The file.
     pub path: PathBuf,
     unbundled: Unbundled,
-    /// The checkpoints in it, as their commits tell of them.
+    /// The checkpoints in it, as their commits record them.
     pub checkpoints: Vec<Checkpoint>,
 }
 

@@ -56,7 +56,7 @@ pub struct Problem {
     pub path: String,
     /// A sentence.
     pub message: String,
-    /// Whether `--repair` mends it.
+    /// Whether `--repair` repairs it.
     pub repairable: bool,
 }
 

@@ -42,7 +42,7 @@ pub(in crate::engine) fn hold_back(context: &Context, state: &State, own: Retry)
     retry
 }
 
-/// The run that such a file tells of, for who asks how it stands where nothing is recorded.
+/// The run that such a file describes, for views where nothing is recorded.
 pub(in crate::engine) fn run(context: &Context, state: &State) -> Option<Run> {
     all(context, state).into_iter().next().map(|(_, held)| held.run)
 }

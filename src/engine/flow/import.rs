@@ -66,7 +66,7 @@ pub struct ImportedFile {
     pub message: Option<String>,
     /// What of it was left out, and why.
     pub left_out: Vec<Problem>,
-    /// The checkpoints that it tells of.
+    /// The checkpoints that it lists.
     pub checkpoints: Vec<KnownCheckpoint>,
     /// Our own checkpoints that came back from it.
     pub returned: Vec<CheckpointId>,
@@ -277,7 +277,7 @@ fn is_own_view(document: &Document, state: &State) -> bool {
     !state.runs.is_empty() && view.is_some_and(|view| view == document.content)
 }
 
-/// Whether the document is an old copy of its view: the ledger went through what it tells, and taken over it would count
+/// Whether the document is an old copy of its view: the ledger went through what it records, and taken over it would count
 /// once more. A run that is named is one to take it over into, whatever else holds it.
 fn is_old_view(context: &Context, document: &Document, state: &State) -> Result<bool> {
     match document.kind {
@@ -290,7 +290,7 @@ fn is_old_view(context: &Context, document: &Document, state: &State) -> Result<
 /// Whether one of our own runs once stood as the document says, to the millisecond.
 fn was_recovery_state(context: &Context, document: &Value, state: &State) -> Result<bool> {
     let is_own = |run: &&Run| run.imported.iter().all(|one| one.imported.kind != ImportKind::Recovery);
-    // What begins tells nothing yet; what was imported may have to begin anew.
+    // What begins records nothing yet; what was imported may have to begin anew.
     if *document == json!(RecoveryState::default()) {
         return Ok(state.runs.iter().any(|run| is_own(&run)) && state.runs.iter().all(|run| is_own(&run)));
     }

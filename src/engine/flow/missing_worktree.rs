@@ -1,7 +1,7 @@
 //! Work trees whose folder is missing: the commands that restore one from what git still has of it, its branch and its checkpoints.
 //!
 //! Only shown, not done: what git keeps of such a work tree (a detached `HEAD`, the index, the reflog, the journal of a
-//! restore) may be the last name of somebody's work. The commands that are told take nothing of it away.
+//! restore) may be the last name of somebody's work. The commands that are printed take nothing of it away.
 
 use std::path::Path;
 

@@ -27,7 +27,7 @@ pub struct Started {
     pub at: Timestamp,
 }
 
-/// What is told of an attempt when it begins.
+/// What is known of an attempt when it begins.
 #[derive(Clone, Debug, Default)]
 pub struct Begin {
     /// What it tries.

@@ -30,7 +30,7 @@ use super::{memory, seed_json, step_liveness, storage};
 use super::changes::changes_since;
 
 /// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor
-/// planned from: who writes has settled it before, who only reads is told (exit 16).
+/// planned from: who writes has settled it before, who only reads is refused (exit 16).
 pub fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
     let lock = context.lock_worktree(repo)?;
@@ -173,7 +173,7 @@ pub fn record_with(
     Ok(checkpoint)
 }
 
-/// Whether a run works in another work tree, which is there. A lane's stages tell where it works.
+/// Whether a run works in another work tree, which is there. A lane's stages record where it works.
 fn is_elsewhere(context: &Context, run: &Run) -> bool {
     run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree)
 }

@@ -1,4 +1,4 @@
-//! What the lane contract's records say beside their checkpoint (C3, C8, C9), and what is told of a lane (C4, C6).
+//! What the lane contract's records say beside their checkpoint (C3, C8, C9), and what is reported of a lane (C4, C6).
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ const MAX_CONTEXT: usize = 120;
 const MAX_COMMITS: usize = 200;
 
 /// Fills in what a record of a stage says anyway: the lane's base, its HEAD and commits, where it is to be merged. The
-/// commits are those on its branch, which tells nothing of who made them.
+/// commits are those on its branch, which says nothing of who made them.
 pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFields) -> LaneFields {
     let Some(reached) = fields.stage.clone() else { return fields };
     if fields.base_branch.is_none() {
@@ -199,7 +199,7 @@ fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, f
         .unwrap_or_default();
     all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.end.log_path.as_ref().map(PathBuf::from);
-    // The command's first: what a check says comes after what was done, and neither tells much without the other.
+    // The command's first: what a check says comes after what was done, and neither means much without the other.
     let of_check = |name: &String| Some(log.as_ref()?.with_file_name(run_settings::log_name(name, "")));
     let of_check = ending.failed_loop.as_ref().and_then(of_check);
     match &log {

@@ -66,7 +66,7 @@ pub fn identity(run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsStrin
     variables
 }
 
-/// The file of a loop's log; `which` tells its executions apart.
+/// The file of a loop's log; `which` distinguishes its executions.
 pub fn log_name(name: &str, which: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("{name}{which}.log")

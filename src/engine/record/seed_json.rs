@@ -85,7 +85,7 @@ fn modified(
 }
 
 /// Keeps what the view of the latest checkpoint holds, while the capture still knows all of it. It can be made again: a
-/// failure is told and no more.
+/// failure is reported and no more.
 pub fn keep_active(context: &Context, checkpoint: &Checkpoint, memory: &[MemoryFile], capture: &Capture) {
     if checkpoint.is_safety() {
         return;
@@ -98,7 +98,7 @@ pub fn keep_active(context: &Context, checkpoint: &Checkpoint, memory: &[MemoryF
 }
 
 /// What the view of the latest checkpoint holds: what is kept of it, or else what its commit says. What cannot be read is
-/// told and left out.
+/// reported and left out.
 pub fn active_state(context: &Context, state: &State) -> Option<ActiveState> {
     let latest = latest_checkpoint(state)?;
     let kept = ActiveState::read(context.store()).filter(|kept| kept.checkpoint_id == latest.id);

@@ -180,7 +180,7 @@ fn knows_more(events_jsonl: &[u8], last: u64) -> bool {
     to_come.any(|(number, next)| number != next)
 }
 
-/// Refuses a ledger that was set back, of which a checkpoint's reference tells.
+/// Refuses a ledger that was set back, as a checkpoint's reference shows.
 fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, name: &str) -> Result<()> {
     let events = stored.events_jsonl(context.repo()?)?;
     if !knows_more(&events, state.last_seq) {

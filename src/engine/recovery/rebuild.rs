@@ -132,7 +132,7 @@ pub fn unrecorded(context: &Context) -> Result<usize> {
     Ok(ours.count())
 }
 
-/// A checkpoint that an event tells of, by its id.
+/// A checkpoint that an event names, by its id.
 fn checkpoint_of(event: &Event) -> Option<(CheckpointId, Checkpoint)> {
     match &event.payload {
         Payload::CheckpointCreated { checkpoint, .. } => Some((checkpoint.id.clone(), Checkpoint::clone(checkpoint))),

@@ -2,7 +2,7 @@
 //! No hook is called then, and the run would stand in progress for ever.
 //!
 //! Each call of a hook notes who called it beside the run. It is no more than a look at who is alive, so it is no event. A
-//! wrapper that lives for one call only is told from the agent by not coming twice.
+//! wrapper that lives for one call only differs from the agent by not coming twice.
 
 use std::path::PathBuf;
 use std::sync::Arc;

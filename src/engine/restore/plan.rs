@@ -210,7 +210,7 @@ fn file_plan(
         };
         layers_and_ignored.push((ignored, paths));
     }
-    // A plan is a pure function: what cannot be read is told after it, and nothing is done then.
+    // A plan is a pure function: what cannot be read is reported after it, and nothing is done then.
     let unreadable = RefCell::new(None);
     let baseline = |path: &RepoPath| {
         let layer = layers_and_ignored.iter().rev().find(|(_, paths)| paths.matches(path));
@@ -224,7 +224,7 @@ fn file_plan(
             }
         }
         let known = layer.view().entry(&lookup, path).and_then(|entry| match entry {
-            // Which of the two was restored is not told: only where they agree is it known.
+            // Which of the two was restored is not recorded: only where they agree is it known.
             entry if let Some(base) = base => {
                 let committed = base.view().entry(&lookup, path)?;
                 let what = |entry: &Entry| (entry.kind, entry.oid.clone());

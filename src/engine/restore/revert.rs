@@ -64,7 +64,7 @@ pub(super) fn unrecorded(context: &Context, lock: &WorktreeLock, journal: &Resto
         Ok(loaded) if is_recorded(&loaded.state, journal) => journal_pending(in_full(&error)),
         // Without its event the restore has not happened: nothing could take it back.
         Ok(_) => revert_after(context, lock, journal, error),
-        // Which of the two it is only the repair can tell.
+        // Which of the two it is only the repair can find out.
         Err(second) => not_reverted(&error, &second),
     }
 }
@@ -73,7 +73,7 @@ fn journal_pending(message: String) -> Error {
     Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"]))
 }
 
-/// An error with its causes, for a message that tells of two.
+/// An error with its causes, for a message that names two.
 fn in_full(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);

@@ -119,7 +119,7 @@ impl Capture {
 
     /// Notes what was seen, so that the next capture reads only what changes from here on. `commit` is the checkpoint
     /// of this capture, and `reference` holds it. Without the note the next capture is slower and as right, so that a
-    /// failure is told and no more. What was seen is forgotten here.
+    /// failure is reported and no more. What was seen is forgotten here.
     pub fn write_cache(&self, reference: &str, commit: &ObjectId) {
         if let Some(cache_builder) = self.cache_builder.take() {
             self.store(&cache_builder, reference, commit);

@@ -129,7 +129,7 @@ fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIn
                 }
                 let mode = match entry.kind {
                     EntryKind::Symlink => 0o120_000,
-                    // git is told not to trust the executable bit.
+                    // git is configured not to trust the executable bit.
                     _ if !filters.trusts_modes => {
                         known.map(|(mode, _)| *mode).filter(|mode| *mode != 0o120_000).unwrap_or(0o100_644)
                     }

@@ -91,7 +91,7 @@ pub fn as_checked_out(
         let same = |raw: &Entry| -> Result<bool> {
             Ok(raw.kind == EntryKind::File
                 && match by {
-                    // What a filter makes of it only git could tell.
+                    // What a filter makes of it only git knows.
                     Conversion::Filter => unstaged && then.as_ref().is_some_and(|then| then.oid == raw.oid),
                     Conversion::Text => {
                         let read = |oid| lookup.blob(parse_oid(oid)?);

@@ -99,7 +99,7 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
     repo.own().check(&drafts.join("pack"), false).map_err(Error::at(&drafts))?;
     publish::empty(&drafts)?;
     let mut removed = Removed::default();
-    // What has no room is left; what was removed by then is told all the same.
+    // What has no room is left; what was removed by then is reported all the same.
     let result = packs.remove(repo, &drafts, &objects, unneeded, &mut removed);
     publish::empty(&drafts)?;
     (done.objects, done.bytes) = (done.objects + removed.objects.len() as u64, done.bytes + removed.bytes);

@@ -30,7 +30,7 @@ pub(in crate::git) struct GitLock {
 }
 
 impl GitLock {
-    /// Takes the lock of `path` (`path.lock`), waiting up to `timeout`. `name` tells the locks of a
+    /// Takes the lock of `path` (`path.lock`), waiting up to `timeout`. `name` marks the locks of a
     /// worktree that are held at once apart.
     pub fn acquire(repo: &Repo, name: &str, path: &Path, timeout: Duration) -> Result<Self> {
         let mut lock = path.as_os_str().to_owned();
@@ -64,7 +64,7 @@ impl GitLock {
 
 impl Drop for GitLock {
     fn drop(&mut self) {
-        // The mark goes last: what cannot be removed now is told from a foreign lock by it later on.
+        // The mark goes last: by it what cannot be removed now is distinguished from a foreign lock later on.
         if fs::remove_file(&self.lock).is_ok() {
             let _ = fs::remove_file(&self.mark);
         }

@@ -142,7 +142,7 @@ pub fn write(repo: &Repo, file: &GitFile) -> Result<()> {
             temp_file::rename(&dir, temp.as_bytes(), NAME, true)
         });
     if let Err(error) = written {
-        // The error that led here is the one to tell.
+        // The error that led here is the one to report.
         let _ = rustix::fs::unlinkat(&dir, temp.as_str(), AtFlags::empty());
         return Err(failed(error));
     }

@@ -19,7 +19,7 @@ pub fn keep_nonempty_dirs(repo: &Repo, plan: &mut RestorePlan, files: impl Itera
     let mut staying = BTreeSet::new();
     // The deepest first: a folder that stays keeps those above it.
     for folder in plan.remove_dirs.iter().rev().map(|dir| &dir.path) {
-        // One that cannot be opened is told by the restore.
+        // One that cannot be opened is reported by the restore.
         let names = match openat::open_path(&root, folder) {
             Ok(dir) => openat::names(&dir).map_err(|error| openat::io_error(folder, error))?,
             Err(_) => Vec::new(),

@@ -14,7 +14,7 @@ use crate::policy::changed::{ChangedFile, Content};
 const MAX_FILE_BYTES: u64 = 256 << 10;
 /// Nor is any more once so much was read.
 const MAX_TOTAL_BYTES: u64 = 4 << 20;
-/// More paths than this are not told.
+/// More paths than this are not listed.
 const MAX_FILES: usize = 2_000;
 
 /// Files that differ, those that `first` names before the others, with their text as far as the bounds go.

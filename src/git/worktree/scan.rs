@@ -92,7 +92,7 @@ pub(in crate::git) struct Scan {
     pub partial: bool,
 }
 
-/// What a walk is told beside the work tree.
+/// What a walk is given beside the work tree.
 #[derive(Clone, Copy)]
 pub(in crate::git) struct Scope<'a> {
     pub repo: &'a Repo,

@@ -62,7 +62,7 @@ pub(in crate::git) struct Walk<'a> {
     also: &'a BTreeSet<RepoPath>,
     max_file_size: u64,
     untracked: Mutex<UntrackedLimit>,
-    /// The file system of the work tree, and whether the times of its folders tell that names in them changed.
+    /// The file system of the work tree, and whether the times of its folders show that names in them changed.
     dev: u64,
     keeps_times: bool,
 }

@@ -166,7 +166,7 @@ mod tests {
             ("run a/b.x", "run: a/b.x: cannot open: No such file or directory", Some(Cause::ResourceNotFound)),
             ("compile -I proto a.x", "Import \"b/c.proto\" was not found", None),
             ("compile x.cfg", "warning: x.cfg not found in the cache", None),
-            // What an option is told is one of its values, a thing of the project, or a library.
+            // An option's value is one of those it knows, a thing of the project, or a library.
             (
                 "draw --theme drak a.x",
                 "The theme drak does not exist, there are: dark, light",

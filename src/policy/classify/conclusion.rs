@@ -58,7 +58,7 @@ impl Conclusion {
         Self::new(verdict, Evidence { rule: rule.to_owned(), source, line: number, text: text.clone() }, text)
     }
 
-    /// Nothing tells what it was. A line that happens to be the last is no reason: it is what the failure is recognised by.
+    /// Nothing explains the failure. A line that happens to be the last is no reason: it is what the failure is recognised by.
     pub(super) fn unexplained(rule: &str, verdict: Verdict, inputs: &Inputs<'_>) -> Self {
         let conclusion = Self::bare(rule, verdict, message::for_want_of_reason(inputs));
         Self { signature_text: Some(message::last_words(inputs)), ..conclusion }

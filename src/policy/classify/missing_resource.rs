@@ -9,7 +9,7 @@
 pub(super) enum Kind {
     /// Something with a name that a project or a registry has.
     Thing,
-    /// What a tool is told by its command line or its configuration.
+    /// What a tool is given by its command line or its configuration.
     Setting,
     /// A command of the tool itself.
     Command,
@@ -31,7 +31,7 @@ pub(super) enum Said {
 pub(super) struct MissingResource {
     /// What of it.
     pub said: Said,
-    /// The kind of thing, where a word tells.
+    /// The kind of thing, where a word names it.
     pub kind: Option<Kind>,
 }
 
@@ -114,7 +114,7 @@ const THINGS: &str = "\
     formula goal image inventory job manifest package packages path playbook project projects recipe \
     release remote repository revision role ruleset scheme script service session spec specification \
     stack stage suite target targets task tasks version versions volume workspace";
-/// Words for what a tool is told.
+/// Words for what a tool is given.
 const SETTINGS: &str = "\
     algorithm argument arguments backend builder charset color compression cop \
     dialect edition encoding engine fixer fixers flag flags format formatter generator level linter locale mode \

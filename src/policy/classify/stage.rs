@@ -127,7 +127,7 @@ pub fn guess_loop(name: &str, command: &str) -> LoopKind {
     by(&name.to_ascii_lowercase().replace('_', "-")).or_else(|| by(command)).unwrap_or(LoopKind::Test)
 }
 
-/// The stage that the words of one command tell.
+/// The stage that the words of one command imply.
 fn guess_part(line: &str) -> Option<LoopKind> {
     // `npm test`, `make lint`: what is asked for beats who is asked, which is why builds come last.
     let first = if line.is_ascii() {

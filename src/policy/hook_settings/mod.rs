@@ -173,7 +173,7 @@ pub fn may_hold_ours(text: &str, agent: HookAgent) -> bool {
     text.contains(&call_of(agent))
 }
 
-/// What a file's lines are indented by, so that it keeps its look; two spaces where nothing tells.
+/// What a file's lines are indented by, so that it keeps its look; two spaces where nothing is indented.
 pub fn indent_of(text: &str) -> &str {
     let indented = text.lines().skip(1).find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
     indented.map_or("  ", |line| &line[..line.len() - line.trim_start().len()])

@@ -54,7 +54,7 @@ pub fn is_bare(script: &str) -> bool {
 /// What the plugin's file begins with.
 pub const PLUGIN_MARK: &str = "// Made by `recover hook install opencode`";
 
-/// opencode's plugin: it tells the hook in the words of the other agents. A session that failed is told to be idle too:
+/// opencode's plugin: it calls the hook in the words of the other agents. A session that failed is reported as idle too:
 /// that is no turn that ended well.
 pub fn opencode_plugin(program: &str) -> String {
     let line = serde_json::Value::from(command(program, HookAgent::Opencode)).to_string();

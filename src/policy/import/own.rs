@@ -1,4 +1,4 @@
-//! Old copies of our own views: what they tell is in the ledger, and once more it would count twice.
+//! Old copies of our own views: what they record is in the ledger, and imported it would count twice.
 
 use serde_json::Value;
 

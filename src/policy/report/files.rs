@@ -27,7 +27,7 @@ pub struct Span {
     pub to: CheckpointId,
 }
 
-/// Which checkpoints tell what the latest attempts changed. What a rollback restored before an attempt is no change of
+/// Which checkpoints show what the latest attempts changed. What a rollback restored before an attempt is no change of
 /// the attempt's.
 pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
     let mut now: Option<&CheckpointId> = None;

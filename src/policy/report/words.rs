@@ -10,7 +10,7 @@ use crate::policy::escape::{escape, escape_lines};
 use crate::policy::redact::redact;
 use crate::policy::text::Text;
 
-/// What every written report holds, so that a file can be told to be one.
+/// What every written report holds, so that a file can be recognised as one.
 pub const MARK: &str = "recover report";
 
 /// How long a line of somebody's text may get, in characters.

@@ -72,7 +72,7 @@ impl Store {
 }
 
 /// The file's end, from the beginning of a line, with all lines after number `after`; all of it where a line does not
-/// tell its number.
+/// show its number.
 fn lines_after(file: &mut dyn Lines, after: u64) -> io::Result<Vec<u8>> {
     let length = file.seek(SeekFrom::End(0))?;
     let mut wanted = if after == 0 { length } else { TAIL };

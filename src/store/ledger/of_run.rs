@@ -29,7 +29,7 @@ impl Store {
         let named = serde_json::to_string(&key.run_id).map_err(io::Error::from).map_err(self.io("read"))?;
         let mut events = Vec::new();
         let of_run = |text: &[u8], number: u64| -> Result<Option<Event>, StoreError> {
-            // The run is told at the beginning of a line, before anything of any length.
+            // The run is named at the beginning of a line, before anything of any length.
             let head = &text[..text.len().min(HEAD + named.len())];
             if memchr::memmem::find(head, named.as_bytes()).is_none() {
                 return Ok(None);

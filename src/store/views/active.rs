@@ -1,6 +1,6 @@
 //! `active_checkpoint.json` (S11): the latest checkpoint in the state recovery's own format.
 //!
-//! The view is written with every event and must not grow with the work tree: what it tells of working memory and files
+//! The view is written with every event and must not grow with the work tree: what it holds of working memory and files
 //! is kept beside it when the checkpoint is taken ([`ActiveState`]), up to a limit.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use super::super::ledger::Store;
 
 const KEPT: &str = "active.json";
 
-/// What the view tells of a checkpoint beside its record. Derived from the checkpoint: where it is lost, it is made again.
+/// What the view holds of a checkpoint beside its record. Derived from the checkpoint: where it is lost, it is made again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActiveState {
     /// Which checkpoint's.
@@ -55,7 +55,7 @@ pub fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
     state.checkpoints.values().rfind(|checkpoint| !checkpoint.is_safety() && !state.is_superseded(checkpoint))
 }
 
-/// The latest checkpoint as the view tells it; `None` without any. What is kept of another one says nothing.
+/// The latest checkpoint as the view shows it; `None` without any. What is kept of another one says nothing.
 pub fn active_checkpoint(state: &State, kept: Option<&ActiveState>) -> Option<Value> {
     let own = latest_checkpoint(state);
     let imported = state.runs.iter().flat_map(|run| &run.imported);

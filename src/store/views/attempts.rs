@@ -106,7 +106,7 @@ fn sharing(subtasks: BTreeSet<&str>) -> impl Fn(&Run) -> bool {
     move |run| owners.contains(run.key.run_id.as_str()) || run.subtasks.iter().any(|name| names.contains(name))
 }
 
-/// Folds all runs into the history. What was imported stands as it was told there, until there is an attempt more.
+/// Folds all runs into the history. What was imported stays as it was recorded there, until there is an attempt more.
 pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
     history_with_imports(state, state.runs.iter())
 }
@@ -131,7 +131,7 @@ fn history_with_imports<'a>(state: &'a State, runs: impl Iterator<Item = &'a Run
     history
 }
 
-/// A subtask that was imported. What its document does not say is told as it was taken over.
+/// A subtask that was imported. What its document does not say is shown as it was imported.
 fn subtask<'a>(document: &'a Value, own: Option<&Subtask<'a>>) -> Subtask<'a> {
     let attempts = document["attempts"].as_array().into_iter().flatten().zip(1_u64..);
     let attempts = attempts.filter_map(|(attempt, number)| {
@@ -175,7 +175,7 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
     let mut sessions: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
     let mut given_up: BTreeMap<&str, &str> = BTreeMap::new();
 
-    // What another of their files tells is not in this one, until its run goes on.
+    // What another of their files holds is not in this one, until its run goes on.
     let is_own = |run: &Run| run.attempts().any(|(_, attempt)| attempt.checkpoint_id.is_some());
     let told_here = |run: &Run| run.last_import_untouched().is_none() || is_import(run) || is_own(run);
     let iterations = runs.filter(|(run, _)| told_here(run)).flat_map(|(run, most)| run.iterations.recent(most));
@@ -212,7 +212,7 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
             (_, IterationStatus::Skipped) if speaks => "stuck",
             (_, IterationStatus::InProgress) if speaks => "in_progress",
             (_, IterationStatus::Cancelled | IterationStatus::Pending) if speaks => "pending",
-            // An interrupted attempt tells nothing new.
+            // An interrupted attempt adds nothing.
             (Some(AttemptOutcome::Cancelled), _) if subtask.attempts.len() > 1 => continue,
             (Some(AttemptOutcome::Cancelled), _) => "pending",
             (None, _) => "in_progress",
@@ -263,7 +263,7 @@ struct View<'a> {
     stuck_subtasks: Vec<Told<'a, StuckSubtask<'a>>>,
 }
 
-/// What is told by the ledger, or as another system wrote it.
+/// What the ledger holds, or what another system wrote.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Told<'a, T> {
@@ -273,7 +273,7 @@ enum Told<'a, T> {
 
 /// A subtask as it was imported.
 struct ImportedSubtask<'a> {
-    /// Its document; `None` where it is only told that it was given up.
+    /// Its document; `None` where it is only known that it was given up.
     subtask: Option<&'a Value>,
     /// Its entries among the stuck ones.
     stuck: Vec<&'a Value>,

@@ -37,7 +37,7 @@ pub fn battle_status(status: RunStatus) -> &'static str {
 pub enum BattleView<'a> {
     /// As another system wrote it.
     Imported(&'a Value),
-    /// As the ledger tells it.
+    /// As the ledger records it.
     Own(Box<Battle<'a>>),
 }
 

@@ -112,7 +112,7 @@ fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
     folders
 }
 
-/// How an editor is told a place. One that nobody knows is given the file alone.
+/// How an editor is given a place. One that nobody knows is given the file alone.
 fn arguments(program: &str, place: &Place) -> Vec<String> {
     let name = Path::new(program).file_stem().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let column = place.column.map(|column| format!(":{column}")).unwrap_or_default();

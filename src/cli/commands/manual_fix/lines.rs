@@ -32,7 +32,7 @@ impl Lines {
         }
     }
 
-    /// Writes what a step tells, if it tells anything.
+    /// Writes what a step reports, if anything.
     pub fn tell(self, step: &Step) -> io::Result<()> {
         self.write(&text(step))
     }

@@ -290,10 +290,10 @@ fn turn_failed(
     })
 }
 
-/// The failure as the agent's own record would have told it.
+/// The failure as the agent's own record would have reported it.
 fn record(agent: HookAgent, event: &HookEvent, failure: &TurnFailure) -> AgentRecord {
     let kind = AgentKind::from_name(agent.as_str()).unwrap_or(AgentKind::Claude);
-    // What the program says of the error may be a status alone, and what it told the user the reset time.
+    // What the program says of the error may be a status alone, and what it showed the user the reset time.
     let words: Vec<&str> =
         [&failure.details, &failure.last_message].into_iter().flatten().map(String::as_str).collect();
     let message = if words.is_empty() { failure.error.clone().unwrap_or_default() } else { words.join("\n") };

@@ -1,4 +1,4 @@
-//! A person's fix between two attempts (B8, B9): opened, told, verified, continued or given up.
+//! A person's fix between two attempts (B8, B9): opened, shown, verified, continued or given up.
 
 mod verify;
 pub mod watch;

@@ -111,7 +111,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     }
     let driving = if context.dry_run() { None } else { Some(Driving::take(context, &key)?) };
     match refuse(context, &state, &run, request) {
-        // A lane is told where it stands whatever its state (C4, C6).
+        // A lane's place is printed whatever its state (C4, C6).
         Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
             let validation = validated(context, &state, &run, request);
             return Ok(Resumed { validation, ..untouched(context, &state, run) });

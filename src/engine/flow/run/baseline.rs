@@ -20,7 +20,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let Some((run, initial)) = subject(context, key)? else { return Ok(None) };
     let folder = context.store().run_dir(key).join("baseline");
     context.create_state_dir(&folder)?;
-    // No attempt's number: the loops can tell.
+    // No attempt's number: by that the loops know a baseline.
     let env = identity(&run, run.current_iteration, Some(0));
     // Our stdout is for the attempts.
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };

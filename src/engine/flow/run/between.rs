@@ -1,6 +1,6 @@
 //! Checkpoints while an attempt's command runs (S10), so that a long one has more to go back to than its beginning.
 //!
-//! A thread of its own takes them: the command's output goes on being read meanwhile. What goes wrong is told and nothing
+//! A thread of its own takes them: the command's output goes on being read meanwhile. What goes wrong is reported and nothing
 //! else; the attempt is none the worse for it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -96,7 +96,7 @@ fn left_unchanged(context: &Context, key: &RunKey) -> bool {
     })
 }
 
-/// What the profile says that an exit code means, where nothing else told.
+/// What the profile says that an exit code means, where nothing else decided.
 fn by_exit_code(evidence: &FailureEvidence, launch: &Launch, now: Timestamp) -> Option<Failure> {
     let code = evidence.exit_code?.to_string();
     let cause = *launch.exit_codes.get(&code)?;

@@ -245,7 +245,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The checks that cannot be started now, as far as that is known; those that nobody was told of are told.
+    /// The checks that cannot be started now, as far as that is known; those that were not reported yet are reported.
     fn missing_checks(&self) -> Result<BTreeSet<String>> {
         let run = self.load()?;
         let looked = startable::missing_checks(self.context, &run);

@@ -68,7 +68,7 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             context.emit(begun(true));
             let again = run_one(context, feedback, setting, ".again")?;
             flaky = has_passed(&again);
-            // What failed twice is told as it failed first.
+            // What failed twice is reported as it failed first.
             if flaky || again.cancelled.is_some() {
                 exit = again;
             }

@@ -68,7 +68,7 @@ pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
     missing.collect()
 }
 
-/// How a person is told of a check that cannot be started.
+/// What a person reads of a check that cannot be started.
 pub fn told(name: &str, why: &str) -> String {
     format!("the check '{name}' cannot be started: {why}; where that is still so after an attempt, the run stops")
 }

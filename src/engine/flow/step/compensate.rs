@@ -1,4 +1,4 @@
-//! Steps that a restore goes back past: their effects outside the work tree are taken back, or told of (S12).
+//! Steps that a restore goes back past: their effects outside the work tree are reverted, or listed (S12).
 
 use anyhow::Context as _;
 

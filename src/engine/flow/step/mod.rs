@@ -243,7 +243,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
     Ok(start)
 }
 
-/// What is covered and could not be captured could not be restored. What is left out by the rules is told of.
+/// What is covered and could not be captured could not be restored. What is left out by the rules is listed.
 fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
     let covered = selection(request)?;
     let skipped = prepared.capture.manifest.skipped.iter().filter(|skipped| covered.matches(&skipped.path));
@@ -295,7 +295,7 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
         commits: commits_since(context, start.head.as_ref()),
     };
     context.record(key, vec![Payload::StepEnded(end)])?;
-    // A stage that failed is told as well (C9); one that was interrupted has not come to its end.
+    // A stage that failed is recorded as well (C9); one that was interrupted has not come to its end.
     let fields = if start.stage.is_some() { Some(of_stage(start, code)) } else { of_retry(context, key, start, code)? };
     let taken = fields.filter(|_| exit.cancelled.is_none()).map(|fields| take_stage(context, key, start, fields));
     let mut report = report_of(&context.load()?.state, key, &start.name, true)?;
@@ -351,7 +351,7 @@ fn headline(start: &StepStart, succeeded: bool) -> String {
     format!("{} {}", if succeeded { "After step" } else { "Failed: step" }, start.name)
 }
 
-/// The checkpoint of what a step tells of its lane.
+/// The checkpoint of what a step records of its lane.
 fn take_stage(context: &Context, key: &RunKey, start: &StepStart, fields: LaneFields) -> Result<Checkpoint> {
     let request = Request {
         description: headline(start, fields.status.as_deref() == Some(lane::COMPLETE)),
@@ -379,7 +379,7 @@ fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<Checkpoi
     found.map(|checkpoint| checkpoint.id.clone())
 }
 
-/// What there is to tell of it, whether its command was run now or before.
+/// What is reported of it, whether its command was run now or before.
 fn report_of(state: &State, key: &RunKey, name: &str, executed: bool) -> Result<StepReport> {
     let run = run_of(state, key)?;
     let step = run.step(name);

@@ -78,7 +78,7 @@ impl IndexPatch {
         self.bytes[at + 36..at + 40].fill(0);
     }
 
-    /// The bytes with a checksum that is right, unless git was told to write none; `None` if nothing was set.
+    /// The bytes with a checksum that is right, unless git is configured to write none; `None` if nothing was set.
     pub fn finish(mut self) -> Option<Vec<u8>> {
         let content = self.bytes.len() - HASH;
         if self.bytes[content..].iter().any(|byte| *byte != 0) {

@@ -131,7 +131,7 @@ fn check(full: [&Snapshot; 2], few: [&Snapshot; 2]) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// What changed, told from the worlds alone.
+/// What changed, computed from the worlds alone.
 fn told(before: &World, after: &World) -> BTreeMap<RepoPath, ChangeType> {
     let is_folder = |world: &World, path: &RepoPath| {
         world.iter().any(

@@ -62,7 +62,7 @@ const AFTER: &[&str] = &[
     "not a valid target",
     "not a command",
 ];
-/// What is said of an option or of what it is told, before it and after it.
+/// What is said of an option or of its value, before it and after it.
 const REFUSED: &[&str] = &[
     "not a valid ",
     "invalid ",

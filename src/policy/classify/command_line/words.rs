@@ -23,7 +23,7 @@ pub(super) struct Word<'a> {
 }
 
 pub(super) fn words(command: &str) -> Vec<Word<'_>> {
-    /// What an option may be told, and what may be said of anything.
+    /// What an option's value may be, and what may be said of anything.
     const COMMON: [&str; 20] = [
         "all", "auto", "build", "default", "dev", "error", "errors", "false", "file", "high", "info", "low", "main",
         "none", "release", "src", "test", "tests", "true", "warning",

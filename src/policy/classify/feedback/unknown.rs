@@ -14,7 +14,7 @@ use crate::policy::classify::{api, author_message, command_line, process, shape}
 use crate::policy::text::{Line, Text};
 
 impl<'a> Feedback<'a> {
-    /// A tool refused an option, or what an option was told, in words that no rule knows.
+    /// A tool refused an option, or an option's value, in words that no rule knows.
     pub(super) fn refused(&self) -> Option<Conclusion> {
         // What a linter prints beside its findings are its findings.
         let found = self.stages & (LINT | TYPECHECK) != 0 && self.best(Family::Findings).is_some();

@@ -1,8 +1,8 @@
-//! Watching a person's fix (B8): what has changed is told as it comes, and judged once it is quiet.
+//! Watching a person's fix (B8): changes are printed as they come, and verified once it is quiet.
 //!
 //! The truth is the work tree as a capture sees it; the system's reports only say when to look. A look compares with
-//! the session's beginning, so that an atomic save, a rename or a change that comes in several steps is told once and as
-//! what it is, and one that is taken back is told too. Beside the reports the tree is examined now and then anyway.
+//! the session's beginning, so that an atomic save, a rename or a change that comes in several steps is reported once and as
+//! what it is, and one that is reverted is reported too. Beside the reports the tree is examined now and then anyway.
 
 mod asker;
 mod pace;
@@ -36,7 +36,7 @@ pub use asker::Asker;
 
 /// How often other things are examined: whether the session is still open.
 const TICK: Duration = Duration::from_secs(1);
-/// What a watch tells.
+/// What a watch reports.
 #[derive(Debug)]
 pub enum Step {
     /// The system does not report changes: why, and how often the work tree is compared instead.
@@ -142,7 +142,7 @@ impl<'a> Watch<'a> {
         self.asked = true;
     }
 
-    /// Waits for the next thing to tell, at most until `deadline`.
+    /// Waits for the next thing to report, at most until `deadline`.
     pub fn next(&mut self, deadline: Option<Instant>) -> Result<Step> {
         loop {
             self.hear(None);

@@ -12,7 +12,7 @@ const SELDOM: u32 = 12;
 const SHARE: u32 = 3;
 /// But where something changed a pause is no longer than this, or than the look was.
 const PAUSE: Duration = Duration::from_millis(500);
-/// So many results in a row were outdated when they came: something is told about it.
+/// So many results in a row were outdated when they came: a note is printed about it.
 const SUSPICIOUS: u32 = 3;
 /// The longest pause before the loops run again after that.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
