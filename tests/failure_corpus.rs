@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
-use recover::model::failure::{Failure, FailureEvidence, LoopKind};
+use recover::model::failure::{Failure, FailureEvidence};
+use recover::model::loop_kind::LoopKind;
 use recover::model::time::Timestamp;
 use recover::{agent, policy::classify::classify};
 use serde_json::Value;

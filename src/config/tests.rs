@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::*;
 use crate::model::checkpoint::StorageType;
-use crate::model::failure::{Cause, CauseDetail, EvidenceSource, FailureType, LoopKind};
+use crate::model::failure::{Cause, CauseDetail, EvidenceSource, FailureType};
+use crate::model::loop_kind::LoopKind;
 use crate::policy::settings::{CommandLine, DelayKind, Jitter, OnRunFailure, SafeMode};
 
 fn file() -> &'static Path {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::failure::LoopKind;
 use super::folder::FolderId;
+use super::loop_kind::LoopKind;
 use super::time::millis;
 
 /// A configured command that must pass.

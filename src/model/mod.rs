@@ -19,6 +19,7 @@ pub mod iterations;
 pub mod lane;
 pub mod launch;
 pub mod lazy_compressed;
+pub mod loop_kind;
 pub mod manifest;
 pub mod manual_fix;
 pub mod operation;

@@ -1,4 +1,4 @@
-//! What a failure for want of a permission or a login depends on, as it was when the attempt ended.
+//! The file, credential or variable that a permission or login failure depends on, as it was when the attempt ended.
 
 use serde::{Deserialize, Serialize};
 

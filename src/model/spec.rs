@@ -1,12 +1,12 @@
-//! What a run executes.
+//! The settings that a run was started with: command, prompt, checks, limits; `resume` uses them again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::failure::LoopKind;
 use super::feedback::FeedbackLoop;
 use super::folder::FolderId;
 use super::launch::Launch;
+use super::loop_kind::LoopKind;
 
 /// What a run executes, recorded so that `resume` needs no arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! The content of files that differ between two trees, as far as it is worth looking at.
+//! A bounded set of changed files with their content before and after: the input of test-tamper detection and reports.
 
 use crate::model::snapshot::ObjectId;
 

@@ -1,4 +1,4 @@
-//! What earlier attempts teach the next one (A5).
+//! Lessons of earlier attempts for the next one's prompt (A5); commands to copy are `model::hint`.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What somebody meant who wrote something else.
+//! "Did you mean …?": the known name that is nearest to an unknown one.
 
 /// The candidate that is most like `text`.
 pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,4 +1,4 @@
-//! Which failures depend on something that somebody has to change (permissions, credentials), and whether that happened.
+//! Decides which failures wait for a change by a person (permissions, credentials), and whether it happened.
 
 use crate::model::decision::{Action, Decision, Strategy};
 use crate::model::failure::{Cause, Failure};

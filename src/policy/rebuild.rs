@@ -1,4 +1,4 @@
-//! A ledger from what checkpoints carry and from what is left of the old one.
+//! Merges the events that checkpoints carry with what is left of a damaged ledger (`doctor --rebuild`, the pure part).
 //!
 //! Each checkpoint holds its run's events since the one before it, so a run's own events are known in their exact order.
 //! The runs among one another, and what is left of the ledger, are put in the order of their times.

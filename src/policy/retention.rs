@@ -1,4 +1,4 @@
-//! Which checkpoints are kept, with a reason for each (B14, S13, S14). Protections come before any limit.
+//! The rules of `prune`: which checkpoints are kept, with a reason for each (B14, S13, S14). Protections come first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

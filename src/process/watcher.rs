@@ -1,4 +1,4 @@
-//! Somebody who looks at a child's output as it comes.
+//! The trait of those who follow a child's output live: the display, an agent's record reader.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! A ledger that was damaged or lost: what can still be read of it, and another one in its place.
+//! Replaces a damaged ledger file by one with the events that can still be read (`doctor --rebuild`, the file's part).
 //!
 //! Nothing is ever thrown away: what stood there is kept aside under a name that says so.
 

@@ -1,4 +1,4 @@
-//! Kills the real program, or lets the system refuse a call, at each call that changes anything: faults by `strace`.
+//! The crash sweep: kills the real program, or makes a system call fail, at each call that changes anything (`strace`).
 //! Afterwards either the state before or the target is there byte for byte, the next commands work, and nothing is left over
 //! (promise 3).
 //!

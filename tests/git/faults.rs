@@ -1,4 +1,4 @@
-//! Kills a capture and a restore at every call that changes something; what is left must be settled by the next.
+//! Kills a capture and a restore of the `git` layer at every call that changes something; the next one must recover.
 
 use std::fs;
 use std::os::unix::fs::symlink;

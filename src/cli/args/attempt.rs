@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use crate::model::failure::LoopKind;
+use crate::model::loop_kind::LoopKind;
 
 use super::values::duration;
 

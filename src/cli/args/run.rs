@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::model::decision::Strategy;
-use crate::model::failure::LoopKind;
 use crate::model::id::RunId;
+use crate::model::loop_kind::LoopKind;
 use crate::model::run::{OnFailure, SessionMode};
 
 use super::values::{Wait, duration};

@@ -8,9 +8,9 @@ use clap::builder::PossibleValue;
 
 use crate::engine::restore::request::Commits;
 use crate::model::checkpoint::{CheckpointType, StorageType};
-use crate::model::failure::LoopKind;
 use crate::model::hook::HookAgent;
 use crate::model::import::ImportKind;
+use crate::model::loop_kind::LoopKind;
 use crate::model::operation::Scope;
 use crate::model::run::OnFailure;
 use crate::model::time::parse_duration;

@@ -1,4 +1,4 @@
-//! Checkpoints.
+//! JSON replies of the `checkpoint` commands.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Looks whether what a failure for want of a permission or a login depends on has changed.
+//! Records the file, credential or variable that a permission or login failure depends on, and detects its change.
 //! It is recorded when the attempt ends, and compared again whenever somebody asks.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Removes checkpoints: the event first, then the references, then the objects that only they held.
+//! Removes what `policy::retention` chose: the event first, then the references, then the objects that only they held.
 //! A leftover reference is removed at the next start, leftover objects by the next prune.
 
 use std::collections::{BTreeMap, BTreeSet};

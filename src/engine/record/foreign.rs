@@ -1,4 +1,4 @@
-//! Checkpoints of other systems that the ledger knows of.
+//! Checkpoints that were imported from other systems.
 
 use schemars::JsonSchema;
 use serde::Serialize;

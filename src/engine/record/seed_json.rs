@@ -1,4 +1,5 @@
-//! A checkpoint in the state recovery's own format (S2, S11): whole as an export, and what the view of the latest one holds.
+//! A checkpoint in the format of the state recovery specification (S2, S11).
+//! Whole as an export, and the part of it that the view of the latest one holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Selects the run, and the checkpoint, that a command is about; `base::runs` has the rules.
+//! Applies the rules of selection to a command's flags: `base::runs` (the run), `model::state::select` (the checkpoint).
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};

@@ -1,4 +1,4 @@
-//! Gives the complete files of a quarantine a name in the real object database.
+//! Links the complete files of a quarantine into the real object database.
 //!
 //! They keep the name that they have in the quarantine: should a `git gc` take the other one away before something
 //! refers to the object, its content is still there.

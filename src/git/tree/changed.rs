@@ -1,4 +1,4 @@
-//! The content of what differs between two snapshots, bounded, for those who judge it.
+//! Reads the content of files that differ between two snapshots out of git objects, bounded (`policy::changed`).
 
 use super::lookup::TreeLookup;
 use super::objects::Objects;

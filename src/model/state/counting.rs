@@ -1,4 +1,4 @@
-//! Which of a run's checkpoints count, the one rule of it (see [`Line`](crate::model::history)).
+//! Which checkpoints may be `good` or `latest`, the one rule for all commands (see [`Line`](crate::model::history)).
 //! Whatever picks a checkpoint by itself picks it here.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The checkpoint that a selector names.
+//! The meaning of a selector (`good`, `iteration:N`, `@7`): which checkpoint of a run's state it names.
 
 use crate::model::checkpoint::Checkpoint;
 use crate::model::run::RunKey;

@@ -5,7 +5,8 @@ use super::conclusion::Conclusion;
 use super::inputs::Inputs;
 use super::process;
 use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
-use crate::model::failure::{Evidence, EvidenceSource, LoopKind};
+use crate::model::failure::{Evidence, EvidenceSource};
+use crate::model::loop_kind::LoopKind;
 use crate::policy::patterns::Single;
 use crate::policy::text::Line;
 

@@ -1,7 +1,8 @@
 //! The classifier's input: output, exit status, agent record, stage.
 
 use crate::model::agent_record::AgentRecord;
-use crate::model::failure::{FailureEvidence, LoopKind};
+use crate::model::failure::FailureEvidence;
+use crate::model::loop_kind::LoopKind;
 use crate::model::time::Timestamp;
 use crate::policy::check_summary::Counts;
 use crate::policy::text::Text;

@@ -40,7 +40,8 @@ use super::check_summary::count;
 use super::settings::UserRule;
 use super::text::Text;
 use crate::model::agent_record::AgentRecord;
-use crate::model::failure::{Failure, FailureEvidence, LoopKind};
+use crate::model::failure::{Failure, FailureEvidence};
+use crate::model::loop_kind::LoopKind;
 use crate::model::time::Timestamp;
 
 /// Classifies a failed attempt.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::verdict::{CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict};
-use crate::model::failure::{FailureEvidence, LoopKind};
+use crate::model::failure::FailureEvidence;
+use crate::model::loop_kind::LoopKind;
 use crate::model::time::format_duration;
 use crate::policy::patterns::Single;
 

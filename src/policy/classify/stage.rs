@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::RegexSet;
 
-use crate::model::failure::LoopKind;
+use crate::model::loop_kind::LoopKind;
 use crate::policy::patterns::{Matches, Patterns};
 use crate::policy::program;
 use crate::policy::shell_line::is_own;

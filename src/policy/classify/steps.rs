@@ -12,7 +12,8 @@ use super::scan::Scan;
 use super::unknown_agent;
 use super::verdict::AGENT_UNKNOWN;
 use crate::model::agent_record::AgentKind;
-use crate::model::failure::{Cause, LoopKind};
+use crate::model::failure::Cause;
+use crate::model::loop_kind::LoopKind;
 use crate::policy::text::Text;
 
 /// Asks the questions.

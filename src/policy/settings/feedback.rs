@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::failure::{Cause, EvidenceSource, FailureType, LoopKind};
+use crate::model::failure::{Cause, EvidenceSource, FailureType};
+use crate::model::loop_kind::LoopKind;
 
 /// A classification rule of the project: the first match wins, before the built-in rules of the same source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! A ledger that was cut off, emptied, set back or damaged, put together with its second copy.
+//! Repairs a ledger that was cut off, emptied, set back or damaged from its second copy, automatically.
 
 use std::io::{self, Cursor, Read, Seek};
 use std::path::PathBuf;

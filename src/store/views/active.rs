@@ -1,4 +1,4 @@
-//! `active_checkpoint.json` (S11): the latest checkpoint in the state recovery's own format.
+//! `active_checkpoint.json` (S11): the latest checkpoint in the format of the state recovery specification.
 //!
 //! The view is written with every event and must not grow with the work tree: what it holds of working memory and files
 //! is kept beside it when the checkpoint is taken ([`ActiveState`]), up to a limit.

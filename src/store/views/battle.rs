@@ -1,4 +1,4 @@
-//! The battle view (B13, B2): a run in the battle specification's own format.
+//! The battle view (B13, B2): a run in the format of the battle specification (there a run is a "battle").
 
 use std::borrow::Cow;
 

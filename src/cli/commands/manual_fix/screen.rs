@@ -1,4 +1,4 @@
-//! Bare `manual-fix` on a terminal: watch, verify, and ask by single keys how to go on (B8).
+//! Bare `manual-fix` on a terminal: a long-lived display that watches, verifies and asks how to go on (B8).
 //!
 //! It only adds lines, so that it works on any terminal and what was printed can be scrolled back to. All of it goes to
 //! stderr: stdout stays the answer's.

@@ -1,4 +1,4 @@
-//! From the quarantine to the real database, in spite of a `git gc` meanwhile.
+//! Publishes a writer's objects and verifies afterwards that a concurrent `git gc` took none of them away.
 //!
 //! A collection removes objects that nothing refers to, and nothing refers to new ones until the checkpoint's reference
 //! is set; nor need anything refer to what was found there and so not written again. Hence:

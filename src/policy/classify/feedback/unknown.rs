@@ -3,7 +3,8 @@
 //! the stage alone.
 
 use super::Feedback;
-use crate::model::failure::{EvidenceSource, LoopKind};
+use crate::model::failure::EvidenceSource;
+use crate::model::loop_kind::LoopKind;
 use crate::policy::check_summary::Counts;
 use crate::policy::classify::conclusion::Conclusion;
 use crate::policy::classify::message::last_words;

@@ -3,7 +3,8 @@
 use super::{Case, check, evidence, now, short};
 use crate::agent;
 use crate::model::agent_record::AgentKind;
-use crate::model::failure::{CauseDetail, FailureEvidence, LoopKind};
+use crate::model::failure::{CauseDetail, FailureEvidence};
+use crate::model::loop_kind::LoopKind;
 use crate::policy::classify::classify;
 
 const TEXTS: &[Case] = &[

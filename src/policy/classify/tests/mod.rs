@@ -9,7 +9,8 @@ mod projects;
 mod properties;
 
 use super::classify;
-use crate::model::failure::{Failure, FailureEvidence, LoopKind};
+use crate::model::failure::{Failure, FailureEvidence};
+use crate::model::loop_kind::LoopKind;
 use crate::model::time::Timestamp;
 
 /// Stage, exit status, output (stdout and stderr alike), `cause` or `cause+` where the same again may succeed.
