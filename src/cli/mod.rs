@@ -92,6 +92,8 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         if !matches!(command, Command::Trust(_)) {
             context.warn_of_others();
         }
+        let ui = &ui.clone().colored(context.settings().ui.color);
+        warn_of_pending(&context, command);
         let allowed = inside::refuse(&context, name, commands::reach(command));
         let done =
             allowed.and_then(|()| commands::execute(command, &mut context, ui)).map_err(|error| context.locate(error));
@@ -105,6 +107,15 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     match reply {
         Ok(reply) => ui.answer(name, reply),
         Err(error) => ui.error(name, &error),
+    }
+}
+
+/// Says which configured sections are checked and do nothing in this version, where somebody would rely on them.
+fn warn_of_pending(context: &Context, command: &Command) {
+    if commands::needs_user_config(command) {
+        for (section, origin) in context.config().pending() {
+            context.warn(format!("[{section}] ({origin}) is checked, but has no effect in this version"));
+        }
     }
 }
 
@@ -123,6 +134,7 @@ fn settled(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
 fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
     let status = settled(&cli.global, None).and_then(|context| {
         context.warn_of_others();
+        let ui = &ui.clone().colored(context.settings().ui.color);
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
         let looked = looked.map(|reply| reply.map(|reply| reply.warned(context.warnings())));
         looked.map_err(|error| context.locate(error))

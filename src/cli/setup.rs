@@ -93,6 +93,7 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         yes: global.yes,
         begins_run: matches!(command, Some(Command::Run(_))),
         writes: command.is_some_and(commands::writes),
+        needs_user_config: command.is_some_and(commands::needs_user_config),
         settings_only: command.is_some_and(commands::needs_settings_only),
         asked: asked(),
         ignore_config: matches!(command, Some(Command::Init(_))),

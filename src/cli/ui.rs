@@ -6,9 +6,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::Error;
+use crate::policy::settings::ColorWhen;
 use crate::process::Stderr;
 
-use super::args::{ColorChoice, GlobalArgs};
+use super::args::GlobalArgs;
 use super::exit::{ExitCode, code};
 use super::replies::Document;
 use super::replies::error::{ErrorBody, ErrorDocument};
@@ -63,6 +64,8 @@ pub struct Ui {
     pub json: bool,
     /// Only errors on stderr.
     pub quiet: bool,
+    /// When to use colour, where the command line or the environment says so.
+    pub color_asked: Option<ColorWhen>,
     /// Colour on stdout.
     pub color: bool,
     /// Columns of the terminal; `None` where stdout is not one.
@@ -93,31 +96,38 @@ impl Ui {
     pub fn new(global: &GlobalArgs) -> Self {
         let terminal = io::stdout().is_terminal();
         let stderr_terminal = io::stderr().is_terminal();
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        // Nobody knows what a terminal without a name understands.
-        let redraws = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-        let wanted = |terminal| match global.color {
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto => terminal && !plain && redraws,
-        };
+        let (plain, redraws) = (wants_no_color(), terminal_is_known());
         let asked = !global.json && !global.no_input && !global.yes;
         let interactive = asked && io::stdin().is_terminal() && stderr_terminal;
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| terminal);
         let width = size.map(|size| if size.ws_col == 0 { 80 } else { size.ws_col });
-        Self {
+        let ui = Self {
             json: global.json,
             quiet: global.quiet,
-            color: wanted(terminal) && !global.json,
+            color_asked: global.color.or(plain.then_some(ColorWhen::Never)),
+            color: false,
             width,
             interactive,
-            stderr_color: wanted(stderr_terminal),
+            stderr_color: false,
             stderr_terminal,
             moves: redraws && !plain,
             redraws: redraws && terminal,
             keys: terminal && io::stdin().is_terminal() && !global.no_input,
             unicode: locale_is_utf8(),
-        }
+        };
+        ui.colored(ColorWhen::Auto)
+    }
+
+    /// With colour as the user's configuration wants it, unless the command line or the environment says otherwise.
+    #[must_use]
+    pub fn colored(self, configured: ColorWhen) -> Self {
+        let wanted = |terminal| match self.color_asked.unwrap_or(configured) {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => terminal && !wants_no_color() && terminal_is_known(),
+        };
+        let (color, stderr_color) = (wanted(io::stdout().is_terminal()) && !self.json, wanted(self.stderr_terminal));
+        Self { color, stderr_color, ..self }
     }
 
     /// Prints the answer of `command` and says what to end with: the reply's own code, unless the answer was lost. A
@@ -205,6 +215,15 @@ impl Ui {
         let _ = io::stderr().write_all(text.as_bytes());
         exit
     }
+}
+
+fn wants_no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Nobody knows what a terminal without a name understands.
+fn terminal_is_known() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// Whether the locale's characters are UTF-8: the first of the three variables that is set says so.

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::parse;
+use super::schema::Owner;
 use crate::policy::settings::AgentProfile;
 
 /// The built-in ones.
@@ -17,7 +18,9 @@ pub(super) fn profiles<'a>(
 ) -> Result<BTreeMap<String, AgentProfile>, serde_json::Error> {
     let own = own.map(|(path, value)| (path.to_owned(), value.clone()));
     // The tests see to it that it can be read.
-    let built_in = parse::parse(Path::new("agents.toml"), BUILT_IN).map(|document| document.file).unwrap_or_default();
+    let built_in = parse::parse(Path::new("agents.toml"), BUILT_IN, Owner::Project)
+        .map(|document| document.file)
+        .unwrap_or_default();
     let built_in = built_in.into_iter().map(|(path, stored)| (path, stored.value));
     let mut all: BTreeMap<String, serde_json::Map<String, Json>> = BTreeMap::new();
     for (path, value) in built_in.chain(own) {
@@ -39,7 +42,7 @@ mod tests {
 
     #[test]
     fn the_built_in_profiles_are_read_and_the_file_changes_single_keys() {
-        parse::parse(Path::new("agents.toml"), BUILT_IN).unwrap();
+        parse::parse(Path::new("agents.toml"), BUILT_IN, Owner::Project).unwrap();
         let all = profiles(std::iter::empty()).unwrap();
         let names: Vec<&str> = all.keys().map(String::as_str).collect();
         assert_eq!(names, ["aider", "claude", "codex", "copilot", "gemini", "opencode", "qwen"]);

@@ -17,7 +17,14 @@ pub enum Origin {
     Default,
     /// The preset of that name.
     Preset(String),
-    /// The file.
+    /// The user's own configuration.
+    User {
+        /// The file's path.
+        path: PathBuf,
+        /// 1-based line of the key.
+        line: usize,
+    },
+    /// The project's file.
     File {
         /// Its path.
         path: PathBuf,
@@ -40,7 +47,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether somebody has decided it for this project or run, rather than left it to a default.
+    /// Whether somebody has decided it, rather than left it to a default.
     pub fn is_explicit(&self) -> bool {
         !matches!(self, Self::Default | Self::Preset(_))
     }
@@ -51,6 +58,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::Preset(name) => write!(f, "preset {name}"),
+            Self::User { path, line } => write!(f, "user {}:{line}", path.display()),
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Task { name, path, line } => write!(f, "task {name} {}:{line}", path.display()),
             Self::Environment(name) => write!(f, "env {name}"),

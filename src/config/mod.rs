@@ -1,8 +1,8 @@
-//! The project's configuration, `.ultraplan/recover.toml`.
+//! The configuration: the project's, `.ultraplan/recover.toml`, and the user's own for all projects.
 //!
-//! One table of keys (`schema`) says what there is. A file is read against it (`parse`), so that a mistake is reported
-//! with its line and the nearest valid key; the values of the preset, the file, the task, the environment and the flags
-//! are laid over the defaults (`layers`), each with its origin; and the commented template and the reference are
+//! One table of keys (`schema`) says what there is, and in which file. A file is read against it (`parse`), so that a mistake
+//! is reported with its line and the nearest valid key; the values of the preset, the user, the project, the task, the
+//! environment and the flags are laid over the defaults (`layers`), each with its origin; and the commented template and the reference are
 //! printed from it (`template`). The result is [`Settings`], plain data that the policy and the engine take.
 
 mod agents;
@@ -15,6 +15,7 @@ mod size;
 mod template;
 #[cfg(test)]
 mod tests;
+mod user;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,22 +29,34 @@ use crate::model::id::TaskId;
 use crate::policy::settings::{AgentProfile, Settings};
 use layers::{Entry, Values};
 use parse::{Document, Layer};
-use schema::ENVIRONMENT;
+use schema::{ENVIRONMENT, Owner};
 use value::{Kind, Raw};
 
 pub use error::{ConfigError, Place};
 pub use layers::Origin;
 pub use size::{InvalidSize, format_size, parse_size};
 pub use template::{reference, template};
+pub use user::UserConfig;
 
 /// The path of `--attempts` among the origins; it is not a key of the file.
 const OVERRIDE: &str = "retry.override_attempts";
 
 /// More than any configuration has, in bytes.
-const MAX_FILE: u64 = 1 << 20;
+pub const MAX_FILE: u64 = 1 << 20;
 
 /// Reads an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What is laid around the values of a project's file.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// The environment.
+    pub env: Environment<'a>,
+    /// What the user set for all projects.
+    pub user: &'a UserConfig,
+    /// The task whose overrides hold.
+    pub task: Option<&'a TaskId>,
+}
 
 /// The settings, and where each of them comes from.
 #[derive(Clone, Debug)]
@@ -52,6 +65,8 @@ pub struct Config {
     pub settings: Settings,
     /// The file that was asked for; it need not exist.
     pub file: PathBuf,
+    /// The user's own file, where there is one.
+    pub user_file: Option<PathBuf>,
     /// The tasks that the file has overrides for.
     pub tasks: BTreeSet<TaskId>,
     /// What the layers say, the strongest on top.
@@ -72,15 +87,15 @@ pub struct OriginEntry {
 }
 
 impl Config {
-    /// Reads the file and lays preset, file, task and environment over the defaults.
+    /// Reads a project's file and lays preset, user, file, task and environment over the defaults.
     ///
     /// Nothing is followed on the way to it in `root`. A file that is not there says nothing. One that cannot be read, has
     /// more than 1 MiB, is not UTF-8, or says something without meaning
     /// is an error, in its overrides for other tasks as well.
-    pub fn load(root: &Root, file: &Path, env: Environment<'_>, task: Option<&TaskId>) -> Result<Self, ConfigError> {
+    pub fn load(root: &Root, file: &Path, around: Around<'_>) -> Result<Self, ConfigError> {
         let place = || Place::File { path: file.to_owned(), at: None };
         let document = match root.read_at_most(file, MAX_FILE) {
-            Ok(bytes) => parse::parse(file, &utf8(file, bytes)?)?,
+            Ok(bytes) => parse::parse(file, &utf8(file, bytes)?, Owner::Project)?,
             Err(error) if error.kind() == ErrorKind::NotFound => Document::default(),
             Err(error) => {
                 let refused = Refused::of(&error).cloned().map(Box::new);
@@ -88,34 +103,35 @@ impl Config {
                 return Err(ConfigError { refused, ..unread });
             }
         };
-        Self::from_document(file, document, env, task)
+        Self::from_document(file, document, around)
     }
 
-    /// Reads the configuration from `text`; `file` is its name in errors.
-    pub fn parse(file: &Path, text: &str, env: Environment<'_>, task: Option<&TaskId>) -> Result<Self, ConfigError> {
-        Self::from_document(file, parse::parse(file, text)?, env, task)
+    /// The same where the project's file says nothing; `file` is where it would be.
+    pub fn without_file(file: &Path, around: Around<'_>) -> Result<Self, ConfigError> {
+        Self::from_document(file, Document::default(), around)
     }
 
-    fn from_document(
-        file: &Path,
-        mut document: Document,
-        env: Environment<'_>,
-        task: Option<&TaskId>,
-    ) -> Result<Self, ConfigError> {
+    fn from_document(file: &Path, mut document: Document, around: Around<'_>) -> Result<Self, ConfigError> {
         let tasks = document.tasks.keys().cloned().map(TaskId::from).collect();
-        let mut config = Self { settings: Settings::default(), file: file.to_owned(), tasks, said: Values::new() };
+        let user_file = Some(around.user.file().to_owned()).filter(|path| !path.as_os_str().is_empty());
+        let mut config =
+            Self { settings: Settings::default(), file: file.to_owned(), user_file, tasks, said: Values::new() };
         config.said = layers::defaults().map_err(|error| config.internal(&error))?;
         if let Some(name) = document.file.get("preset").and_then(|stored| stored.value.as_str()) {
             let name = name.to_owned();
-            let preset = parse::parse(Path::new(&format!("preset {name}")), preset::text(&name))?;
+            let preset = parse::parse(Path::new(&format!("preset {name}")), preset::text(&name), Owner::Project)?;
             config.lay(preset.file, |_| Origin::Preset(name.clone()));
         }
+        let (first, last) = around.user.layers();
+        let user = |line| Origin::User { path: around.user.file().to_owned(), line };
+        config.lay(first, user);
         config.lay(document.file, |line| Origin::File { path: file.to_owned(), line });
-        if let Some((name, layer)) = task.and_then(|name| document.tasks.remove_entry(name.as_str())) {
+        if let Some((name, layer)) = around.task.and_then(|name| document.tasks.remove_entry(name.as_str())) {
             config.lay(layer, |line| Origin::Task { name: name.clone(), path: file.to_owned(), line });
         }
+        config.lay(last, user);
         for (variable, path) in ENVIRONMENT {
-            if let Some(text) = env(variable).filter(|text| !text.trim().is_empty()) {
+            if let Some(text) = (around.env)(variable).filter(|text| !text.trim().is_empty()) {
                 let origin = Origin::Environment((*variable).to_owned());
                 let place = Place::Environment((*variable).to_owned());
                 config.say(path, &text, &place, origin)?;
@@ -150,6 +166,12 @@ impl Config {
     /// Where the value of a key in force comes from; `None` for a key that there is not.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.said.get(key).map(|entry| &entry.origin)
+    }
+
+    /// Sections that somebody set keys of and that nothing acts on in this version, each with one of the places.
+    pub fn pending(&self) -> BTreeMap<&'static str, &Origin> {
+        let set = self.said.iter().filter(|(_, entry)| entry.origin.is_explicit());
+        set.filter_map(|(path, entry)| Some((schema::pending(path)?, &entry.origin))).collect()
     }
 
     /// Every key in the order of the template, with its value in force and where that comes from.

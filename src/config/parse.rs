@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, Place, position};
-use super::schema::{Key, SECTIONS, Section, Shape, section};
+use super::schema::{Key, Owner, SECTIONS, Section, Shape, may_set, section};
 use super::value::{Raw, cause_named};
 use crate::model::failure::Cause;
 use crate::model::time::parse_duration;
@@ -35,9 +35,9 @@ pub(super) struct Document {
     pub tasks: BTreeMap<String, Layer>,
 }
 
-/// Reads the whole file; every task's settings are checked, wanted or not.
-pub(super) fn parse(path: &Path, text: &str) -> Result<Document, ConfigError> {
-    let reader = Reader { path, text };
+/// Reads the whole file of `owner`; every task's settings are checked, wanted or not.
+pub(super) fn parse(path: &Path, text: &str, owner: Owner) -> Result<Document, ConfigError> {
+    let reader = Reader { path, text, owner };
     let parsed = DeTable::parse(text);
     let table = parsed.map_err(|error| {
         let span = error.span().unwrap_or(0..0);
@@ -78,6 +78,7 @@ impl Context {
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
+    owner: Owner,
 }
 
 impl Reader<'_> {
@@ -90,6 +91,9 @@ impl Reader<'_> {
         for (name, value) in in_order(table) {
             let word: &str = name.get_ref();
             let top = section(word).filter(|known| !known.path.is_empty());
+            if top.is_some() || word == "task" {
+                self.check_owner(word, name)?;
+            }
             match (top, &mut tasks) {
                 (Some(known), _) if known.shape == Shape::List => self.list(known, value, layer)?,
                 (Some(known), _) if known.shape == Shape::Named => {
@@ -227,6 +231,7 @@ impl Reader<'_> {
         let Some(key) = context.keys().find(|key| key.name == word) else {
             return Err(self.unknown_key(context, name));
         };
+        self.check_owner(&full, name)?;
         let read = key.kind.read(&Raw::from_toml(value.get_ref()), key.optional);
         let read =
             read.map_err(|wrong| self.error(&value.span(), format!("'{full}' {}", wrong.message), wrong.hint))?;
@@ -243,11 +248,9 @@ impl Reader<'_> {
 
     fn unknown_key(&self, context: &Context, name: &Name<'_>) -> ConfigError {
         let word: &str = name.get_ref();
-        let mut own: Vec<&str> = context.keys().map(|key| key.name).collect();
-        if context.section.path.is_empty() {
-            own.extend(top_names());
-        }
-        let near = key_elsewhere(word).or_else(|| {
+        let own = self.allowed(context);
+        let elsewhere = key_elsewhere(word).filter(|path| may_set(self.owner, path));
+        let near = elsewhere.or_else(|| {
             let near = nearest(word, own.iter().copied())?;
             Some(format!("{}{near}", context.prefix))
         });
@@ -256,10 +259,39 @@ impl Reader<'_> {
         self.error(&name.span(), format!("unknown key '{}{word}'", context.prefix), Some(hint))
     }
 
+    /// What a table of this file takes.
+    fn allowed(&self, context: &Context) -> Vec<&'static str> {
+        let is_top = context.section.path.is_empty();
+        let keys =
+            context.keys().map(|key| key.name).filter(|name| may_set(self.owner, &format!("{}{name}", context.prefix)));
+        let sections = top_names().into_iter().filter(|name| is_top && may_set(self.owner, name));
+        keys.chain(sections).collect()
+    }
+
+    /// Refuses what belongs into the other file.
+    fn check_owner(&self, path: &str, name: &Name<'_>) -> Result<(), ConfigError> {
+        if may_set(self.owner, path) {
+            return Ok(());
+        }
+        let (whose, other) = match self.owner {
+            Owner::Project => ("a project's configuration", "your own, ~/.config/recover/config.toml"),
+            Owner::User => ("the user's own configuration", "a project's .ultraplan/recover.toml"),
+        };
+        let top = section("").map(|section| Context { section, cause: None, prefix: String::new() });
+        let takes = top.map(|top| self.allowed(&top).join(", ")).unwrap_or_default();
+        let hint = match self.owner {
+            Owner::Project => None,
+            Owner::User => Some(format!("it takes {takes}")),
+        };
+        Err(self.error(&name.span(), format!("'{path}' does not belong in {whose}, but in {other}"), hint))
+    }
+
     fn unknown_section(&self, name: &Name<'_>) -> ConfigError {
         let word: &str = name.get_ref();
-        let names: Vec<&str> = top_names().into_iter().filter(|name| *name != "task").collect();
-        let near = key_elsewhere(word).or_else(|| nearest(word, names.iter().copied()).map(str::to_owned));
+        let names = top_names().into_iter().filter(|name| *name != "task" && may_set(self.owner, name));
+        let names: Vec<&str> = names.collect();
+        let elsewhere = key_elsewhere(word).filter(|path| may_set(self.owner, path));
+        let near = elsewhere.or_else(|| nearest(word, names.iter().copied()).map(str::to_owned));
         let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
         let hint = format!("{near}A task overrides {}", names.join(", "));
         self.error(&name.span(), format!("a task has no '{word}'"), Some(hint))

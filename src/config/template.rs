@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::layers::{Values, defaults};
-use super::schema::{Key, SECTIONS, Section, Shape};
+use super::schema::{Key, Owner, SECTIONS, Section, Shape, may_set, pending};
 use crate::model::failure::Cause;
 use crate::policy::settings::{CauseSettings, DelayKind};
 
@@ -12,7 +12,7 @@ const HEAD: &str = "\
 #
 # Every key is here with its default: remove the `#` directly before a key to change it, or write the key without the
 # section's name below a header of your own, such as [retry], at the end of the file.
-# A key goes before the preset, and is itself overridden by a [task.\"NAME\"] section, the environment
+# A key goes before the preset and your own configuration (~/.config/recover/config.toml), and is itself overridden by a [task.\"NAME\"] section, the environment
 # (RECOVER_MAX_ATTEMPTS, RECOVER_COOLDOWN, RECOVER_TIMEOUT, RECOVER_SAFE_MODE) and flags; `recover config --origins`
 # shows which value is in force, and why.
 # Durations read 500ms, 90s, 10m, 2h, 7d; sizes 100KiB, 50MiB, 10MB; \"none\" switches a limit off where it is allowed.
@@ -34,7 +34,7 @@ const TASKS: &str = "
 pub fn template() -> String {
     let values = defaults().unwrap_or_default();
     let mut text = HEAD.to_owned();
-    for section in SECTIONS {
+    for section in SECTIONS.iter().filter(|section| is_offered(section)) {
         text.push('\n');
         match section.shape {
             Shape::Table => table(&mut text, section, &values),
@@ -44,6 +44,20 @@ pub fn template() -> String {
     }
     text.push_str(TASKS);
     text
+}
+
+/// Whether a project's new file has a section: what it may hold and something acts on.
+fn is_offered(section: &Section) -> bool {
+    may_set(Owner::Project, section.path) && pending(section.path).is_none() || section.path.is_empty()
+}
+
+/// The files that a section may stand in.
+fn files(section: &Section) -> &'static str {
+    match (may_set(Owner::Project, section.path), may_set(Owner::User, section.path)) {
+        (true, true) => "In a project's file or the user's own.",
+        (false, _) => "In the user's own file.",
+        (true, false) => "In a project's file.",
+    }
 }
 
 fn value(values: &Values, path: &str, key: &Key) -> String {
@@ -108,7 +122,9 @@ pub fn reference() -> String {
     for section in SECTIONS {
         line(&mut text, format_args!("### {}\n", section.title()));
         if !section.doc.is_empty() {
-            line(&mut text, format_args!("{}\n", section.doc));
+            let later =
+                if pending(section.path).is_some() { " Checked, but without effect in this version." } else { "" };
+            line(&mut text, format_args!("{} {}{later}\n", section.doc, files(section)));
         }
         line(&mut text, format_args!("| key | takes | default | meaning |\n| --- | --- | --- | --- |"));
         for key in section.keys {

@@ -20,12 +20,22 @@ fn nothing(_: &str) -> Option<String> {
     None
 }
 
+/// Reads a project's file with nothing around it but a task.
+fn parse(file: &Path, text: &str, env: Environment<'_>, task: Option<&TaskId>) -> Result<Config, ConfigError> {
+    let around = Around { env, user: &UserConfig::default(), task };
+    Config::from_document(file, parse::parse(file, text, Owner::Project)?, around)
+}
+
+fn load(root: &Root, file: &Path) -> Result<Config, ConfigError> {
+    Config::load(root, file, Around { env: &nothing, user: &UserConfig::default(), task: None })
+}
+
 fn read(text: &str) -> Settings {
-    Config::parse(file(), text, &nothing, None).unwrap().settings
+    parse(file(), text, &nothing, None).unwrap().settings
 }
 
 fn refused(text: &str) -> ConfigError {
-    Config::parse(file(), text, &nothing, None).expect_err(text)
+    parse(file(), text, &nothing, None).expect_err(text)
 }
 
 fn origin(config: &Config, key: &str) -> String {
@@ -34,7 +44,7 @@ fn origin(config: &Config, key: &str) -> String {
 
 #[test]
 fn a_missing_or_empty_file_is_the_default() {
-    let missing = Config::load(&Root::shared("/nonexistent"), Path::new("recover.toml"), &nothing, None).unwrap();
+    let missing = load(&Root::shared("/nonexistent"), Path::new("recover.toml")).unwrap();
     assert_eq!(missing.settings, Settings::default());
     assert_eq!(read(""), Settings::default());
     assert_eq!(read("\u{feff}# nothing\r\n[retry]\r\nmax_attempts = 3\r\n").retry.max_attempts, 3);
@@ -45,9 +55,9 @@ fn a_file_that_is_no_text_or_no_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recover.toml");
     std::fs::write(&path, b"# ok\n# \xff\n").unwrap();
-    let error = Config::load(&Root::shared(folder.path()), &path, &nothing, None).unwrap_err();
+    let error = load(&Root::shared(folder.path()), &path).unwrap_err();
     assert_eq!((error.line(), error.column(), error.file()), (Some(2), Some(3), Some(path.as_path())));
-    let error = Config::load(&Root::shared(folder.path()), folder.path(), &nothing, None).unwrap_err();
+    let error = load(&Root::shared(folder.path()), folder.path()).unwrap_err();
     assert!(error.to_string().contains("cannot be read"), "{error}");
 }
 
@@ -186,7 +196,7 @@ max_attempts = 9
         "RECOVER_TIMEOUT" => Some(" ".to_owned()),
         _ => None,
     };
-    let mut config = Config::parse(file(), text, &env, Some(&"T-1".into())).unwrap();
+    let mut config = parse(file(), text, &env, Some(&"T-1".into())).unwrap();
     assert_eq!(config.settings.cooldown.duration, Duration::from_millis(500));
     assert_eq!(config.settings.rollback.safe_mode, SafeMode::Conservative);
     assert_eq!(config.settings.runner.timeout, Some(Duration::from_secs(120)));
@@ -212,20 +222,20 @@ max_attempts = 9
     let timeout = config.origins().into_iter().find(|entry| entry.key == "runner.timeout").unwrap();
     assert_eq!((timeout.value, timeout.toml), (json!("3m"), "\"3m\"".to_owned()));
     assert!(config.set_flag("runner.timeout", "--timeout", "soon").unwrap_err().to_string().starts_with("--timeout: "));
-    let other = Config::parse(file(), text, &nothing, Some(&"another".into())).unwrap();
+    let other = parse(file(), text, &nothing, Some(&"another".into())).unwrap();
     assert_eq!((other.settings.retry.max_attempts, other.settings.feedback.len()), (4, 0));
 }
 
 #[test]
 fn a_bad_variable_is_named() {
     let env = |name: &str| (name == "RECOVER_MAX_ATTEMPTS").then(|| "many".to_owned());
-    let error = Config::parse(file(), "", &env, None).unwrap_err();
+    let error = parse(file(), "", &env, None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "environment variable RECOVER_MAX_ATTEMPTS: is 'many': expected a whole number of at least 1"
     );
     let env = |name: &str| (name == "RECOVER_SAFE_MODE").then(|| "readonly".to_owned());
-    let error = Config::parse(file(), "", &env, None).unwrap_err();
+    let error = parse(file(), "", &env, None).unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("did you mean 'read_only'?"));
 }
 

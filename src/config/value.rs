@@ -34,6 +34,12 @@ pub(super) enum Kind {
     Text,
     /// One of some words.
     Choice(&'static [&'static str]),
+    /// Any of some words, each once.
+    Choices(&'static [&'static str]),
+    /// A duration of at least so many seconds.
+    DurationFrom(u64),
+    /// The name of a git remote: no URL, no path.
+    RemoteName,
     /// The name of a cause.
     Cause,
     /// A shell command, or a program and its arguments.
@@ -143,7 +149,10 @@ impl Kind {
             Self::Millis => "a whole number of milliseconds".to_owned(),
             Self::Size => "a size (100, \"100KiB\", \"50MiB\", \"1GiB\", \"10MB\")".to_owned(),
             Self::Text => "a text that is not empty".to_owned(),
+            Self::DurationFrom(least) => format!("a duration of at least {least} s (\"90s\", \"10m\", \"2h\")"),
             Self::Choice(words) => format!("one of {}", quoted(words)),
+            Self::Choices(words) => format!("a list of {}", quoted(words)),
+            Self::RemoteName => "the name of a git remote (\"origin\"), neither a URL nor a path".to_owned(),
             Self::Cause => format!("a cause ({})", Cause::ALL.map(Cause::as_str).join(", ")),
             Self::Command => "a shell command, or a list of a program and its arguments".to_owned(),
             Self::Words => "a list of texts ([\"--flag\", \"value\"])".to_owned(),
@@ -183,16 +192,20 @@ impl Kind {
             (Self::Duration, Raw::Integer(seconds)) => {
                 parse_duration(&seconds.to_string()).map(duration).map_err(|_| None)
             }
+            (Self::DurationFrom(least), _) => {
+                let read = Self::Duration.accept(raw)?;
+                let length = read.as_str().and_then(|text| parse_duration(text).ok());
+                length.filter(|length| length.as_secs() >= least).map(|_| read).ok_or(None)
+            }
             (Self::Millis, Raw::Integer(millis)) => {
                 u64::try_from(*millis).map(|millis| duration(StdDuration::from_millis(millis))).map_err(|_| None)
             }
             (Self::Size, Raw::Text(text)) => parse_size(text).map(|size| json!(size)).map_err(|_| None),
             (Self::Size, Raw::Integer(bytes)) => u64::try_from(*bytes).map(|size| json!(size)).map_err(|_| None),
             (Self::Text, Raw::Text(text)) if !text.trim().is_empty() => Ok(json!(text)),
-            (Self::Choice(words), Raw::Text(text)) => {
-                let wanted = text.to_ascii_lowercase().replace('-', "_");
-                words.iter().find(|word| **word == wanted).map(|word| json!(word)).ok_or(None)
-            }
+            (Self::Choice(words), Raw::Text(text)) => choice(words, text).map(|word| json!(word)).ok_or(None),
+            (Self::Choices(words), Raw::List(items)) => choices(words, items).map(|words| json!(words)).ok_or(None),
+            (Self::RemoteName, Raw::Text(text)) if is_remote_name(text) => Ok(json!(text)),
             (Self::Cause, Raw::Text(text)) => cause_named(text).map(|cause| json!(cause.as_str())).ok_or(None),
             (Self::Command, Raw::Text(text)) => Ok(if text.trim().is_empty() { Json::Null } else { json!(text) }),
             (Self::Command, Raw::List(items)) => command(items).ok_or(None),
@@ -209,6 +222,10 @@ impl Kind {
     }
 
     fn nearest_word(self, raw: &Raw) -> Option<&'static str> {
+        if let (Self::Choices(words), Raw::List(items)) = (self, raw) {
+            let wrong = items.iter().find(|item| item.text().is_none_or(|text| choice(words, text).is_none()));
+            return Self::Choice(words).nearest_word(wrong?);
+        }
         let Raw::Text(text) = raw else { return None };
         match self {
             Self::Choice(words) => nearest(text, words.iter().copied()),
@@ -235,6 +252,29 @@ impl Kind {
             (_, other) => other.to_string(),
         }
     }
+}
+
+fn choice(words: &'static [&'static str], text: &str) -> Option<&'static str> {
+    let wanted = text.to_ascii_lowercase().replace('-', "_");
+    words.iter().copied().find(|word| *word == wanted)
+}
+
+/// The words, each once.
+fn choices(words: &'static [&'static str], items: &[Raw]) -> Option<Vec<&'static str>> {
+    let mut chosen = Vec::new();
+    for item in items {
+        let word = choice(words, item.text()?)?;
+        if !chosen.contains(&word) {
+            chosen.push(word);
+        }
+    }
+    Some(chosen)
+}
+
+/// What git takes for a remote's name and nothing else: no URL, no path, no option, no transport (`ext::`).
+fn is_remote_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_plain)
 }
 
 fn count(number: i128, min: u32) -> Option<u32> {

@@ -84,6 +84,7 @@ mod undo;
 // At another system /tmp is a link to somewhere else, and what was recorded is not there.
 #[cfg(target_os = "linux")]
 mod upgrade;
+mod user_config;
 mod views;
 mod watch;
 mod worktrees;

@@ -112,6 +112,7 @@ impl Driver {
             ignore_config: false,
             begins_run: false,
             writes: false,
+            needs_user_config: false,
             settings_only: false,
             env: |_| None,
             note: |_| {},

@@ -87,7 +87,8 @@ pub struct InitArgs {
     pub force: bool,
 }
 
-/// Show the configuration.
+/// Show the configuration: what holds here, from the project's .ultraplan/recover.toml, the user's own
+/// ~/.config/recover/config.toml, presets and defaults.
 #[derive(Args, Debug, Default)]
 pub struct ConfigArgs {
     /// Show where each value comes from

@@ -22,7 +22,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+
+use crate::policy::settings::ColorWhen;
 
 pub use agents::AgentsArgs;
 pub use attempt::{AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs};
@@ -127,9 +129,9 @@ pub struct GlobalArgs {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
-    /// When to use color (also NO_COLOR)
-    #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = ColorChoice::Auto)]
-    pub color: ColorChoice,
+    /// When to use color (also NO_COLOR, and ui.color of the user's configuration) [default: auto]
+    #[arg(long, value_name = "WHEN", global = true, value_enum)]
+    pub color: Option<ColorWhen>,
 
     /// State directory [default: .ultraplan/state in the project root]
     #[arg(long, value_name = "DIR", global = true, env = "RECOVER_STATE_DIR", hide_env_values = true,
@@ -139,17 +141,6 @@ pub struct GlobalArgs {
     /// How long to wait for another process's lock before failing with exit code 11
     #[arg(long, value_name = "DUR", global = true, value_parser = duration, default_value = "5s")]
     pub lock_timeout: Duration,
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// What to do.

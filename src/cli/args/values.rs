@@ -15,6 +15,7 @@ use crate::model::operation::Scope;
 use crate::model::run::OnFailure;
 use crate::model::time::parse_duration;
 use crate::policy::restore_plan::Edits;
+use crate::policy::settings::ColorWhen;
 
 pub use crate::model::lane::STAGES;
 
@@ -70,6 +71,11 @@ values! {
         Lanes "lanes": "checkpoints.json of the lane contract",
         Session "session": "A session's checkpoint, or active_checkpoint.json",
         Recovery "recovery": "recovery.json",
+    }
+    ColorWhen {
+        Auto "auto": "On a terminal, unless `NO_COLOR` is set",
+        Always "always": "Always",
+        Never "never": "Never",
     }
     Scope {
         All "all": "Files, working memory, and HEAD where it is the run's own to move",

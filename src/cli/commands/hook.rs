@@ -211,6 +211,7 @@ fn answer(
     setup.note = |text| tracing::info!("{text}");
     let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);
     let context = Context::new(setup, Interrupts::disconnected())?;
+    context.warn_of_user_config();
     watchdog.extend(args.deadline * FIRST);
     if forget::finish(&context)? {
         return Ok((event, Handled::nothing("recover forget --all was cut off: it is finished now")));

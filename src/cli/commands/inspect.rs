@@ -70,7 +70,8 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
         values.insert(entry.key, entry.value);
     }
     let path = context.config().file.to_string_lossy();
-    let document = ConfigReply { path, config: values, origins: args.origins.then_some(origins) };
+    let user_path = context.config().user_file.as_ref().map(|path| path.to_string_lossy());
+    let document = ConfigReply { path, user_path, config: values, origins: args.origins.then_some(origins) };
     Reply::new(document, text)
 }
 

@@ -97,6 +97,12 @@ pub fn needs_settings_only(command: &Command) -> bool {
     }
 }
 
+/// Whether a command fails where the user's own configuration is broken. Nobody is kept from seeing where a run stands, or
+/// from going back, by that.
+pub fn needs_user_config(command: &Command) -> bool {
+    matches!(command, Command::Run(_) | Command::Resume(_) | Command::Agents(_) | Command::Config(_))
+}
+
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
 pub fn writes(command: &Command) -> bool {
     match command {

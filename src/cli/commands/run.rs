@@ -114,8 +114,9 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
                 let message = format!("{} needs a prompt: --prompt TEXT or --prompt-file F", agent.name);
                 return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
             }
-            launch = Some(profile.launch(&agent.name, args.yolo));
-            profile.command(args.yolo)
+            let skips_permissions = args.yolo || settings.skip_permissions;
+            launch = Some(profile.launch(&agent.name, skips_permissions));
+            profile.command(skips_permissions)
         }
         (None, None) => {
             let message = "no command given: put it after --, set [runner] command, or name an agent with --agent";

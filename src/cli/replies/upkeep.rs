@@ -23,6 +23,9 @@ pub struct InitReply<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ConfigReply<'a> {
     pub path: Cow<'a, str>,
+    /// The user's own file, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_path: Option<Cow<'a, str>>,
     pub config: Map<String, Value>,
     /// Where each value comes from.
     #[serde(skip_serializing_if = "Option::is_none")]

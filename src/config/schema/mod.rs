@@ -4,12 +4,15 @@
 //! Defaults are not in it: they are those of [`Settings::default`](crate::policy::settings::Settings).
 
 mod retry;
+mod rights;
 mod run;
 mod section;
 mod storage;
+mod user;
 
 use crate::model::failure::Cause;
 
+pub(super) use rights::{Owner, is_user_first, may_set, pending};
 pub(super) use section::{Key, Section, Shape};
 
 /// The whole configuration, in the order of the template.
@@ -29,6 +32,9 @@ pub(super) static SECTIONS: &[Section] = &[
     run::CHECKS,
     run::FEEDBACK,
     run::RULE,
+    user::NOTIFY,
+    user::REMOTE,
+    user::UI,
 ];
 
 /// Environment variables and the keys that they set.

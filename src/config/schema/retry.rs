@@ -11,12 +11,20 @@ pub(super) const TOP: Section = Section {
     path: "",
     shape: Shape::Table,
     doc: "",
-    keys: &[Key::new(
-        "preset",
-        Choice(PRESETS),
-        "Defaults of a kind of run: battle, loop, actions, state or lane; keys below go before them.",
-    )
-    .optional()],
+    keys: &[
+        Key::new(
+            "preset",
+            Choice(PRESETS),
+            "Defaults of a kind of run: battle, loop, actions, state or lane; keys below go before them.",
+        )
+        .optional(),
+        Key::new(
+            "skip_permissions",
+            Bool,
+            "An agent that is started by its profile skips all its permissions, as with --yolo; the user's own value goes before \
+             a project's.",
+        ),
+    ],
 };
 
 pub(super) const RETRY: Section = Section {

@@ -10,6 +10,7 @@ mod retry;
 mod run;
 mod storage;
 mod text;
+mod user;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +24,13 @@ pub use run::{
     RunnerSettings, SafeMode,
 };
 pub use storage::{CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings};
+pub use user::{ColorWhen, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings};
 
-/// One project's (or one task's) settings.
+/// The settings that hold for one project (or one task of it) and its user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
+    /// Whether an agent that is started by its profile skips all its permissions, as with `--yolo`.
+    pub skip_permissions: bool,
     /// Budgets and delays.
     pub retry: RetrySettings,
     /// The pause after an error.
@@ -53,4 +57,10 @@ pub struct Settings {
     /// The project's own classification rules, before the built-in ones.
     #[serde(default, rename = "rule")]
     pub rules: Vec<UserRule>,
+    /// What is started when something happens in a run.
+    pub notify: NotifySettings,
+    /// The git remote that keeps a run beyond this machine.
+    pub remote: RemoteSettings,
+    /// How text looks.
+    pub ui: UiSettings,
 }

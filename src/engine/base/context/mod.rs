@@ -3,6 +3,7 @@
 mod hint;
 mod origin;
 mod place;
+mod user_config;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tempfile::TempDir;
 
-use crate::config::Config;
+use crate::config::{Around, Config, ConfigError, UserConfig};
 use crate::durable::Root;
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
@@ -61,6 +62,8 @@ pub struct Setup {
     pub begins_run: bool,
     /// It writes: which of several runs it took is said.
     pub writes: bool,
+    /// It works with what the user's own configuration says, and fails where that is broken.
+    pub needs_user_config: bool,
     /// Only the settings are wanted: any folder will do, also one that is no place for a run.
     pub settings_only: bool,
     /// The environment.
@@ -82,6 +85,8 @@ pub struct Context {
     scratch: OnceCell<TempDir>,
     store: Store,
     config: Config,
+    /// Why the user's own configuration does not count.
+    user_problem: Option<ConfigError>,
     /// The present moment.
     pub clock: Clock,
     /// Requests to stop.
@@ -133,10 +138,17 @@ impl Context {
         let has_own = !matches!(Root::shared(&worktree).kind(&name), Ok(None));
         let files = Root::shared(if has_own { &worktree } else { &project });
         let file = files.path().join(name);
-        let mut config = match Config::load(&files, &file, &setup.env, setup.naming.task.as_ref()) {
-            _ if !is_ours => Config::parse(&file, "", &setup.env, None)?,
+        let (user, user_problem) = match user_config::load(&setup) {
+            Err(error) if !setup.needs_user_config => (UserConfig::default(), Some(error)),
+            loaded => (loaded?, None),
+        };
+        let around = Around { env: &setup.env, user: &user, task: setup.naming.task.as_ref() };
+        let mut config = match Config::load(&files, &file, around) {
+            _ if !is_ours => Config::without_file(&file, Around { task: None, ..around })?,
             // The command that writes a new file must not stumble over the old one.
-            Err(error) if setup.ignore_config && error.refused.is_none() => Config::parse(&file, "", &|_| None, None)?,
+            Err(error) if setup.ignore_config && error.refused.is_none() => {
+                Config::without_file(&file, Around { env: &|_| None, task: None, ..around })?
+            }
             loaded => loaded?,
         };
         let store = match &setup.state_dir {
@@ -149,7 +161,7 @@ impl Context {
         let origin = origin::origin(&store, found.as_ref(), &worktree, &setup)?;
         let store = store.of_origin(origin);
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
-            config = Config::load(&files, &file, &setup.env, Some(&task))?;
+            config = Config::load(&files, &file, Around { task: Some(&task), ..around })?;
         }
         let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
         // The default is the state directory's, wherever that is.
@@ -173,6 +185,7 @@ impl Context {
             scratch: OnceCell::new(),
             store,
             config,
+            user_problem,
             clock: Clock::new(fixed),
             interrupts,
             progress: Progress::default(),
@@ -308,8 +321,16 @@ impl Context {
         lock(repo, self.lock_timeout())
     }
 
-    /// Says what was passed over because it is somebody else's, and that the state is, where it is.
+    /// Says that the user's own configuration is broken, where the command can do without.
+    pub fn warn_of_user_config(&self) {
+        if let Some(problem) = &self.user_problem {
+            self.warn(format!("your own configuration does not count: {}", Error::from(problem.clone())));
+        }
+    }
+
+    /// Says what was passed over: what is somebody else's, with whose the state is, and a broken configuration of the user's.
     pub fn warn_of_others(&self) {
+        self.warn_of_user_config();
         for (path, owner) in &self.skipped {
             self.warn(format!("{} belongs to another user (uid {owner}): it is ignored", path.display()));
         }

@@ -1,0 +1,67 @@
+//! Which file may set what: the project's, which comes with a clone, or the user's own.
+
+/// Whose configuration file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) enum Owner {
+    /// `.ultraplan/recover.toml` of a project.
+    Project,
+    /// The user's own, for all projects.
+    User,
+}
+
+/// What may stand in which file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    /// Only in a project's.
+    Project,
+    /// In a project's where it counts as it stands, and in the user's.
+    Both,
+    /// Only in the user's.
+    User,
+}
+
+/// A path, which stands for all below it, and the files that it may stand in. The longest that fits decides; what none
+/// fits belongs into a project's file.
+const FILES: &[(&str, Files)] = &[
+    ("agent", Files::Both),
+    ("notify", Files::Both),
+    ("redact", Files::Both),
+    ("remote", Files::Both),
+    // Where something is sent to, and what is run for it, is never a project's to say.
+    ("remote.name", Files::User),
+    ("remote.consent", Files::User),
+    ("remote.setup", Files::User),
+    ("skip_permissions", Files::Both),
+    ("ui", Files::User),
+];
+
+/// Where the user's word goes before the project's.
+const USER_FIRST: [&str; 3] = ["notify", "remote", "skip_permissions"];
+
+/// Sections that are read and checked, but that nothing in this version acts on.
+pub(in crate::config) const PENDING: [&str; 2] = ["notify", "remote"];
+
+/// Whether `path` is `above`, or lies in it.
+fn is_in(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Whether a section or key may stand in the file of `owner`.
+pub(in crate::config) fn may_set(owner: Owner, path: &str) -> bool {
+    let fitting = FILES.iter().filter(|(above, _)| is_in(path, above));
+    let files = fitting.max_by_key(|(above, _)| above.len()).map_or(Files::Project, |(_, files)| *files);
+    match owner {
+        Owner::Project => files != Files::User,
+        Owner::User => files != Files::Project,
+    }
+}
+
+/// Whether the user's value of a key goes before the project's.
+pub(in crate::config) fn is_user_first(path: &str) -> bool {
+    USER_FIRST.iter().any(|above| is_in(path, above))
+}
+
+/// The section of a key that nothing acts on yet.
+pub(in crate::config) fn pending(path: &str) -> Option<&'static str> {
+    PENDING.into_iter().find(|above| is_in(path, above))
+}
