@@ -103,12 +103,24 @@ pub(super) fn settle(said: &Values) -> Values {
             give_way(&mut values, &path, general, limited);
         }
     }
+    let general = said.get("retry.delay").filter(|entry| !entry.value.is_null() && entry.origin.is_explicit());
+    // Other delays are what their causes need: a service's pause, another prompt, a permission.
+    let pauses = |entry: &Entry| entry.value == json!("cooldown");
+    for cause in Cause::ALL {
+        if let Some(general) = general {
+            give_way(&mut values, &format!("retry.causes.{}.delay", cause.as_str()), general, pauses);
+        }
+    }
     // A limit or delay for UNKNOWN means all of it, unless the service has one of its own.
     for (of, to) in [("max_attempts", "service_max_attempts"), ("delay", "service_delay")] {
         let own = values.get(&format!("retry.causes.UNKNOWN.{of}")).filter(|own| own.origin.is_explicit()).cloned();
         if let Some(own) = own.filter(|own| !own.value.is_null()) {
             give_way(&mut values, &format!("retry.causes.UNKNOWN.{to}"), &own, |_| true);
         }
+    }
+    if let Some(off) = said.get("retention.scheduled_cleanup").filter(|entry| entry.value == json!(false)) {
+        let entry = Entry { value: Json::Null, origin: off.origin.clone() };
+        values.insert("retention.scheduled_max_age".to_owned(), entry);
     }
     if let Some(off) = said.get("rollback.enabled").filter(|entry| entry.value == json!(false)) {
         for (path, value) in [

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, Place, position};
-use super::schema::{Key, Owner, SECTIONS, Section, Shape, may_set, section};
+use super::schema::{Key, Owner, SECTIONS, Section, Shape, WRAPPER, may_set, section};
 use super::value::{Raw, cause_named};
 use crate::model::failure::Cause;
 use crate::model::time::parse_duration;
@@ -47,6 +47,9 @@ pub(super) fn parse(path: &Path, text: &str, owner: Owner) -> Result<Document, C
     reader.root(table.get_ref(), Some(&mut document.tasks), &mut document.file)?;
     Ok(document)
 }
+
+/// The sections of [`WRAPPER`].
+const WRAPPED: [&str; 4] = ["checkpoints", "rollback", "retry", "cleanup"];
 
 /// Words that mean something else where a name is taken.
 const RESERVED: [&str; 2] = ["auto", "none"];
@@ -100,6 +103,14 @@ impl Reader<'_> {
                     self.named(known, self.table_of(word, value)?, layer)?;
                 }
                 (Some(known), _) => self.section(known, self.table_of(word, value)?, layer)?,
+                (None, _) if word == WRAPPER => {
+                    self.check_owner(word, name)?;
+                    for (name, value) in in_order(self.table_of(word, value)?) {
+                        let known = section(name.get_ref()).filter(|known| WRAPPED.contains(&known.path));
+                        let known = known.ok_or_else(|| self.not_wrapped(name))?;
+                        self.section(known, self.table_of(known.path, value)?, layer)?;
+                    }
+                }
                 (None, Some(tasks)) if word == "task" => {
                     for (task, overrides) in in_order(self.table_of(word, value)?) {
                         let title = format!("task.\"{}\"", task.get_ref());
@@ -235,11 +246,13 @@ impl Reader<'_> {
         let read = key.kind.read(&Raw::from_toml(value.get_ref()), key.optional);
         let read =
             read.map_err(|wrong| self.error(&value.span(), format!("'{full}' {}", wrong.message), wrong.hint))?;
-        let target = format!("{}{}", context.prefix, key.target());
+        let Some(target) = key.target(&context.prefix) else { return Ok(()) };
         let stored = Stored { value: read, line: self.line(&name.span()) };
         if let Some(earlier) = layer.insert(target.clone(), stored) {
-            let other = context.keys().find(|other| other.target() == key.target() && other.name != word);
-            let other = other.map_or(target.clone(), |other| format!("{}{}", context.prefix, other.name));
+            let says_it = |other: &&Key| other.name != word && other.target(&context.prefix).as_ref() == Some(&target);
+            let other = context.keys().find(says_it);
+            let own = |other: &Key| format!("{}{}", context.prefix, other.name);
+            let other = if target.starts_with(&context.prefix) { other.map_or(target.clone(), own) } else { target };
             let message = format!("'{full}' and '{other}' (line {}) say the same thing", earlier.line);
             return Err(self.error(&name.span(), message, Some("keep one of them".to_owned())));
         }
@@ -284,6 +297,13 @@ impl Reader<'_> {
             Owner::User => Some(format!("it takes {takes}")),
         };
         Err(self.error(&name.span(), format!("'{path}' does not belong in {whose}, but in {other}"), hint))
+    }
+
+    fn not_wrapped(&self, name: &Name<'_>) -> ConfigError {
+        let word: &str = name.get_ref();
+        let near = nearest(word, WRAPPED.iter().copied()).map(|near| format!("did you mean '{near}'? "));
+        let hint = format!("{}[{WRAPPER}] takes {}", near.unwrap_or_default(), WRAPPED.join(", "));
+        self.error(&name.span(), format!("unknown section '{WRAPPER}.{word}'"), Some(hint))
     }
 
     fn unknown_section(&self, name: &Name<'_>) -> ConfigError {

@@ -40,6 +40,7 @@ pub fn template() -> String {
             Shape::Table => table(&mut text, section, &values),
             Shape::Causes => causes(&mut text, section, &values),
             Shape::List | Shape::Named => list(&mut text, section),
+            Shape::Alias => alias(&mut text, section),
         }
     }
     text.push_str(TASKS);
@@ -115,6 +116,13 @@ fn list(text: &mut String, section: &Section) {
     }
 }
 
+fn alias(text: &mut String, section: &Section) {
+    heading(text, section);
+    for key in section.keys {
+        line(text, format_args!("# - {}: {}", key.name, key.doc()));
+    }
+}
+
 /// All keys as tables in Markdown, for the documentation.
 pub fn reference() -> String {
     let values = defaults().unwrap_or_default();
@@ -130,6 +138,7 @@ pub fn reference() -> String {
         for key in section.keys {
             let default = match section.shape {
                 _ if key.alias_of.is_some() => String::new(),
+                Shape::Alias => String::new(),
                 Shape::List | Shape::Named => (if key.required { "required" } else { "" }).to_owned(),
                 Shape::Causes if key.only.is_none() => "by cause".to_owned(),
                 Shape::Causes => {

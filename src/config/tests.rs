@@ -316,6 +316,98 @@ fn the_first_mistake_is_the_one_reported() {
     assert_eq!(refused("[runner]\nzzz = 1\n[checkpoint]\naaa = 1").line(), Some(2));
 }
 
+/// The configuration block of state recovery, as its specification has it.
+const SEED_BLOCK: &str = r#"
+[state_recovery.checkpoints]
+enabled = true
+max_per_session = 20
+max_age_hours = 48
+[state_recovery.rollback]
+enabled = true
+default_strategy = "checkpoint_restore"
+[state_recovery.retry]
+enabled = true
+default_strategy = "exponential_backoff"
+max_attempts = 3
+initial_delay_ms = 1000
+max_delay_ms = 30000
+[state_recovery.cleanup]
+on_success = "keep_last_3"
+on_failure = "keep_all"
+scheduled_cleanup = true
+max_age_days = 30
+"#;
+
+#[test]
+fn the_specifications_own_keys_say_the_same_s17() {
+    for text in [SEED_BLOCK.to_owned(), SEED_BLOCK.replace("state_recovery.", "")] {
+        let text = text
+            .replace("48", "36")
+            .replace("1000", "1500")
+            .replace("30000", "20000")
+            .replace("keep_last_3", "keep_last_5");
+        let config = parse(file(), &text, &nothing, None).unwrap();
+        let Settings { retry, retention, .. } = &config.settings;
+        assert_eq!((retry.base_delay, retry.max_delay), (Duration::from_millis(1500), Duration::from_secs(20)));
+        for cause in [Cause::VerificationFailed, Cause::BrokenBuild, Cause::Crashed, Cause::Unknown] {
+            assert_eq!(retry.delay_for(cause, None).kind, DelayKind::Exponential, "{cause:?}");
+        }
+        assert_eq!(retry.delay_for(Cause::InvalidInput, None).kind, DelayKind::Immediate);
+        assert_eq!((retention.max_per_session, retention.on_success_keep_last), (Some(20), Some(5)));
+        assert_eq!(retention.max_age, Some(Duration::from_secs(36 * 3600)));
+        assert_eq!(retention.scheduled_max_age, Some(Duration::from_secs(30 * 86_400)));
+        assert_eq!(retention.on_failure, OnRunFailure::KeepAll);
+        // Each is shown under the name that it has everywhere.
+        let line = 1 + text.lines().position(|line| line.starts_with("max_age_hours")).unwrap();
+        assert_eq!(origin(&config, "retention.max_age"), format!(".ultraplan/recover.toml:{line}"));
+        assert!(config.origins().iter().all(|entry| !entry.key.contains("cleanup.") && !entry.key.contains("_ms")));
+    }
+    let off = read("[cleanup]\nscheduled_cleanup = false\non_success = 'keep_all'\n").retention;
+    assert_eq!((off.scheduled_max_age, off.on_success_keep_last), (None, None));
+    let own = read("[retry]\ndefault_strategy = 'delayed'\n[retry.causes.UNKNOWN]\ndelay = 'immediate'\n").retry;
+    assert_eq!(own.delay_for(Cause::Unknown, None).kind, DelayKind::Immediate);
+    assert_eq!(own.delay_for(Cause::Crashed, None).kind, DelayKind::Delayed);
+}
+
+#[test]
+fn a_value_of_the_specifications_keys_that_is_out_of_range_is_named() {
+    for (text, said) in [
+        (
+            "[checkpoints]\nmax_age_hours = 0\n",
+            "2:17: 'checkpoints.max_age_hours' is 0: expected a whole number of hours",
+        ),
+        (
+            "[checkpoints]\nmax_age_hours = 99999999999\n",
+            "is 99999999999: expected a whole number of hours of at least 1 and at most",
+        ),
+        ("[checkpoints]\nmax_per_session = 0\n", "is 0: expected a whole number of at least 1"),
+        ("[cleanup]\nmax_age_days = -1\n", "'cleanup.max_age_days' is -1: expected a whole number of days"),
+        (
+            "[cleanup]\non_success = 'keep_last_x'\n",
+            "is 'keep_last_x': expected \"keep_last_3\" (or another number), or \"keep_all\"",
+        ),
+        ("[retry]\ninitial_delay_ms = -5\n", "'retry.initial_delay_ms' is -5: expected a whole number of milliseconds"),
+        (
+            "[retry]\ndefault_strategy = 'exponential'\n",
+            "expected one of \"immediate\", \"delayed\", \"exponential_backoff\"",
+        ),
+        ("[rollback]\ndefault_strategy = 'git_reset'\n", "expected one of \"checkpoint_restore\""),
+        (
+            "[retry]\nbase_delay = '1s'\ninitial_delay_ms = 1000\n",
+            "'retry.initial_delay_ms' and 'retry.base_delay' (line 2) say the same thing",
+        ),
+        (
+            "[retention]\nmax_age = '2d'\n[checkpoints]\nmax_age_hours = 48\n",
+            "'checkpoints.max_age_hours' and 'retention.max_age' (line 2) say the same thing",
+        ),
+        ("[state_recovery.cleanups]\n", "unknown section 'state_recovery.cleanups'"),
+        ("[state_recovery]\nenabled = true\n", "unknown section 'state_recovery.enabled'"),
+    ] {
+        let error = refused(text);
+        assert!(error.to_string().contains(said), "{text}: {error}");
+    }
+}
+
 #[test]
 fn presets_are_the_defaults_of_their_specifications_s17_l2_b14_a2_c1() {
     let battle = read("preset = 'battle'").retention;

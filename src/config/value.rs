@@ -11,6 +11,19 @@ use crate::model::failure::Cause;
 use crate::model::time::{format_duration, parse_duration};
 use crate::policy::nearest::nearest;
 
+/// Seconds of an hour.
+const HOUR: u64 = 3600;
+/// The longest time that is given in hours or days: a hundred years, in seconds.
+const LONGEST: u64 = 100 * 365 * 24 * HOUR;
+
+/// The specification's retry strategies, and the delay that each is.
+const STRATEGIES: [(&str, &str); 4] = [
+    ("immediate", "immediate"),
+    ("delayed", "delayed"),
+    ("exponential_backoff", "exponential"),
+    ("conditional", "conditional"),
+];
+
 /// What a key takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -28,6 +41,14 @@ pub(super) enum Kind {
     Duration,
     /// A whole number of milliseconds, kept as a duration.
     Millis,
+    /// A whole number of hours of at least 1, kept as a duration.
+    Hours,
+    /// A whole number of days of at least 1, kept as a duration.
+    Days,
+    /// How many checkpoints stay, in words.
+    KeepLast,
+    /// How the wait before another attempt is found, in the words of the specification.
+    Strategy,
     /// A number of bytes.
     Size,
     /// A text that is not empty.
@@ -96,7 +117,7 @@ impl Raw {
         let number = || text.parse().ok().map(Self::Integer);
         let parsed = match kind {
             Kind::Bool => text.parse().ok().map(Self::Bool),
-            Kind::Count(_) | Kind::Total | Kind::Retries(_) | Kind::Millis => number(),
+            Kind::Count(_) | Kind::Total | Kind::Retries(_) | Kind::Millis | Kind::Hours | Kind::Days => number(),
             Kind::Money => text.parse().ok().map(Self::Float),
             Kind::Globs => Some(Self::List(vec![Self::Text(text.to_owned())])),
             _ => None,
@@ -147,6 +168,12 @@ impl Kind {
             Self::Money => "an amount in dollars, not negative (2.5)".to_owned(),
             Self::Duration => "a duration (\"500ms\", \"90s\", \"10m\", \"2h\", \"7d\", or whole seconds)".to_owned(),
             Self::Millis => "a whole number of milliseconds".to_owned(),
+            Self::Hours => format!("a whole number of hours of at least 1 and at most {}", LONGEST / HOUR),
+            Self::Days => format!("a whole number of days of at least 1 and at most {}", LONGEST / (24 * HOUR)),
+            Self::KeepLast => "\"keep_last_3\" (or another number), or \"keep_all\"".to_owned(),
+            Self::Strategy => {
+                format!("one of {}", quoted(&STRATEGIES.map(|(word, _)| word)))
+            }
             Self::Size => "a size (100, \"100KiB\", \"50MiB\", \"1GiB\", \"10MB\")".to_owned(),
             Self::Text => "a text that is not empty".to_owned(),
             Self::DurationFrom(least) => format!("a duration of at least {least} s (\"90s\", \"10m\", \"2h\")"),
@@ -200,6 +227,13 @@ impl Kind {
             (Self::Millis, Raw::Integer(millis)) => {
                 u64::try_from(*millis).map(|millis| duration(StdDuration::from_millis(millis))).map_err(|_| None)
             }
+            (Self::Hours, Raw::Integer(hours)) => whole(*hours, HOUR).ok_or(None),
+            (Self::Days, Raw::Integer(days)) => whole(*days, 24 * HOUR).ok_or(None),
+            (Self::KeepLast, Raw::Text(text)) => keep_last(text).ok_or(None),
+            (Self::Strategy, Raw::Text(text)) => {
+                let wanted = text.to_ascii_lowercase().replace('-', "_");
+                STRATEGIES.iter().find(|(word, _)| *word == wanted).map(|(_, delay)| json!(delay)).ok_or(None)
+            }
             (Self::Size, Raw::Text(text)) => parse_size(text).map(|size| json!(size)).map_err(|_| None),
             (Self::Size, Raw::Integer(bytes)) => u64::try_from(*bytes).map(|size| json!(size)).map_err(|_| None),
             (Self::Text, Raw::Text(text)) if !text.trim().is_empty() => Ok(json!(text)),
@@ -229,6 +263,7 @@ impl Kind {
         let Raw::Text(text) = raw else { return None };
         match self {
             Self::Choice(words) => nearest(text, words.iter().copied()),
+            Self::Strategy => nearest(text, STRATEGIES.iter().map(|(word, _)| *word)),
             Self::Cause => nearest(&text.to_ascii_uppercase(), Cause::ALL.iter().map(|cause| cause.as_str())),
             _ => None,
         }
@@ -275,6 +310,23 @@ fn choices(words: &'static [&'static str], items: &[Raw]) -> Option<Vec<&'static
 fn is_remote_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_plain)
+}
+
+/// A number of at least 1 of something that has so many seconds.
+fn whole(number: i128, seconds: u64) -> Option<Json> {
+    let number = u64::try_from(number).ok().filter(|number| *number > 0)?;
+    // What a time may be added to.
+    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds <= LONGEST)?;
+    Some(duration(StdDuration::from_secs(seconds)))
+}
+
+/// `keep_last_N`; `null` for `keep_all`.
+fn keep_last(text: &str) -> Option<Json> {
+    let text = text.trim().to_ascii_lowercase().replace('-', "_");
+    if text == "keep_all" {
+        return Some(Json::Null);
+    }
+    text.strip_prefix("keep_last_")?.parse::<u32>().ok().map(|number| json!(number))
 }
 
 fn count(number: i128, min: u32) -> Option<u32> {

@@ -35,7 +35,12 @@ pub(super) static SECTIONS: &[Section] = &[
     user::NOTIFY,
     user::REMOTE,
     user::UI,
+    storage::CHECKPOINTS,
+    storage::CLEANUP,
 ];
+
+/// The table that a specification has all of its sections in; they are read as if they stood at the top.
+pub(super) const WRAPPER: &str = "state_recovery";
 
 /// Environment variables and the keys that they set.
 pub(super) const ENVIRONMENT: &[(&str, &str)] = &[
@@ -52,21 +57,23 @@ pub(super) fn section(path: &str) -> Option<&'static Section> {
 
 /// Every full key path that holds one value (lists aside), in the order of the table.
 pub(super) fn leaves() -> impl Iterator<Item = (String, &'static Key)> {
-    SECTIONS.iter().filter(|section| !matches!(section.shape, Shape::List | Shape::Named)).flat_map(|section| {
-        let causes: Vec<Option<Cause>> = match section.shape {
-            Shape::Causes => Cause::ALL.into_iter().map(Some).collect(),
-            _ => vec![None],
-        };
-        causes.into_iter().flat_map(move |cause| {
-            let prefix = match cause {
-                Some(cause) => format!("{}.{}.", section.path, cause.as_str()),
-                None if section.path.is_empty() => String::new(),
-                None => format!("{}.", section.path),
+    SECTIONS.iter().filter(|section| !matches!(section.shape, Shape::List | Shape::Named | Shape::Alias)).flat_map(
+        |section| {
+            let causes: Vec<Option<Cause>> = match section.shape {
+                Shape::Causes => Cause::ALL.into_iter().map(Some).collect(),
+                _ => vec![None],
             };
-            let keys = section.keys.iter().filter(move |key| key.alias_of.is_none() && key.applies_to(cause));
-            keys.map(move |key| (format!("{prefix}{}", key.name), key))
-        })
-    })
+            causes.into_iter().flat_map(move |cause| {
+                let prefix = match cause {
+                    Some(cause) => format!("{}.{}.", section.path, cause.as_str()),
+                    None if section.path.is_empty() => String::new(),
+                    None => format!("{}.", section.path),
+                };
+                let keys = section.keys.iter().filter(move |key| key.alias_of.is_none() && key.applies_to(cause));
+                keys.map(move |key| (format!("{prefix}{}", key.name), key))
+            })
+        },
+    )
 }
 
 /// The key at a path in a section whose names are the user's.

@@ -2,7 +2,7 @@
 
 use super::section::{Key, Section, Shape};
 use crate::config::preset::PRESETS;
-use crate::config::value::Kind::{Bool, Choice, Count, Duration, Millis, Money, Retries, Total};
+use crate::config::value::Kind::{Bool, Choice, Count, Duration, Millis, Money, Retries, Strategy, Total};
 use crate::model::failure::Cause;
 
 const DELAYS: &[&str] = &["none", "immediate", "cooldown", "delayed", "exponential", "conditional"];
@@ -45,8 +45,22 @@ pub(super) const RETRY: Section = Section {
             Count(1),
             "Failed attempts of one session (RECOVER_SESSION, else the run), whatever their causes; always wins.",
         ),
-        Key::new("base_delay", Duration, "First delay of a growing one: base_delay · 2^(n−1)."),
-        Key::new("max_delay", Duration, "Longest delay."),
+        Key::new(
+            "delay",
+            Choice(DELAYS),
+            "What takes the place of the causes' cooldown where no delay of theirs is set (or default_strategy); none: nothing.",
+        )
+        .optional(),
+        Key::new("default_strategy", Strategy, "delay: immediate, delayed, exponential_backoff, conditional.")
+            .alias("delay"),
+        Key::new(
+            "base_delay",
+            Duration,
+            "First delay of a growing one: base_delay · 2^(n−1) (or initial_delay_ms, in milliseconds).",
+        ),
+        Key::new("initial_delay_ms", Millis, "base_delay in milliseconds.").alias("base_delay"),
+        Key::new("max_delay", Duration, "Longest delay (or max_delay_ms, in milliseconds)."),
+        Key::new("max_delay_ms", Millis, "max_delay in milliseconds.").alias("max_delay"),
         Key::new(
             "jitter",
             Choice(&["full", "none"]),
@@ -133,6 +147,12 @@ pub(super) const ROLLBACK: Section = Section {
             Bool,
             "Roll back without being asked; false also sets on_error = false, max_rollbacks = 0 and retry.on_give_up = \"keep\".",
         ),
+        Key::new(
+            "default_strategy",
+            Choice(&["checkpoint_restore"]),
+            "checkpoint_restore: files go back to what a checkpoint has of them, which is always so.",
+        )
+        .alias(""),
         Key::new(
             "on_error",
             Bool,

@@ -13,7 +13,8 @@ pub(in crate::config) struct Key {
     pub optional: bool,
     /// One line that says what it means.
     pub doc: &'static str,
-    /// The key that it is another way to say, in the same section.
+    /// The key that it is another way to say, in the same section or, with a dot, by its full path. An empty one: what it says
+    /// is always so.
     pub alias_of: Option<&'static str>,
     /// The only cause that has it.
     pub only: Option<Cause>,
@@ -32,7 +33,7 @@ impl Key {
     pub const fn optional(self) -> Self {
         Self { optional: true, ..self }
     }
-    /// As another way to say the key `of`.
+    /// As another way to say the key `of`, a name or a full path; empty where what it says is always so.
     pub const fn alias(self, of: &'static str) -> Self {
         Self { alias_of: Some(of), ..self }
     }
@@ -54,9 +55,13 @@ impl Key {
         self.doc
     }
 
-    /// The name under which its value is kept.
-    pub fn target(&self) -> &'static str {
-        self.alias_of.unwrap_or(self.name)
+    /// The full path under which its value is kept, in the section of this prefix; `None` where nothing depends on it.
+    pub fn target(&self, prefix: &str) -> Option<String> {
+        match self.alias_of.unwrap_or(self.name) {
+            "" => None,
+            path if path.contains('.') => Some(path.to_owned()),
+            name => Some(format!("{prefix}{name}")),
+        }
     }
 
     /// Whether a section of `cause` (`None`: of no cause) has it.
@@ -76,6 +81,8 @@ pub(in crate::config) enum Shape {
     Named,
     /// `[[path]]`, any number; the first key is unique.
     List,
+    /// `[path]` in the words of a specification, also as `[state_recovery.path]`: each key is another one's alias.
+    Alias,
 }
 
 /// Some keys that belong together.
@@ -93,7 +100,7 @@ impl Section {
     pub fn title(&self) -> String {
         match self.shape {
             Shape::Table if self.path.is_empty() => "the top of the file".to_owned(),
-            Shape::Table => format!("[{}]", self.path),
+            Shape::Table | Shape::Alias => format!("[{}]", self.path),
             Shape::Causes | Shape::Named => format!("[{}.NAME]", self.path),
             Shape::List => format!("[[{}]]", self.path),
         }

@@ -1,7 +1,7 @@
 //! Keys of checkpoints and the loop's state.
 
 use super::section::{Key, Section, Shape};
-use crate::config::value::Kind::{Bool, Choice, Count, Duration, Globs, Size, Text};
+use crate::config::value::Kind::{Bool, Choice, Count, Days, Duration, Globs, Hours, KeepLast, Size, Text};
 
 pub(super) const CHECKPOINT: Section = Section {
     path: "checkpoint",
@@ -77,11 +77,43 @@ pub(super) const RETENTION: Section = Section {
         )
         .optional(),
         Key::new(
+            "scheduled_cleanup",
+            Bool,
+            "Tidy up runs that failed at that age; false also sets scheduled_max_age = \"none\".",
+        ),
+        Key::new(
             "max_total_size",
             Size,
             "Bytes that all checkpoints may hold beyond what branches hold (before compression).",
         )
         .optional(),
+    ],
+};
+
+pub(super) const CHECKPOINTS: Section = Section {
+    path: "checkpoints",
+    shape: Shape::Alias,
+    doc: "[checkpoint] and [retention] in the words of the state recovery specification, also as [state_recovery.checkpoints].",
+    keys: &[
+        Key::new("enabled", Bool, "checkpoint.enabled.").alias("checkpoint.enabled"),
+        Key::new("max_per_session", Count(1), "retention.max_per_session.")
+            .alias("retention.max_per_session")
+            .optional(),
+        Key::new("max_age_hours", Hours, "retention.max_age in hours.").alias("retention.max_age").optional(),
+    ],
+};
+
+pub(super) const CLEANUP: Section = Section {
+    path: "cleanup",
+    shape: Shape::Alias,
+    doc: "[retention] in the words of the state recovery specification, also as [state_recovery.cleanup].",
+    keys: &[
+        Key::new("on_success", KeepLast, "retention.on_success_keep_last.").alias("retention.on_success_keep_last"),
+        Key::new("on_failure", Choice(&["keep_all", "limits"]), "retention.on_failure.").alias("retention.on_failure"),
+        Key::new("scheduled_cleanup", Bool, "retention.scheduled_cleanup.").alias("retention.scheduled_cleanup"),
+        Key::new("max_age_days", Days, "retention.scheduled_max_age in days.")
+            .alias("retention.scheduled_max_age")
+            .optional(),
     ],
 };
 

@@ -131,6 +131,9 @@ pub struct RetrySettings {
     pub task_max_attempts: u32,
     /// Failed attempts of a session, whatever their causes; always wins.
     pub session_max_attempts: u32,
+    /// What takes the place of the cooldown of causes that have no delay of their own.
+    #[serde(default)]
+    pub delay: Option<DelayKind>,
     /// First delay of a growing one.
     #[serde(with = "text::duration")]
     pub base_delay: Duration,
@@ -164,6 +167,7 @@ impl Default for RetrySettings {
             override_attempts: None,
             task_max_attempts: 6,
             session_max_attempts: 21,
+            delay: None,
             base_delay: Duration::from_secs(1),
             max_delay: Duration::from_secs(30),
             jitter: Jitter::Full,

@@ -108,6 +108,8 @@ pub struct RetentionSettings {
     /// How long after its end even a run that failed keeps all of them.
     #[serde(with = "text::optional")]
     pub scheduled_max_age: Option<Duration>,
+    /// Whether that happens at all; the age says so too.
+    pub scheduled_cleanup: bool,
     /// Bytes that all of them together may hold beyond what branches hold, uncompressed.
     pub max_total_size: Option<u64>,
 }
@@ -124,6 +126,7 @@ impl Default for RetentionSettings {
             on_success_keep_last: Some(3),
             on_failure: OnRunFailure::KeepAll,
             scheduled_max_age: Some(Duration::from_secs(30 * DAY)),
+            scheduled_cleanup: true,
             max_total_size: Some(5 * GIB),
         }
     }
