@@ -1,17 +1,21 @@
 //! Kernel locks with a bounded wait and a holder's name.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use super::root::Root;
 
-/// How long to sleep between two tries.
-const POLL: Duration = Duration::from_millis(5);
-
 /// So many times the wait begins anew because somebody else has the lock meanwhile.
 const LONGEST_QUEUE: u32 = 24;
+
+/// What the thread that waits needs, in bytes: it calls the system once.
+const STACK: usize = 128 << 10;
 
 /// More than any holder's line: the kernel allows no longer arguments.
 const LONGEST_LINE: u64 = 2 << 20;
@@ -41,7 +45,7 @@ pub enum LockError {
 #[derive(Debug)]
 pub struct FileLock {
     /// Closing it releases the lock.
-    file: File,
+    file: Arc<File>,
     /// The file and the way to it, where it is removed with the lock.
     passing: Option<(Root, PathBuf)>,
 }
@@ -50,10 +54,10 @@ impl FileLock {
     /// Takes the lock, waiting up to `timeout`; writes `pid` and the command into the file for those who wait.
     pub fn acquire(root: &Root, path: &Path, timeout: Duration) -> Result<Self, LockError> {
         let full = root.full(path);
-        let mut file = root.open_or_create(path).map_err(|source| LockError::Io { file: full.clone(), source })?;
-        wait_for(&mut file, &full, timeout)?;
+        let file = root.open_or_create(path).map_err(|source| LockError::Io { file: full.clone(), source })?;
+        let file = wait_for(file, &full, timeout)?;
         // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
-        if let Err(error) = name_holder(&mut file) {
+        if let Err(error) = name_holder(&file) {
             tracing::debug!(%error, "the lock's holder could not be written down");
         }
         Ok(Self { file, passing: None })
@@ -88,7 +92,10 @@ impl FileLock {
     /// there, nobody holds it and nothing is made: `None`.
     pub fn acquire_unnoticed(root: &Root, path: &Path, timeout: Duration) -> Result<Option<Self>, LockError> {
         match root.open(path) {
-            Ok(mut file) => wait_for(&mut file, &root.full(path), timeout).map(|()| Some(Self { file, passing: None })),
+            Ok(file) => {
+                let file = wait_for(file, &root.full(path), timeout)?;
+                Ok(Some(Self { file, passing: None }))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(LockError::Io { file: root.full(path), source }),
         }
@@ -112,29 +119,48 @@ fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
 
 /// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is
 /// turned away, and only one that holds it for long makes others give up.
-fn wait_for(file: &mut File, path: &Path, timeout: Duration) -> Result<(), LockError> {
-    let mut begun = Instant::now();
-    let mut holder: Option<String> = None;
+///
+/// Who waits stands in the kernel's queue, which serves one after the other: of many that try again and again, some are
+/// always too late. A thread does it, as nothing else ends that wait after a time. One whose caller gave up releases the
+/// lock as soon as it gets it: the file is closed with it.
+fn wait_for(file: File, path: &Path, timeout: Duration) -> Result<Arc<File>, LockError> {
+    let failed = |source| LockError::Io { file: path.to_owned(), source };
+    let file = Arc::new(file);
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+        Err(TryLockError::WouldBlock) if timeout.is_zero() => {
+            return Err(LockError::Held { file: path.to_owned(), holder: holder_of(&file) });
+        }
+        Err(TryLockError::WouldBlock) => {}
+    }
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let queued = Arc::clone(&file);
+    let wait = move || {
+        let locked = loop {
+            match queued.lock() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => break done,
+            }
+        };
+        // Not taken where nobody waits any more.
+        let _ = sender.send(locked.map(|()| queued));
+    };
+    thread::Builder::new().name("lock".to_owned()).stack_size(STACK).spawn(wait).map_err(failed)?;
+    let mut holder = holder_of(&file);
     let mut turns = 0;
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(source)) => return Err(LockError::Io { file: path.to_owned(), source }),
-            Err(TryLockError::WouldBlock) => {}
+        match receiver.recv_timeout(timeout) {
+            Ok(locked) => return locked.map_err(failed),
+            Err(RecvTimeoutError::Disconnected) => return Err(failed(io::Error::other("the wait for it broke off"))),
+            Err(RecvTimeoutError::Timeout) => {}
         }
-        if begun.elapsed() < timeout {
-            // Who has it now, to know later whether somebody else does.
-            holder.get_or_insert_with(|| holder_of(file));
-            std::thread::sleep(POLL.min(timeout.saturating_sub(begun.elapsed())));
-            continue;
-        }
-        let now = holder_of(file);
-        if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
+        let now = holder_of(&file);
+        if turns == LONGEST_QUEUE || holder == now {
             return Err(LockError::Held { file: path.to_owned(), holder: now });
         }
         turns += 1;
-        begun = Instant::now();
-        holder = Some(now);
+        holder = now;
     }
 }
 
@@ -142,36 +168,40 @@ fn wait_for(file: &mut File, path: &Path, timeout: Duration) -> Result<(), LockE
 /// a file system longer than all the rest of the lock.
 ///
 /// What is no line of ours is not ours to write to: it serves as a lock as it is.
-fn name_holder(file: &mut File) -> io::Result<()> {
+fn name_holder(file: &File) -> io::Result<()> {
     let found = file.metadata()?;
     if !is_ours(file, found.len())? {
         return Ok(());
     }
     let command: Vec<_> = std::env::args_os().take(6).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let line = format!("{} {}", std::process::id(), command.join(" ")).replace('\n', " ") + "\n";
-    file.write_all(line.as_bytes())?;
+    file.write_all_at(line.as_bytes(), 0)?;
     let length = line.len() as u64;
     if found.len() > length { file.set_len(length) } else { Ok(()) }
 }
 
 /// Whether a file of this length holds nothing, or no more than the line of a holder: a process id and a command. A holder
 /// that was cut off may have left its line over the end of a longer one.
-fn is_ours(file: &mut File, length: u64) -> io::Result<bool> {
-    let mut begin = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    Read::take(&mut *file, 16).read_to_end(&mut begin)?;
-    file.seek(SeekFrom::Start(0))?;
+fn is_ours(file: &File, length: u64) -> io::Result<bool> {
+    let begin = beginning(file, 16)?;
     let digits = begin.iter().take_while(|byte| byte.is_ascii_digit()).count();
     Ok(length == 0 || (digits > 0 && begin.get(digits) == Some(&b' ') && length <= LONGEST_LINE))
 }
 
-fn holder_of(file: &mut File) -> String {
-    let mut text = String::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(400).read_to_string(&mut text));
-    match (read, text.lines().next().unwrap_or_default().split_once(' ')) {
-        (Ok(_), Some((pid, command))) => format!("pid {pid} ({command})"),
-        _ => "another process".to_owned(),
+fn holder_of(file: &File) -> String {
+    let text = beginning(file, 400).unwrap_or_default();
+    match String::from_utf8_lossy(&text).lines().next().unwrap_or_default().split_once(' ') {
+        Some((pid, command)) => format!("pid {pid} ({command})"),
+        None => "another process".to_owned(),
     }
+}
+
+/// Up to so many bytes of the file's beginning.
+fn beginning(file: &File, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let length = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -188,6 +218,42 @@ mod tests {
         let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
         let refused = FileLock::acquire(&root, &path, Duration::from_millis(20)).unwrap_err();
         assert!(refused.to_string().contains(&format!("pid {}", std::process::id())), "{refused}");
+        drop(held);
+        FileLock::acquire(&root, &path, SOON).unwrap();
+    }
+
+    // Who tries again and again is overtaken by all who try at a better moment.
+    #[test]
+    fn who_waits_is_served_in_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
+        let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
+        let served = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (root, path, served) = (&root, &path, &served);
+                scope.spawn(move || {
+                    let _lock = FileLock::acquire(root, path, Duration::from_secs(60)).unwrap();
+                    served.lock().unwrap().push(number);
+                });
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            drop(held);
+        });
+        assert_eq!(served.into_inner().unwrap(), (0..8).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_wait_that_was_given_up_takes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
+        let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
+        for _ in 0..3 {
+            FileLock::acquire(&root, &path, Duration::from_millis(20)).unwrap_err();
+        }
+        drop(held);
+        // Behind those that were given up in the queue.
+        let held = FileLock::acquire(&root, &path, SOON).unwrap();
         drop(held);
         FileLock::acquire(&root, &path, SOON).unwrap();
     }

@@ -11,6 +11,9 @@ use super::run_key::RunKey;
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
 
+/// The stage of a lane's records of attempts that failed (C2); no position in the order of the stages.
+pub const RETRY: &str = "retry_attempt";
+
 /// What the feedback loops said of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

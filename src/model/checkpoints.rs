@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::{Checkpoint, Verdict};
+use super::checkpoint::{Checkpoint, RETRY, Verdict};
 use super::id::CheckpointId;
 use super::lazy_compressed::{LazyCompressed, Part};
 use super::run_key::RunKey;
@@ -20,6 +20,23 @@ const PAGE: u64 = 64;
 pub struct Checkpoints {
     /// Pages that are not empty, by the first sequence divided by [`PAGE`].
     pages: BTreeMap<u64, Page>,
+    /// The lanes that have records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lanes: Vec<Lane>,
+}
+
+/// A lane, and the sequence of the latest checkpoint that each stage has a record of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Lane {
+    run: RunKey,
+    latest: BTreeMap<String, u64>,
+}
+
+/// The stages that a checkpoint is a record of.
+fn stages(checkpoint: &Checkpoint) -> impl Iterator<Item = &str> {
+    let stage = checkpoint.lane_fields.stage.as_deref();
+    let retry = stage.and(checkpoint.lane_fields.retry_status.as_ref()).map(|_| RETRY);
+    stage.into_iter().chain(retry)
 }
 
 /// Checkpoints with neighbouring sequences, and what is known of them without a look.
@@ -29,9 +46,6 @@ struct Page {
     ids: BTreeMap<u64, CheckpointId>,
     /// Whose they are.
     runs: BTreeSet<RunKey>,
-    /// Whether one of them is a lane's record.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    has_stage: bool,
     /// Whether one of them has passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_passed: bool,
@@ -44,7 +58,6 @@ impl Page {
     fn describe(&mut self) {
         self.ids = self.content.iter().map(|(seq, checkpoint)| (*seq, checkpoint.id.clone())).collect();
         self.runs = self.content.values().map(|checkpoint| checkpoint.run.clone()).collect();
-        self.has_stage = self.content.values().any(|checkpoint| checkpoint.lane_fields.stage.is_some());
         self.has_passed = self.content.values().any(|checkpoint| checkpoint.verdict == Verdict::Passed);
     }
 }
@@ -115,7 +128,36 @@ impl Checkpoints {
 
     /// Whether one of them is a lane's record (C1).
     pub fn has_stage(&self) -> bool {
-        self.pages.values().any(|page| page.has_stage)
+        !self.lanes.is_empty()
+    }
+
+    /// The latest one of a run that each stage has a record of.
+    pub fn latest_of_stages(&self, run: &RunKey) -> impl Iterator<Item = (&str, &Checkpoint)> {
+        let lane = self.lanes.iter().find(|lane| lane.run == *run);
+        let latest = lane.into_iter().flat_map(|lane| &lane.latest);
+        latest.filter_map(|(stage, seq)| Some((stage.as_str(), self.get(*seq)?)))
+    }
+
+    /// Notes the stages that a checkpoint is a record of.
+    fn add_stages(lanes: &mut Vec<Lane>, checkpoint: &Checkpoint) {
+        for stage in stages(checkpoint) {
+            let at = lanes.iter().position(|lane| lane.run == checkpoint.run).unwrap_or_else(|| {
+                lanes.push(Lane { run: checkpoint.run.clone(), latest: BTreeMap::new() });
+                lanes.len() - 1
+            });
+            let latest = lanes[at].latest.entry(stage.to_owned()).or_default();
+            *latest = checkpoint.seq.max(*latest);
+        }
+    }
+
+    /// Finds the latest of these runs' stages anew.
+    fn find_stages(&mut self, runs: &BTreeSet<RunKey>) {
+        self.lanes.retain(|lane| !runs.contains(&lane.run));
+        let mut lanes = std::mem::take(&mut self.lanes);
+        for run in runs {
+            self.of(run).for_each(|checkpoint| Self::add_stages(&mut lanes, checkpoint));
+        }
+        self.lanes = lanes;
     }
 
     /// Adds one; one with the same sequence goes.
@@ -123,14 +165,16 @@ impl Checkpoints {
         let page = self.pages.entry(checkpoint.seq / PAGE).or_default();
         page.ids.insert(checkpoint.seq, checkpoint.id.clone());
         page.runs.insert(checkpoint.run.clone());
-        page.has_stage |= checkpoint.lane_fields.stage.is_some();
         page.has_passed |= checkpoint.verdict == Verdict::Passed;
-        if page.content.insert(checkpoint.seq, checkpoint).is_some() {
+        Self::add_stages(&mut self.lanes, &checkpoint);
+        let run = checkpoint.run.clone();
+        if let Some(before) = page.content.insert(checkpoint.seq, checkpoint) {
             page.describe();
+            self.find_stages(&BTreeSet::from([before.run, run]));
         }
     }
 
-    /// Changes the latest one with this id, where there is one; its id, sequence, run and stage stay.
+    /// Changes the latest one with this id, where there is one; its id, sequence, run, stage and whether it was retried stay.
     pub fn change(&mut self, id: &CheckpointId, change: impl FnOnce(&mut Checkpoint)) {
         let Some(seq) = self.seq_of(id) else { return };
         let Some(page) = self.pages.get_mut(&(seq / PAGE)) else { return };
@@ -143,13 +187,16 @@ impl Checkpoints {
     /// Takes those with these ids out.
     pub fn remove(&mut self, ids: &[CheckpointId]) {
         let gone: BTreeSet<&CheckpointId> = ids.iter().collect();
+        let mut runs = BTreeSet::new();
         self.pages.retain(|_, page| {
             if page.ids.values().any(|id| gone.contains(id)) {
+                runs.extend(page.runs.iter().filter(|run| self.lanes.iter().any(|lane| lane.run == **run)).cloned());
                 page.content.retain(|_, checkpoint| !gone.contains(&checkpoint.id));
                 page.describe();
             }
             !page.ids.is_empty()
         });
+        self.find_stages(&runs);
     }
 
     /// All that may be packed, always in the same order.

@@ -1,5 +1,6 @@
 //! Lanes: the stages of the lane contract, and where a lane stands (C1–C5).
 
+pub use super::checkpoint::RETRY;
 use super::checkpoint::{Checkpoint, Verdict};
 use super::import::{ImportKind, ImportedDocument};
 use super::run::{NONE, Run, RunKey};
@@ -13,8 +14,6 @@ pub const AFTER_START: &str = "after_lane_start";
 pub const AFTER_TESTS: &str = "after_lane_tests";
 /// Right before it is merged.
 pub const PRE_PR: &str = "pre_pr";
-/// An attempt failed; no position in the order of the stages.
-pub const RETRY: &str = "retry_attempt";
 
 /// The stages of the lane contract (C2).
 pub const STAGES: [&str; 5] = [BEFORE_START, AFTER_START, AFTER_TESTS, PRE_PR, RETRY];
@@ -68,8 +67,14 @@ impl<'a> LaneRecord<'a> {
 impl State {
     /// The latest record of each stage of a lane, in the order in which they were made. Empty: it is no lane.
     pub fn lane_records(&self, key: &RunKey) -> Vec<LaneRecord<'_>> {
+        let run = self.run(key);
+        let own = self.checkpoints.latest_of_stages(key).filter_map(|(stage, checkpoint)| {
+            records_of(checkpoint, run).into_iter().flatten().find(|record| record.stage == stage)
+        });
+        let mut all: Vec<LaneRecord<'_>> = own.chain(imported(run)).collect();
+        all.sort_by_key(|record| record.order);
         let mut latest: Vec<LaneRecord<'_>> = Vec::new();
-        for record in self.lane_history(key) {
+        for record in all {
             latest.retain(|known| known.stage != record.stage);
             latest.push(record);
         }
@@ -79,31 +84,19 @@ impl State {
     /// Every record that a lane ever had, in the order in which they were made.
     fn lane_history(&self, key: &RunKey) -> Vec<LaneRecord<'_>> {
         let run = self.run(key);
-        let mut all: Vec<LaneRecord<'_>> = Vec::new();
-        for checkpoint in self.checkpoints_of(key) {
-            let fields = &checkpoint.lane_fields;
-            let gone = run.is_some_and(|run| run.rolled_back.contains(&checkpoint.seq));
-            let told = |status| if gone { Some(ROLLED_BACK) } else { status };
-            let Some(stage) = fields.stage.as_deref() else { continue };
-            let (order, status) = ((checkpoint.seq, 0), told(fields.status.as_deref()));
-            all.push(LaneRecord { stage, status, origin: Origin::Own(checkpoint), order });
-            if stage != RETRY && fields.retry_status.is_some() {
-                let (order, status) = ((checkpoint.seq, 1), told(fields.retry_status.as_deref()));
-                all.push(LaneRecord { stage: RETRY, status, origin: Origin::Retry(checkpoint), order });
-            }
-        }
-        let imported = run.map(|run| run.imported.as_slice()).unwrap_or_default();
-        for one in imported.iter().filter(|one| one.imported.kind == ImportKind::Lanes) {
-            let status = one.imported.document["status"].as_str();
-            let order = (one.after_checkpoint, one.seq.saturating_add(2));
-            all.push(LaneRecord { stage: &one.imported.id, status, origin: Origin::Imported(one), order });
-        }
+        let own = self.checkpoints_of(key).flat_map(|checkpoint| records_of(checkpoint, run)).flatten();
+        let mut all: Vec<LaneRecord<'_>> = own.chain(imported(run)).collect();
         all.sort_by_key(|record| record.order);
         all
     }
 
     /// The record that says where a lane stands: the latest that was not gone back past.
     pub fn lane_stands(&self, key: &RunKey) -> Option<LaneRecord<'_>> {
+        let latest = self.lane_records(key);
+        // What a stage had before its latest record counts only where that was gone back past.
+        if latest.iter().all(|record| record.status != Some(ROLLED_BACK)) {
+            return latest.last().copied();
+        }
         let records = self.lane_history(key);
         let stands = records.iter().rfind(|record| record.status != Some(ROLLED_BACK));
         stands.or(records.last()).copied()
@@ -132,6 +125,31 @@ impl State {
         let earlier = self.standing(key).rfind(fits);
         earlier.or_else(|| stands.checkpoint().filter(|checkpoint| is_safe(checkpoint)))
     }
+}
+
+/// The records that a checkpoint is of its run: of its stage, and of the attempt that it was taken after.
+fn records_of<'a>(checkpoint: &'a Checkpoint, run: Option<&'a Run>) -> [Option<LaneRecord<'a>>; 2] {
+    let fields = &checkpoint.lane_fields;
+    let gone = run.is_some_and(|run| run.rolled_back.contains(&checkpoint.seq));
+    let told = |status| if gone { Some(ROLLED_BACK) } else { status };
+    let Some(stage) = fields.stage.as_deref() else { return [None, None] };
+    let (order, status) = ((checkpoint.seq, 0), told(fields.status.as_deref()));
+    let own = LaneRecord { stage, status, origin: Origin::Own(checkpoint), order };
+    let retry = (stage != RETRY && fields.retry_status.is_some()).then(|| {
+        let (order, status) = ((checkpoint.seq, 1), told(fields.retry_status.as_deref()));
+        LaneRecord { stage: RETRY, status, origin: Origin::Retry(checkpoint), order }
+    });
+    [Some(own), retry]
+}
+
+/// The records of a lane that another system wrote.
+fn imported(run: Option<&Run>) -> impl Iterator<Item = LaneRecord<'_>> {
+    let all = run.map(|run| run.imported.as_slice()).unwrap_or_default();
+    all.iter().filter(|one| one.imported.kind == ImportKind::Lanes).map(|one| {
+        let status = one.imported.document["status"].as_str();
+        let order = (one.after_checkpoint, one.seq.saturating_add(2));
+        LaneRecord { stage: &one.imported.id, status, origin: Origin::Imported(one), order }
+    })
 }
 
 /// Whether a work tree may go back to a checkpoint: it is one of a stage, and nothing had failed there.

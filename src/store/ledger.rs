@@ -152,7 +152,10 @@ impl Loaded {
 pub struct Exclusive {
     store: Store,
     loaded: Loaded,
-    _lock: FileLock,
+    /// There as long as it lives.
+    lock: Option<FileLock>,
+    /// Whether so much was folded anew that the cache is to be renewed.
+    cache_is_due: bool,
     _owned: Owned,
 }
 
@@ -345,6 +348,16 @@ impl Store {
 
     pub(super) fn lock_path(&self) -> PathBuf {
         self.private_dir().join("ledger.lock")
+    }
+
+    /// The lock of who writes views.
+    pub(super) fn views_lock_path(&self) -> PathBuf {
+        self.private_dir().join("views.lock")
+    }
+
+    /// Up to which event they were written.
+    pub(super) fn views_mark_path(&self) -> PathBuf {
+        self.private_dir().join("views.mark")
     }
 
     pub(super) fn lock_timeout(&self) -> Duration {
@@ -561,7 +574,7 @@ impl Store {
                 self.copy_follows();
             }
         }
-        Ok(Exclusive { store: self.clone(), loaded, _lock: lock, _owned: owned })
+        Ok(Exclusive { store: self.clone(), loaded, lock: Some(lock), cache_is_due: false, _owned: owned })
     }
 }
 

@@ -19,7 +19,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::budget::Account;
 use crate::policy::decide::{DecisionInput, decide, fallback_of, is_charged};
-use crate::store::views::write_views;
+use crate::store::views::{Extent, write_views};
 use crate::store::{Exclusive, NewEvent};
 
 use super::conditions::{self, Detected};
@@ -46,9 +46,9 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     let state = context.load()?.state;
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, key, about, &ending, prepared.as_ref().ok());
-    let mut ledger = context.store().lock()?;
-    let ended = end_locked(context, &mut ledger, key, started, ending, found, &prepared)?;
-    drop(ledger);
+    checkpoint::publish_early(&prepared);
+    let ledger = context.store().lock()?;
+    let ended = end_locked(context, ledger, key, started, ending, found, &prepared)?;
     match &ended.end.failure {
         None => context.witnessed.borrow_mut().retain(|(subtask, _)| *subtask != started.subtask),
         Some(failure) if ended.end.charged => {
@@ -132,10 +132,10 @@ fn request_of(context: &Context, state: &State, run: &Run, started: &Started, en
     }
 }
 
-/// [`end`] under the ledger's lock; `found` is what is true of the attempt beside its outcome.
+/// [`end`] under the ledger's lock, which is given back; `found` is what is true of the attempt beside its outcome.
 pub(in crate::engine) fn end_locked(
     context: &Context,
-    ledger: &mut Exclusive,
+    mut ledger: Exclusive,
     key: &RunKey,
     started: &Started,
     mut ending: Ending,
@@ -160,7 +160,7 @@ pub(in crate::engine) fn end_locked(
     };
     let request = request_of(context, ledger.state(), &run, started, &ending);
     let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
-        let recorded = checkpoint::record_with(context, ledger, key, prepared, request, |id| following(Some(id)));
+        let recorded = checkpoint::record_with(context, &ledger, key, prepared, request, |id| following(Some(id)));
         recorded.map_err(|error| error.to_string())
     });
     let (checkpoint, checkpoint_error) = match recorded {
@@ -182,13 +182,13 @@ pub(in crate::engine) fn end_locked(
             let allowed = context.settings().rollback.on_error && !ending.keep_state && mode.is_ok();
             // Not even the loop's own state is cleared where the mode forbids it.
             let safety = checkpoint.as_ref().zip(prepared.as_ref().ok()).filter(|_| mode.is_ok());
-            let rolled = state_rollback::react(context, ledger, key, state_target.as_ref().filter(|_| allowed), safety);
+            let rolled =
+                state_rollback::react(context, &mut ledger, key, state_target.as_ref().filter(|_| allowed), safety);
             Some(recovery_result(decision, allowed, state_target.is_some(), rolled))
         }
         _ => None,
     };
-    write_views(ledger, Some(key))?;
-    let run = run_of(ledger.state(), key)?;
+    let run = run_of(&*write_views(ledger, &[key], Extent::All)?, key)?;
     Ok(Ended { run, end: ending.end, result, checkpoint, checkpoint_error, report: None })
 }
 

@@ -101,10 +101,9 @@ pub(in crate::engine) fn import(context: &Context, bundle: &Bundle) -> Result<()
             found.pinned = true;
             found.pin_note = Some(PIN_NOTE.to_owned());
         }
-        let mut ledger = context.store().lock()?;
+        let ledger = context.store().lock()?;
         let returned = |checkpoint| Payload::CheckpointReturned { checkpoint };
-        adopt::add(&mut ledger, context.clock.now(), found.clone(), returned)?;
-        drop(ledger);
+        adopt::add(ledger, context.clock.now(), found.clone(), returned)?;
         if found.storage_type == StorageType::Patch {
             write_patch_if_gone(context, &found);
         }

@@ -102,11 +102,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         if context.store().exists() {
             let guard = context.store().lock()?;
             seed_json::refresh_active(context, guard.state())?;
-            let runs: Vec<_> = guard.state().runs.iter().map(|run| run.key.clone()).collect();
-            let mut written = BTreeSet::new();
-            for key in &runs {
-                written.extend(rewrite_views(&guard, Some(key))?);
-            }
+            let written: BTreeSet<_> = rewrite_views(guard)?.into_iter().collect();
             report.repaired.extend(written.iter().map(|view| format!("wrote {} again", view.display())));
         }
         let mut count = context.store().root().reap_below(&context.store().private_dir());

@@ -60,7 +60,7 @@ pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
         return Ok(fix);
     }
     let prepared = prepare(context)?;
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     if let Ok(fix) = active(ledger.state(), key) {
         return Ok(fix);
     }
@@ -75,8 +75,7 @@ pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     let now = context.clock.now();
     let session = new_session(&run, format!("fix_{:04}", base.seq).into(), base.id.clone(), context);
     let started = NewEvent::about(key, Payload::ManualFixStarted { session: Box::new(session) });
-    events::append(&mut ledger, key, now, vec![checkpoint::event(&base), started])?;
-    active(ledger.state(), key)
+    active(&*events::append(ledger, key, now, vec![checkpoint::event(&base), started])?, key)
 }
 
 pub(in crate::engine) fn active(state: &State, key: &RunKey) -> Result<Fix> {

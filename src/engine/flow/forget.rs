@@ -26,7 +26,7 @@ use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::store::NewEvent;
-use crate::store::views::write_views;
+use crate::store::views::{Extent, write_views};
 
 use super::hook::install::{Place, Task, carry_out, settings_file};
 use super::runs::{Chosen, refuse_driven};
@@ -123,9 +123,8 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     let payload = Payload::RunsForgotten { runs: planned.runs.clone() };
     ledger.append(context.clock.now(), vec![NewEvent { run: None, source: EventSource::Recover, payload }])?;
     seed_json::refresh_active(context, ledger.state())?;
-    write_views(&ledger, None)?;
-    forgotten::sweep(context, ledger.state())?;
-    drop(ledger);
+    let state = write_views(ledger, &[], Extent::All)?;
+    forgotten::sweep(context, &state)?;
     for id in fixes {
         remove(context.store().root(), &context.store().private_dir().join("manual-fix").join(id.as_str()))?;
     }

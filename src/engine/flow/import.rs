@@ -25,7 +25,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
-use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
+use crate::store::views::{Extent, RecoveryState, attempt_view, battle, recovery_state, write_views};
 use crate::store::{NewEvent, Store};
 
 use super::bundle_import::{self, Bundle, new_ones};
@@ -132,11 +132,10 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
     if imported.changed {
         let keys: BTreeSet<RunKey> = events.iter().filter_map(|(_, event)| event.run.clone()).collect();
         ledger.append_dated(events)?;
-        for key in &keys {
-            write_views(&ledger, Some(key))?;
-        }
+        write_views(ledger, &keys.iter().collect::<Vec<_>>(), Extent::All)?;
+    } else {
+        drop(ledger);
     }
-    drop(ledger);
     for bundle in &bundles {
         bundle_import::import(context, bundle)?;
     }

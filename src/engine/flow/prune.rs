@@ -21,7 +21,7 @@ use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::policy::retention::{Limits, Reasoned, RetentionPlan, Which, retain};
 use crate::store::NewEvent;
-use crate::store::views::write_views;
+use crate::store::views::{Extent, write_views};
 
 use super::archive::{Archived, archive};
 
@@ -159,8 +159,7 @@ fn remove(
         NewEvent { run: run.cloned(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
     ledger.append(context.clock.now(), vec![event])?;
     seed_json::refresh_active(context, ledger.state())?;
-    write_views(&ledger, run)?;
-    drop(ledger);
+    write_views(ledger, &run.into_iter().collect::<Vec<_>>(), Extent::All)?;
     let repo = context.repo()?;
     let references: Vec<_> = doomed.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;

@@ -13,12 +13,14 @@ use crate::engine::recovery::crash;
 use crate::model::decision::{Action, BudgetScope, Standing};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
-use crate::model::run::{ProcessId, Run};
+use crate::model::run::{ProcessId, Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::budget::Account;
 use crate::policy::retry_status::RetryStatus;
 use crate::policy::settings::RetrySettings;
+use crate::store::NewEvent;
+use crate::store::views::{Extent, write_views};
 
 use super::foreign_views;
 
@@ -180,9 +182,9 @@ pub fn reset(context: &Context) -> Result<Retry> {
     for run in &runs {
         refuse_at_work(context, ledger.state(), run, true)?;
     }
-    for run in &runs {
-        context.record_in(&mut ledger, &run.key, vec![Payload::RetryReset {}])?;
-    }
-    let state = ledger.state();
-    Ok(of_run(context, state, runs.last().and_then(|run| state.run(&run.key))))
+    let keys: Vec<&RunKey> = runs.iter().map(|run| &run.key).collect();
+    let resets = keys.iter().map(|key| NewEvent::about(key, Payload::RetryReset {})).collect();
+    ledger.append(context.clock.now(), resets)?;
+    let state = write_views(ledger, &keys, Extent::All)?;
+    Ok(of_run(context, &state, runs.last().and_then(|run| state.run(&run.key))))
 }

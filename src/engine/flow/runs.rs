@@ -18,6 +18,8 @@ use crate::model::id::RunId;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
+use crate::store::NewEvent;
+use crate::store::views::{Extent, write_views};
 
 use super::prune;
 
@@ -182,18 +184,21 @@ pub fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
         return Ok(Closed { changed: !planned.is_empty(), runs: planned });
     }
     let mut ledger = context.store().lock()?;
-    let mut closed = Vec::new();
-    for run in open(ledger.state())? {
+    let to_close = open(ledger.state())?;
+    let mut events = Vec::new();
+    for run in &to_close {
         let fix = run.manual_fix.as_ref().filter(|session| session.status == ManualFixStatus::Active);
         let given_up = fix.map(|session| Payload::ManualFixEnded {
             status: ManualFixStatus::Aborted,
             changes: session.detected_changes.clone(),
         });
-        let events = given_up.into_iter().chain([Payload::RunClosed {}]).collect();
-        context.record_in(&mut ledger, &run.key, events)?;
-        closed.push(run_of(ledger.state(), &run.key)?);
+        let payloads = given_up.into_iter().chain([Payload::RunClosed {}]);
+        events.extend(payloads.map(|payload| NewEvent::about(&run.key, payload)));
     }
-    drop(ledger);
+    ledger.append(context.clock.now(), events)?;
+    let keys: Vec<&RunKey> = to_close.iter().map(|run| &run.key).collect();
+    let state = write_views(ledger, &keys, Extent::All)?;
+    let closed = keys.into_iter().map(|key| run_of(&state, key)).collect::<Result<Vec<Run>>>()?;
     for run in &closed {
         if let Err(error) = prune::tidy_up(context, &run.key) {
             tracing::warn!(%error, "the checkpoints of {} were not tidied up", run.key);

@@ -80,14 +80,9 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
         return Ok(synced);
     }
     crash::recover(context)?;
-    let mut written = BTreeSet::new();
     let ledger = context.store().lock()?;
     seed_json::refresh_active(context, ledger.state())?;
-    let keys: Vec<_> = ledger.state().runs.iter().map(|run| run.key.clone()).collect();
-    for key in &keys {
-        written.extend(rewrite_views(&ledger, Some(key))?);
-    }
-    drop(ledger);
+    let written = rewrite_views(ledger)?;
     let written: BTreeSet<PathBuf> = written.iter().map(|view| context.store().dir().join(view)).collect();
     for (path, _) in &views {
         tell(&mut synced, path, written.contains(path));

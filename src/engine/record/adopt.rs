@@ -11,16 +11,16 @@ use crate::store::{Exclusive, NewEvent};
 
 /// Adds a checkpoint of this project whose event was never written. Returns what was done; `None` if it is known meanwhile.
 pub(in crate::engine) fn adopt_one(context: &Context, found: Checkpoint) -> Result<Option<String>> {
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let id = found.id.clone();
     let adopted = |checkpoint| Payload::CheckpointCreated { checkpoint, adopted: true, own_commits: Vec::new() };
-    let added = add(&mut ledger, context.clock.now(), found, adopted)?;
+    let added = add(ledger, context.clock.now(), found, adopted)?;
     Ok(added.then(|| format!("took in checkpoint {id}, whose event was never written")))
 }
 
 /// Adds a checkpoint that the ledger does not know, and its run where that is not known either. Returns whether it was new.
 pub(in crate::engine) fn add(
-    ledger: &mut Exclusive,
+    ledger: Exclusive,
     now: Timestamp,
     mut found: Checkpoint,
     payload: impl FnOnce(Box<Checkpoint>) -> Payload,

@@ -68,6 +68,16 @@ pub fn prepare_under(
     Ok(Prepared { capture, nested, memory, lock, begun })
 }
 
+/// Makes what was captured durable before the ledger's lock is taken, which others wait for. Where that fails, so does the
+/// checkpoint, with the reason.
+pub fn publish_early(prepared: &Result<Prepared>) {
+    if let Ok(prepared) = prepared
+        && let Err(error) = prepared.capture.keep_objects()
+    {
+        tracing::debug!(%error, "the capture is not durable yet");
+    }
+}
+
 /// Writes the commit and its reference; the caller appends the event ([`event`]) in the same hold of the ledger's
 /// lock, so that ids and order are exact.
 pub fn record(
@@ -231,11 +241,9 @@ fn headline(checkpoint: &Checkpoint) -> String {
 /// The run's raw events after `since`, one a line.
 fn events_of(ledger: &Exclusive, key: &RunKey, since: u64) -> Result<Vec<u8>> {
     let mut text = Vec::new();
-    for (event, line) in ledger.store().read_lines(since)? {
-        if event.run.as_ref() == Some(key) {
-            text.extend_from_slice(line.as_bytes());
-            text.push(b'\n');
-        }
+    for (_, line) in ledger.store().lines_of_run(key, since)? {
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
     }
     Ok(text)
 }

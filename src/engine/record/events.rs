@@ -8,26 +8,26 @@ use crate::model::event::{EVENT_SCHEMA, Event, Payload};
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::store::views::write_views;
+use crate::store::views::{Extent, write_views};
 use crate::store::{Exclusive, NewEvent};
 
 impl Context {
     /// Records what happened in a run now, and writes its views.
     pub fn record(&self, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
-        self.record_in(&mut self.store().lock()?, key, payloads)
+        self.record_in(self.store().lock()?, key, payloads).map(drop)
     }
 
-    /// [`Context::record`] under a lock that is held already, because of what was looked up under it.
-    pub fn record_in(&self, ledger: &mut Exclusive, key: &RunKey, payloads: Vec<Payload>) -> Result<()> {
+    /// [`Context::record`] under a lock that is held already, because of what was looked up under it; it is given back.
+    pub fn record_in(&self, ledger: Exclusive, key: &RunKey, payloads: Vec<Payload>) -> Result<Arc<State>> {
         let events = payloads.into_iter().map(|payload| NewEvent::about(key, payload)).collect();
         append(ledger, key, self.clock.now(), events)
     }
 }
 
-/// Appends events that are dated `at` to the ledger, and writes the views of the run that they complete.
-pub fn append(ledger: &mut Exclusive, key: &RunKey, at: Timestamp, events: Vec<NewEvent>) -> Result<()> {
+/// Appends events that are dated `at` to the ledger, gives its lock back and writes the views of the run that they complete.
+pub fn append(mut ledger: Exclusive, key: &RunKey, at: Timestamp, events: Vec<NewEvent>) -> Result<Arc<State>> {
     ledger.append(at, events)?;
-    Ok(write_views(ledger, Some(key))?)
+    Ok(write_views(ledger, &[key], Extent::All)?)
 }
 
 /// Applies an event to the state in memory, as if it had been recorded.

@@ -110,10 +110,7 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
         }
         let ledger = context.store().lock()?;
         seed_json::refresh_active(context, ledger.state())?;
-        let keys: Vec<_> = ledger.state().runs.iter().map(|run| run.key.clone()).collect();
-        for key in &keys {
-            rewrite_views(&ledger, Some(key))?;
-        }
+        rewrite_views(ledger)?;
     }
     Ok(report)
 }

@@ -89,12 +89,12 @@ pub fn apply(context: &Context, state: &mut Arc<State>) {
 pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for key in orphaned(context, state) {
-        let mut ledger = context.store().lock()?;
+        let ledger = context.store().lock()?;
         // Another process may have come first.
         if !ledger.state().run(&key).is_some_and(|run| is_orphaned(context, run)) {
             continue;
         }
-        events::append(&mut ledger, &key, context.clock.now(), vec![over(&key)])?;
+        events::append(ledger, &key, context.clock.now(), vec![over(&key)])?;
         done.push(format!("the agent of session {key} is gone: the session is over"));
     }
     Ok(done)

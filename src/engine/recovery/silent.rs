@@ -95,11 +95,11 @@ pub fn recover(context: &Context) -> Result<Vec<String>> {
         .collect();
     let mut done = Vec::new();
     for key in here {
-        let mut ledger = context.store().lock()?;
+        let ledger = context.store().lock()?;
         // Another process may have come first.
         let found = ledger.state().run(&key).and_then(|run| settled(context, ledger.state(), run));
         let Some((settling, said)) = found else { continue };
-        events::append(&mut ledger, &key, context.clock.now(), settling)?;
+        events::append(ledger, &key, context.clock.now(), settling)?;
         done.push(said);
     }
     Ok(done)

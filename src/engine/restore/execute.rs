@@ -19,7 +19,7 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::step::StepRef;
 use crate::store::NewEvent;
-use crate::store::views::write_views;
+use crate::store::views::{Extent, write_views};
 
 use super::head::HeadPlan;
 use super::interruption::Interruption;
@@ -239,11 +239,11 @@ fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
     }
     // It is done: the next command writes the views, should they fail now.
     let written = seed_json::refresh_active(context, ledger.state());
-    if let Err(error) = written.and_then(|()| Ok(write_views(&ledger, journaled.run.as_ref())?)) {
+    let runs: Vec<_> = journaled.run.iter().collect();
+    if let Err(error) = written.and_then(|()| Ok(write_views(ledger, &runs, Extent::All)?)) {
         let kind = &journal.kind;
         tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
     }
-    drop(ledger);
     Ok(remove_journal(context.repo()?, lock)?)
 }
 

@@ -2,12 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::durable::{Root, Sync};
 use crate::model::event::Event;
-use crate::model::hint::Hint;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
@@ -15,8 +14,19 @@ use super::super::error::StoreError;
 use super::super::ledger_line;
 use super::super::second_copy;
 use super::super::state_cache::StateCache;
-use super::super::written::Written;
 use super::{CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
+
+impl Drop for Exclusive {
+    /// The cache is renewed without the lock, which others wait for: an older one in its place costs them time, no more.
+    fn drop(&mut self) {
+        drop(self.lock.take());
+        if self.cache_is_due {
+            let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
+            let cache = StateCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
+            cache.write(&self.store.root, &self.store.cache_path());
+        }
+    }
+}
 
 impl Exclusive {
     /// The state as of the last append.
@@ -27,6 +37,11 @@ impl Exclusive {
     /// The state directory.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Gives the lock back. The state is that of the last append.
+    pub(in crate::store) fn release(self) -> (Store, Arc<State>) {
+        (self.store.clone(), self.loaded.state.clone())
     }
 
     /// The lines that these events will have if `before` others are appended first, all in this hold of the lock.
@@ -70,7 +85,7 @@ impl Exclusive {
         self.loaded.extend(text.as_bytes());
         self.loaded.beyond_cache += made.len() as u64;
         self.store.note(self.loaded.lines, &mut self.loaded.files);
-        self.renew_cache();
+        self.look_after_files();
         *self.store.last() = Some(self.loaded.clone());
         Ok(())
     }
@@ -138,15 +153,13 @@ impl Exclusive {
         self.append_to_copy(bytes)?.ok_or_else(gone)?.sync_data()
     }
 
-    fn renew_cache(&mut self) {
+    fn look_after_files(&mut self) {
         if self.loaded.beyond_cache < CACHE_EVERY {
             return;
         }
         self.check_copy();
         self.compact();
-        let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
-        let cache = StateCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
-        cache.write(&self.store.root, &self.store.cache_path());
+        self.cache_is_due = true;
         self.loaded.beyond_cache = 0;
         self.loaded.begin_at_end();
     }
@@ -160,80 +173,5 @@ impl Exclusive {
         {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
         }
-    }
-
-    /// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already. What
-    /// another system wrote in their places is copied to `recover/before` first. Returns which were written.
-    pub fn write_views(&self, views: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<PathBuf>, StoreError> {
-        let private = self.store.private_dir();
-        let mut stale = Vec::new();
-        let mut shared = Vec::new();
-        for (relative, content) in views {
-            let path = self.store.dir.join(&relative);
-            let present = self.store.view(&path);
-            let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&content));
-            if !path.starts_with(&private) {
-                shared.push((path.clone(), present, same, content.clone()));
-            }
-            if !same {
-                stale.push((relative, path, content));
-            }
-        }
-        if shared.iter().any(|(_, _, same, _)| !same) {
-            let mut written = Written::read(&self.store.root, &self.store.private_dir());
-            for (path, present, same, content) in shared {
-                let present =
-                    present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
-                if let Some(foreign) = present.filter(|present| !same && !written.is(self.place_of(&path), present)) {
-                    self.keep_foreign(&path, &foreign)?;
-                }
-                written.add(self.place_of(&path), &content);
-            }
-            written.write(&self.store.root, &self.store.private_dir());
-        }
-        let mut written = Vec::new();
-        for (relative, path, content) in stale {
-            self.write_view(&path, &content)?;
-            written.push(relative);
-        }
-        Ok(written)
-    }
-
-    /// A view's place, as it stays when the project is moved.
-    fn place_of<'a>(&self, path: &'a Path) -> &'a Path {
-        path.strip_prefix(&self.store.dir).unwrap_or(path)
-    }
-
-    /// Copies what another system wrote in a view's place, and says how it is taken over unless it was.
-    fn keep_foreign(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
-        let place = self.store.private_dir().join("before").join(path.file_name().unwrap_or_default());
-        let failed = |source| StoreError::Io { action: "keep a copy of", path: path.to_owned(), source };
-        let copy = self.store.root.keep_copy(&place, content).map_err(failed)?;
-        let source = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut imported = self.state().runs.iter().flat_map(|run| &run.imported);
-        if imported.any(|one| Path::new(&one.imported.source) == source) {
-            tracing::info!("{} was not written by recover: its content is kept in {}", path.display(), copy.display());
-            return Ok(());
-        }
-        // For a state directory in its usual place the project is known, too.
-        let dir = &self.store.dir;
-        let project = dir.ancestors().nth(2).filter(|_| dir.ends_with(".ultraplan/state"));
-        let (flag, folder) = project.map_or(("--state-dir", dir.as_path()), |project| ("-C", project));
-        let command = Hint::recover([flag]).arg(folder).arg("import").arg(copy);
-        tracing::warn!("{} was not written by recover; what it says is not taken over: {command}", path.display());
-        Ok(())
-    }
-
-    fn write_view(&self, path: &Path, content: &[u8]) -> Result<(), StoreError> {
-        let failed = |source| StoreError::Io { action: "write", path: path.to_owned(), source };
-        let root = self.store.root_of_view(path);
-        if let Some(folder) = path.parent() {
-            if !root.has(folder).map_err(failed)? {
-                root.create_dir_all(folder).and_then(|()| self.store.root.sync_dir(&self.store.dir)).map_err(failed)?;
-            }
-            root.reap(folder);
-        }
-        // A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest.
-        root.replace(path, content, Sync::Content).map_err(failed)
     }
 }

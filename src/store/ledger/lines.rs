@@ -73,7 +73,7 @@ impl Store {
 
 /// The file's end, from the beginning of a line, with all lines after number `after`; all of it where a line does not
 /// show its number.
-fn lines_after(file: &mut dyn Lines, after: u64) -> io::Result<Vec<u8>> {
+pub(super) fn lines_after(file: &mut dyn Lines, after: u64) -> io::Result<Vec<u8>> {
     let length = file.seek(SeekFrom::End(0))?;
     let mut wanted = if after == 0 { length } else { TAIL };
     loop {
@@ -96,7 +96,7 @@ fn lines_after(file: &mut dyn Lines, after: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The number that a line begins with.
-fn seq_of(line: &[u8]) -> Option<u64> {
+pub(super) fn seq_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()

@@ -309,9 +309,11 @@ proptest! {
         if cached {
             ledger.loaded.beyond_cache = CACHE_EVERY;
             ledger.append(now(), vec![created("cached")]).unwrap();
+            drop(ledger);
             assert!(store.cache_path().exists());
+        } else {
+            drop(ledger);
         }
-        drop(ledger);
         for fate in fates {
             befall(&store, &fate);
             let newcomer = Store::new(store.dir().to_owned(), Duration::from_secs(5));

@@ -6,6 +6,7 @@ mod attempts;
 mod battle;
 mod lanes;
 mod recovery;
+mod writer;
 
 use std::path::{Path, PathBuf};
 
@@ -14,45 +15,69 @@ use serde::Serialize;
 use crate::model::id::TaskId;
 use crate::model::path::short_part;
 use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
 
 use super::error::StoreError;
-use super::ledger::{Exclusive, file_name_of};
+use super::ledger::{Store, file_name_of};
 
 pub use active::{ActiveState, active_checkpoint, latest_checkpoint, session_checkpoint};
 pub use attempts::{AttemptHistory, attempt_history, attempt_history_of, attempt_view};
 pub use battle::{battle, battle_status};
 pub use lanes::{has_lane_records, lane_records, resume_hint, rollback_hint};
 pub use recovery::{RecoveryState, recovery_state};
+pub use writer::{rewrite_views, write_views};
 
 /// How many of a run's iterations the views hold, beside those before them that are not completed: they are written at
 /// every event, and must not grow for ever. `report` and `attempt list` have all.
 const ITERATIONS_IN_VIEW: usize = 100;
 
-/// Writes every view that events about `run` may have changed.
-pub fn write_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<(), StoreError> {
-    rewrite_views(ledger, run).map(drop)
+/// Which views an event changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Those that others read while a run is at work.
+    Live,
+    /// Also those that tell what was done: the history of attempts and the run's own.
+    All,
 }
 
-/// Writes them like [`write_views`]; returns those whose content changed.
-pub fn rewrite_views(ledger: &Exclusive, run: Option<&RunKey>) -> Result<Vec<PathBuf>, StoreError> {
-    let state = ledger.state();
-    let mut views: Vec<(PathBuf, Vec<u8>)> = vec![
-        ("recovery.json".into(), encode(&recovery_state(state))?),
-        ("attempt_history.json".into(), encode(&attempt_view(state))?),
-    ];
-    if let Some(active) = active_checkpoint(state, ActiveState::read(ledger.store()).as_ref()) {
+/// Up to how many open runs the beginning of an attempt is in the views that tell what was done.
+const FEW_RUNS: usize = 4;
+
+impl Extent {
+    /// What the beginning of an attempt changes. Where many runs go on at once, what was done is written at its end.
+    pub fn of_beginning(state: &State) -> Self {
+        let open = state.runs.iter().filter(|run| !run.status.has_ended()).count();
+        if open > FEW_RUNS { Self::Live } else { Self::All }
+    }
+}
+
+/// The views that all runs share.
+fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<(PathBuf, Vec<u8>)>, StoreError> {
+    let mut views: Vec<(PathBuf, Vec<u8>)> = vec![("recovery.json".into(), encode(&recovery_state(state))?)];
+    if extent == Extent::All {
+        views.push(("attempt_history.json".into(), encode(&attempt_view(state))?));
+    }
+    let kept = ActiveState::read(store);
+    // What is kept of a checkpoint that is being taken: who takes it writes the view once it is recorded.
+    let is_ahead = kept.as_ref().is_some_and(|kept| {
+        state.checkpoint(&kept.checkpoint_id).is_none() && !state.pruned.contains(kept.checkpoint_id.as_str())
+    });
+    if let Some(active) = active_checkpoint(state, kept.as_ref()).filter(|_| !is_ahead) {
         views.push(("active_checkpoint.json".into(), encode(&active)?));
     }
     // Where nobody keeps records yet, what is there may be somebody else's.
-    if has_lane_records(state) || !ledger.store().has_lane_file() {
-        views.push((ledger.store().lane_file().to_owned(), encode(&lane_records(state, ledger.store()))?));
+    if has_lane_records(state) || !store.has_lane_file() {
+        views.push((store.lane_file().to_owned(), encode(&lane_records(state, store))?));
     }
-    if let Some(run) = run.and_then(|key| state.run(key)) {
-        views.push((battle_path(run), encode(&battle(state, run))?));
-        // Who writes its report next may never come.
-        ledger.store().root().reap(&ledger.store().run_dir(&run.key));
-    }
-    ledger.write_views(views)
+    Ok(views)
+}
+
+/// A run's own view.
+fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<(PathBuf, Vec<u8>)>, StoreError> {
+    let Some(run) = state.run(key) else { return Ok(None) };
+    // Who writes its report next may never come.
+    store.root().reap(&store.run_dir(key));
+    Ok(Some((battle_path(run), encode(&battle(state, run))?)))
 }
 
 /// Where a run's battle view is, below the state directory.

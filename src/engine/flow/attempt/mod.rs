@@ -18,7 +18,7 @@ use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::store::Exclusive;
-use crate::store::views::write_views;
+use crate::store::views::{Extent, write_views};
 
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
 /// no checkpoint yet, what it begins with.
@@ -44,7 +44,8 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
         tracing::warn!(%error, "the attempt begins without a checkpoint of what there is now");
     }
     let started = begin(context, &mut ledger, &key, request)?;
-    write_views(&ledger, Some(&key))?;
+    let extent = Extent::of_beginning(ledger.state());
+    write_views(ledger, &[&key], extent)?;
     Ok(started)
 }
 
@@ -65,6 +66,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     let prepared = checkpoint::prepare(context);
     // Trees are compared before the lock, which others wait for.
     let found = detect(context, &ending, prepared.as_ref().ok())?;
+    checkpoint::publish_early(&prepared);
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create_for_attempt(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
@@ -77,8 +79,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     if ending.end.duration_ms == 0 {
         ending.end.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
     }
-    let ended = end_locked(context, &mut ledger, &key, &started, ending, found, &prepared)?;
-    drop(ledger);
+    let ended = end_locked(context, ledger, &key, &started, ending, found, &prepared)?;
     Ok(report::after(context, &key, ended))
 }
 

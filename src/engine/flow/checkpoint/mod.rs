@@ -62,7 +62,7 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
     let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
     let request = Request { verdict: lane_fields.verdict(), lane_fields, ..request };
     let checkpoint = checkpoint::record(context, &ledger, &key, &prepared, request)?;
-    events::append(&mut ledger, &key, now, vec![event_with(&checkpoint, own_commits)])?;
+    events::append(ledger, &key, now, vec![event_with(&checkpoint, own_commits)])?;
     Ok((true, checkpoint))
 }
 
@@ -101,9 +101,9 @@ pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<St
         return select::checkpoint(context, &state, selector).cloned();
     }
     crash::recover(context)?;
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
     let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };
-    context.record_in(&mut ledger, &run, vec![payload])?;
-    select::checkpoint(context, ledger.state(), &Selector::Id(id.into())).cloned()
+    let state = context.record_in(ledger, &run, vec![payload])?;
+    select::checkpoint(context, &state, &Selector::Id(id.into())).cloned()
 }

@@ -235,7 +235,7 @@ fn turn_ended(context: &Context, agent: HookAgent, owner: Owner, event: &HookEve
 /// A turn that ended well after one that failed: the failure counts no more (L4). Where anything but turns has failed
 /// since the counts began, they stay: one turn says nothing about that.
 fn forget_failure(context: &Context, key: &RunKey) -> Result<()> {
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let failed = |run: &Run| run.failure.is_some() && run.live.is_none() && only_turns_failed(run);
     let Some(run) = ledger.state().run(key).filter(|run| failed(run)) else {
         return Ok(());
@@ -249,7 +249,7 @@ fn forget_failure(context: &Context, key: &RunKey) -> Result<()> {
         granted: false,
         restart: true,
     };
-    context.record_in(&mut ledger, key, vec![payload])
+    context.record_in(ledger, key, vec![payload]).map(drop)
 }
 
 /// Whether what counts against the run's budgets are turns: nobody's process ended and no feedback loop spoke.

@@ -73,7 +73,7 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     if context.dry_run() {
         return Ok(Continued { fix, driven: None });
     }
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let session = active(ledger.state(), &key)?.session;
     let iteration = session.issue.as_ref().and_then(|failure| failure.iteration).unwrap_or(fix.run.current_iteration);
     let request = Request {
@@ -106,8 +106,7 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     let following: Vec<_> = payloads.into_iter().map(|payload| NewEvent::about(&key, payload)).collect();
     let good = checkpoint::record_with(context, &ledger, &key, &prepared, request, |_| following.clone())?;
     let events = std::iter::once(checkpoint::event(&good)).chain(following).collect();
-    events::append(&mut ledger, &key, good.created_at, events)?;
-    drop(ledger);
+    events::append(ledger, &key, good.created_at, events)?;
     drop(prepared);
 
     let runs = !context.load()?.state.run(&key).is_none_or(|run| run.spec.command.is_empty());
@@ -126,7 +125,7 @@ pub fn abort(context: &Context) -> Result<Fix> {
     if context.dry_run() {
         return active(&state, &key);
     }
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let fix = active(ledger.state(), &key)?;
     let status = if fix.run.decision.as_ref().is_some_and(|d| d.has(crate::model::decision::Action::Escalate)) {
         RunStatus::Escalated
@@ -138,8 +137,7 @@ pub fn abort(context: &Context) -> Result<Fix> {
         Payload::ManualFixEnded { status: ManualFixStatus::Aborted, changes },
         Payload::RunStatusChanged { status, reason: "the manual fix was given up".to_owned() },
     ];
-    context.record_in(&mut ledger, &key, payloads)?;
-    let run = run_of(ledger.state(), &key)?;
+    let run = run_of(&*context.record_in(ledger, &key, payloads)?, &key)?;
     let session = run
         .manual_fix
         .clone()

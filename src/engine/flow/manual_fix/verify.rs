@@ -71,10 +71,9 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     drop(prepared);
     let (now, rules) = (context.clock.now(), &context.settings().rules);
     let failure = report.first_failure.as_ref().map(|(_, evidence)| classify(evidence, None, rules, now));
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     active(ledger.state(), key)?;
     let payload = Payload::ManualFixVerified { changes, results: report.results, verified, tree: tree.clone() };
-    context.record_in(&mut ledger, key, vec![payload])?;
-    let fix = active(ledger.state(), key)?;
+    let fix = active(&*context.record_in(ledger, key, vec![payload])?, key)?;
     Ok(Judged { fix, outdated: tree != before, tree, failure })
 }

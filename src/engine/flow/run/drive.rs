@@ -27,7 +27,7 @@ use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::{RetryStatus, witnessed_status};
 use crate::policy::settings::Settings;
 use crate::process::{Program, Show, Supervised};
-use crate::store::views::write_views;
+use crate::store::views::{Extent, write_views};
 
 use super::execute::{begin_of, execute};
 use super::{DriveOptions, Driven, Driving, Outcome, baseline, edited, given_up, startable};
@@ -204,8 +204,8 @@ impl Driver<'_> {
             retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
         }
         let started = begin::begin(self.context, &mut ledger, self.key, &begin_of(&before))?;
-        write_views(&ledger, Some(self.key))?;
-        drop(ledger);
+        let extent = Extent::of_beginning(ledger.state());
+        write_views(ledger, &[self.key], extent)?;
         let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
         self.context.emit(ProgressEvent::Attempt {
             run: &started.run,

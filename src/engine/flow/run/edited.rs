@@ -33,7 +33,7 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     }
     let iteration = run.current_iteration;
     let begins = run.iterations.get(iteration).is_none_or(|begun| begun.attempts.is_empty());
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let request = Request {
         description: format!("Found changed before an attempt of iteration {iteration}"),
         trigger: trigger::EDITED.to_owned(),
@@ -42,7 +42,7 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
         ..Request::default()
     };
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    events::append(&mut ledger, key, taken.created_at, vec![checkpoint::event(&taken)])
+    events::append(ledger, key, taken.created_at, vec![checkpoint::event(&taken)]).map(drop)
 }
 
 /// What the run last left: what was restored since, else its latest checkpoint.

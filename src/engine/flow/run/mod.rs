@@ -190,8 +190,7 @@ pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<D
         ..Request::default()
     };
     let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
-    events::append(&mut ledger, &key, now, vec![checkpoint::event(&initial)])?;
-    drop(ledger);
+    events::append(ledger, &key, now, vec![checkpoint::event(&initial)])?;
     drop(prepared);
     if !has_checks && !options.show.is_passthrough() {
         context.note(

@@ -84,13 +84,13 @@ impl Watch for Records {
 
 fn record_session(context: &Context, key: &RunKey, session: &str) {
     let record = || {
-        let mut ledger = context.store().lock()?;
+        let ledger = context.store().lock()?;
         let run = run_of(ledger.state(), key)?;
         if run.agent_session.as_deref() == Some(session) && !run.fresh_session {
             return Ok(());
         }
         let payload = Payload::AgentSessionSeen { session: session.to_owned() };
-        context.record_in(&mut ledger, key, vec![payload])
+        context.record_in(ledger, key, vec![payload]).map(drop)
     };
     // It is recorded at the attempt's end all the same.
     record().unwrap_or_else(|error: Error| tracing::warn!(%error, "the agent's session is not recorded yet"));

@@ -148,10 +148,10 @@ pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) 
 
 /// The run that the step belongs to; made where there is none.
 fn run_for(context: &Context) -> Result<RunKey> {
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let (key, events) = select::find_or_create(context, ledger.state())?;
     if !events.is_empty() {
-        events::append(&mut ledger, &key, context.clock.now(), events)?;
+        events::append(ledger, &key, context.clock.now(), events)?;
     }
     Ok(key)
 }
@@ -239,7 +239,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         start.atomic =
             Some(Atomic { intent: request.intent.clone(), paths: request.paths.clone(), checkpoint_id: before.id });
     }
-    events::append(&mut ledger, key, now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
+    events::append(ledger, key, now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
     Ok(start)
 }
 
@@ -363,9 +363,9 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, fields: LaneFi
     // Much may have happened while the command ran.
     crash::recover(context)?;
     let prepared = checkpoint::prepare(context)?;
-    let mut ledger = context.store().lock()?;
+    let ledger = context.store().lock()?;
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    events::append(&mut ledger, key, context.clock.now(), vec![checkpoint::event(&taken)])?;
+    events::append(ledger, key, context.clock.now(), vec![checkpoint::event(&taken)])?;
     Ok(taken)
 }
 

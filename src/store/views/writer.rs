@@ -1,0 +1,179 @@
+//! Writing views: one writer at a time, from what the ledger says when its turn comes.
+//!
+//! It is done without the ledger's lock, which others wait for to record something. Of several who wait for their turn the
+//! first writes what the events of all of them come to, and the others find nothing left to do.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::durable::{FileLock, LockError, Sync};
+use crate::model::hint::Hint;
+use crate::model::run::RunKey;
+use crate::model::state::State;
+
+use super::super::error::StoreError;
+use super::super::ledger::{Exclusive, Store};
+use super::super::written::Written;
+use super::{Extent, of_run, shared};
+
+/// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
+/// What came after that is in the views too.
+///
+/// # Errors
+/// A view cannot be written. The events are recorded all the same, and so they are where another writer does not come to
+/// an end: that is a warning.
+pub fn write_views(ledger: Exclusive, runs: &[&RunKey], extent: Extent) -> Result<Arc<State>, StoreError> {
+    let (store, recorded) = ledger.release();
+    let lock = match FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout()) {
+        Err(LockError::Held { holder, .. }) => {
+            tracing::warn!("what is written for others to read is not up to date: {holder} does not finish writing it");
+            return Ok(recorded);
+        }
+        lock => lock?,
+    };
+    let newest = store.load()?;
+    // Who knows more of it writes it.
+    if newest.newer.is_none() {
+        let state = &newest.state;
+        let marks = Marks::read(&store);
+        let mut views = Vec::new();
+        if !marks.cover(extent, recorded.last_seq, state.last_seq) {
+            views.extend(shared(&store, state, extent)?);
+        }
+        if extent == Extent::All {
+            for run in runs {
+                views.extend(of_run(&store, state, run)?);
+            }
+        }
+        write(&store, state, views)?;
+        marks.after(extent, state.last_seq).write(&store);
+    }
+    drop(lock);
+    Ok(recorded)
+}
+
+/// Writes all views whatever was written before; returns those whose content changed.
+pub fn rewrite_views(ledger: Exclusive) -> Result<Vec<PathBuf>, StoreError> {
+    let (store, _) = ledger.release();
+    let _lock = FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout())?;
+    let state = store.load()?.state;
+    let mut views = shared(&store, &state, Extent::All)?;
+    for run in &state.runs {
+        views.extend(of_run(&store, &state, &run.key)?);
+    }
+    let written = write(&store, &state, views)?;
+    Marks::default().after(Extent::All, state.last_seq).write(&store);
+    Ok(written)
+}
+
+/// Up to which event the shared views were written last. Not synced, and no more than a hint: one that cannot be true is
+/// none.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    /// Those that others read while a run is at work.
+    live: u64,
+    /// All of them.
+    all: u64,
+}
+
+impl Marks {
+    fn read(store: &Store) -> Self {
+        let read = store.root().read(&store.views_mark_path()).ok();
+        let text = read.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+        let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
+        let (live, all) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        Self { live, all }
+    }
+
+    /// Whether what was recorded up to `seq` is in the views; the ledger ends with event `last`.
+    fn cover(self, extent: Extent, seq: u64, last: u64) -> bool {
+        let mark = if extent == Extent::All { self.all } else { self.live };
+        (seq..=last).contains(&mark)
+    }
+
+    fn after(self, extent: Extent, last: u64) -> Self {
+        Self { live: last, all: if extent == Extent::All { last } else { self.all } }
+    }
+
+    fn write(self, store: &Store) {
+        let text = format!("{:020} {:020}\n", self.live, self.all);
+        if let Err(error) = store.root().write(&store.views_mark_path(), text.as_bytes(), Sync::Nothing) {
+            tracing::debug!(%error, "which views were written was not noted");
+        }
+    }
+}
+
+/// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already. What
+/// another system wrote in their places is copied to `recover/before` first. Returns which were written.
+fn write(store: &Store, state: &State, views: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<PathBuf>, StoreError> {
+    let private = store.private_dir();
+    let mut stale = Vec::new();
+    let mut shared = Vec::new();
+    for (relative, content) in views {
+        let path = store.dir().join(&relative);
+        let present = store.view(&path);
+        let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&content));
+        if !path.starts_with(&private) {
+            shared.push((path.clone(), present, same, content.clone()));
+        }
+        if !same {
+            stale.push((relative, path, content));
+        }
+    }
+    if shared.iter().any(|(_, _, same, _)| !same) {
+        let mut written = Written::read(store.root(), &private);
+        for (path, present, same, content) in shared {
+            let present = present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
+            let place = place_of(store, &path);
+            if let Some(foreign) = present.filter(|present| !same && !written.is(place, present)) {
+                keep_foreign(store, state, &path, &foreign)?;
+            }
+            written.add(place, &content);
+        }
+        written.write(store.root(), &private);
+    }
+    let mut written = Vec::new();
+    for (relative, path, content) in stale {
+        write_view(store, &path, &content)?;
+        written.push(relative);
+    }
+    Ok(written)
+}
+
+/// A view's place, as it stays when the project is moved.
+fn place_of<'a>(store: &Store, path: &'a Path) -> &'a Path {
+    path.strip_prefix(store.dir()).unwrap_or(path)
+}
+
+/// Copies what another system wrote in a view's place, and says how it is taken over unless it was.
+fn keep_foreign(store: &Store, state: &State, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let place = store.private_dir().join("before").join(path.file_name().unwrap_or_default());
+    let failed = |source| StoreError::Io { action: "keep a copy of", path: path.to_owned(), source };
+    let copy = store.root().keep_copy(&place, content).map_err(failed)?;
+    let source = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut imported = state.runs.iter().flat_map(|run| &run.imported);
+    if imported.any(|one| Path::new(&one.imported.source) == source) {
+        tracing::info!("{} was not written by recover: its content is kept in {}", path.display(), copy.display());
+        return Ok(());
+    }
+    // For a state directory in its usual place the project is known, too.
+    let dir = store.dir();
+    let project = dir.ancestors().nth(2).filter(|_| dir.ends_with(".ultraplan/state"));
+    let (flag, folder) = project.map_or(("--state-dir", dir), |project| ("-C", project));
+    let command = Hint::recover([flag]).arg(folder).arg("import").arg(copy);
+    tracing::warn!("{} was not written by recover; what it says is not taken over: {command}", path.display());
+    Ok(())
+}
+
+fn write_view(store: &Store, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Io { action: "write", path: path.to_owned(), source };
+    let root = store.root_of_view(path);
+    if let Some(folder) = path.parent() {
+        if !root.has(folder).map_err(failed)? {
+            root.create_dir_all(folder).and_then(|()| store.root().sync_dir(store.dir())).map_err(failed)?;
+        }
+        root.reap(folder);
+    }
+    // A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest.
+    root.replace(path, content, Sync::Content).map_err(failed)
+}
