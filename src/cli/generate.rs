@@ -5,13 +5,12 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::CommandFactory;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
 use crate::engine::{Error, Result};
 
-use super::args::Cli;
+use super::args::help;
 use super::exit::ExitCode;
 
 /// What `recover` reads from the environment.
@@ -40,9 +39,7 @@ const FILES: [(&str, &str); 5] = [
 
 /// The whole clap tree.
 pub fn command() -> clap::Command {
-    let mut root = Cli::command();
-    root.build();
-    root
+    help::command("recover")
 }
 
 /// Writes the man pages into `folder`, one a command.
@@ -204,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_short_list_of_exit_codes_names_each() {
-        let help = command().render_help().to_string();
+        let help = help::for_people("recover").render_long_help().to_string();
         let codes = help.split("Exit codes:").nth(1).unwrap();
         let named: Vec<&str> = codes.split(|c: char| !c.is_ascii_digit()).collect();
         for (code, _) in ExitCode::DOCUMENTED {

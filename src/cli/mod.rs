@@ -21,13 +21,13 @@ use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{FromArgMatches, Parser};
 
 use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
 use crate::process::{HELPER, exec_on_terminal};
 
-use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases};
+use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
 use exit::ExitCode;
 use replies::status::NothingReply;
 use setup::{context, setup};
@@ -54,8 +54,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     });
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => {
-            let exit = usage::answer(&args, &error);
+        Err(mut error) => {
+            let exit = usage::answer(&args, &mut error);
             // From a hook, 2 would stop the agent.
             let exit =
                 if exit == ExitCode::Usage && usage::command_of(&args) == "hook run" { ExitCode::Failed } else { exit };
@@ -74,9 +74,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
 
 fn parse_with_all(args: &[OsString]) -> clap::error::Result<Cli> {
     let name = args.first().and_then(|path| Path::new(path).file_name()?.to_str()).unwrap_or("recover");
-    let mut root = Cli::command().bin_name(name.to_owned());
-    root.build();
-    Cli::from_arg_matches(&root.try_get_matches_from(args)?)
+    Cli::from_arg_matches(&help::for_people(name).try_get_matches_from(args)?)
 }
 
 fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {

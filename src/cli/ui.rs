@@ -2,10 +2,12 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::Error;
+use crate::model::hint::quote;
 use crate::policy::settings::ColorWhen;
 use crate::process::Stderr;
 
@@ -141,7 +143,8 @@ impl Ui {
         } else {
             let mut out = io::stdout().lock();
             let end = if reply.text.ends_with('\n') { "" } else { "\n" };
-            write!(out, "{}{end}", reply.text).and_then(|()| out.flush())
+            let text = if self.width.is_some() { without_place(&reply.text) } else { reply.text };
+            write!(out, "{text}{end}").and_then(|()| out.flush())
         };
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -196,7 +199,11 @@ impl Ui {
                 tracing::error!(error = %problem, "the answer could not be written");
             }
         }
-        let mut text = format!("error: {}\n", escape_lines(&error.message));
+        let label = |style: Style, word: &str| {
+            if self.stderr_color { format!("{style}{word}{style:#}") } else { word.to_owned() }
+        };
+        let red = AnsiColor::Red.on_default().bold();
+        let mut text = format!("{}: {}\n", label(red, "error"), escape_lines(&error.message));
         let mut source = std::error::Error::source(error);
         while let Some(cause) = source {
             text.push_str(&format!("caused by: {}\n", escape_lines(&cause.to_string())));
@@ -209,12 +216,31 @@ impl Ui {
             text.push_str(&format!("  … and {} more\n", error.paths.len() - 20));
         }
         if let Some(hint) = &hint {
-            text.push_str(&format!("hint: {}\n", escape_lines(hint)));
+            let hint = if self.stderr_terminal { without_place(hint) } else { hint.clone() };
+            let cyan = AnsiColor::Cyan.on_default().bold();
+            text.push_str(&format!("{}: {}\n", label(cyan, "hint"), escape_lines(&hint)));
         }
         // With stderr closed there is nobody left to report to.
         let _ = io::stderr().write_all(text.as_bytes());
         exit
     }
+}
+
+/// The text with its commands as somebody needs them who stands in this folder: without a `-C` that leads here.
+fn without_place(text: &str) -> String {
+    let Ok(here) = std::env::current_dir() else { return text.to_owned() };
+    let mut text = text.to_owned();
+    for folder in here.ancestors() {
+        let place = format!(" -C {} ", quote(folder));
+        for program in ["recover", "git"] {
+            text = text.replace(&format!("{program}{place}"), &format!("{program} "));
+        }
+        // From above it another project is meant.
+        if [".git", ".ultraplan"].iter().any(|name| folder.join(name).symlink_metadata().is_ok()) {
+            break;
+        }
+    }
+    text
 }
 
 fn wants_no_color() -> bool {

@@ -1,8 +1,8 @@
 //! What clap has to say: help and version, and wrong arguments (exit 2).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::args::VALUE_FLAGS;
 use super::exit::ExitCode;
@@ -10,13 +10,33 @@ use super::generate;
 use super::replies::Document;
 use super::replies::error::{ErrorBody, ErrorDocument};
 use super::ui::write_json;
+use crate::model::hint::join;
+
+/// Words that other tools have for what is called otherwise here: the command, and what it does.
+const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
+    (&["abort", "cancel", "stop", "end"], "close", "closes a run that you are done with; Ctrl-C stops one at work"),
+    (&["history", "events"], "log", "shows what happened"),
+    (&["reset", "revert", "checkout", "back"], "rollback", "restores the work tree from a checkpoint"),
+    (&["restore"], "checkpoint restore", "restores files of a checkpoint"),
+    (&["save", "snapshot", "commit", "stash"], "checkpoint create", "keeps the work tree as it is"),
+    (&["continue", "retry"], "resume", "takes a failed or interrupted run up again"),
+    (&["clean", "gc", "prune"], "checkpoint prune", "removes old checkpoints"),
+    (&["start", "exec"], "run -- CMD", "runs a command under supervision"),
+    (&["fix"], "manual-fix", "hands a failed run over to you"),
+];
 
 /// Prints it; with `--json` a usage error is a document too.
-pub fn answer(args: &[OsString], error: &clap::Error) -> ExitCode {
+pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Help and version are answers. A closed pipe ends quietly.
         let _ = error.print();
         return ExitCode::Done;
+    }
+    if let Some(meant) = meant(args, error) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![meant.into()]));
+        for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
+            error.remove(kind);
+        }
     }
     if args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json") {
         let command = command_of(args);
@@ -30,6 +50,25 @@ pub fn answer(args: &[OsString], error: &clap::Error) -> ExitCode {
     }
     let _ = error.print();
     ExitCode::Usage
+}
+
+/// What was probably meant: a command that stands after no `--`, or that is called otherwise elsewhere.
+fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    if let Some(word) = named(ContextKind::InvalidSubcommand) {
+        let known = OTHER_WORDS.iter().find(|(words, ..)| words.contains(&word));
+        return known.map(|(_, command, does)| format!("'recover {command}' {does}"));
+    }
+    let word = named(ContextKind::InvalidArg)
+        .filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'))?;
+    let takes_command = ["run", "resume", "step"].contains(&command_of(args).as_str());
+    let at = args.iter().position(|arg| arg == word).filter(|_| takes_command)?;
+    let own = args[1..at].iter().map(OsString::as_os_str);
+    let line = own.chain([OsStr::new("--")]).chain(args[at..].iter().map(OsString::as_os_str));
+    Some(format!("put the command after --: recover {}", join(line)))
 }
 
 /// The subcommands that the arguments name.

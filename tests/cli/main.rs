@@ -22,6 +22,7 @@ mod dry_run;
 mod env;
 mod errors;
 mod export;
+mod first_contact;
 mod follow;
 mod foreign;
 mod give_up;

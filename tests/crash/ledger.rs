@@ -121,6 +121,7 @@ fn assert_fits(env: &TestEnv, fault: Fault, ran: &Ran, at: &str) {
         // What `doctor` only reads is reported as unreadable.
         Fault::Error("ENOSPC") if only_reads => [0, 12, 14].contains(&ran.code),
         Fault::Error("ENOSPC") => [0, 14].contains(&ran.code),
+        Fault::Error("EIO") if only_reads => [0, 1, 12].contains(&ran.code),
         _ => [0, 1, 14].contains(&ran.code),
     };
     assert!(fits, "{at}: {calls:?}: {ran:?}");

@@ -4,8 +4,10 @@ use clap::Args;
 
 /// Where a program that has no profile here gets one.
 const EXAMPLES: &str = r#"Examples:
-  recover agents         what is installed
-  recover agents --json  the same, for a script
+  # what is installed, and how each is started
+  recover agents
+  # the same, for a script
+  recover agents --json
 
 A program that recover does not know, say mybot, which takes its task as a file and prints text:
 
@@ -19,9 +21,9 @@ A program that recover does not know, say mybot, which takes its task as a file 
 
 recover run --agent mybot --prompt "Make the tests pass" then starts mybot --batch --task FILE --allow-edits."#;
 
-/// List the agents that recover run --agent NAME starts: which are installed, and how each is started.
+/// List the agents that run --agent NAME starts.
 ///
-/// A section [agent.NAME] of the configuration adds one, or changes single keys of a built-in one.
+/// Which are installed, and how each is started. A section [agent.NAME] of the configuration adds one, or changes single keys of a built-in one.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct AgentsArgs {}

@@ -9,7 +9,7 @@ use crate::model::loop_kind::LoopKind;
 
 use super::values::duration;
 
-/// Record attempts of a loop that runs its own commands.
+/// Record the attempts of a loop of your own.
 #[derive(Args, Debug)]
 pub struct AttemptArgs {
     #[command(subcommand)]
@@ -43,7 +43,9 @@ pub struct AttemptStartArgs {
     pub subtask: Option<String>,
 }
 
-/// Record that the attempt passed: takes a good checkpoint and clears the error count.
+/// Record that the attempt passed.
+///
+/// Takes a good checkpoint and clears the error count.
 #[derive(Args, Debug, Default)]
 pub struct AttemptPassArgs {
     /// Description of its checkpoint
@@ -55,9 +57,9 @@ pub struct AttemptPassArgs {
     pub approach: Option<String>,
 }
 
-/// Record that the attempt failed: classifies it, counts it, decides what is next, and restores the working memory.
+/// Record that the attempt failed.
 ///
-/// Example: recover attempt fail --exit-code $? --log agent.log --check
+/// Classifies the failure, counts it, decides what is next, and restores the working memory.
 #[derive(Args, Debug, Default)]
 pub struct AttemptFailArgs {
     #[command(flatten)]
@@ -68,14 +70,16 @@ pub struct AttemptFailArgs {
     pub approach: Option<String>,
 
     /// Plan number of the loop, for its events
-    #[arg(long, value_name = "N")]
+    #[arg(long, hide_short_help = true, value_name = "N")]
     pub plan: Option<u64>,
 
     /// Do not restore the working memory
     #[arg(long)]
     pub no_rollback: bool,
 
-    /// Exit with the decision: 5 (retry now), 6 (wait), 7 (exhausted) or 8 (a person is needed)
+    /// Exit with the decision: 5, 6, 7 or 8
+    ///
+    /// 5: retry now, 6: wait, 7: exhausted, 8: a person is needed.
     #[arg(long)]
     pub check: bool,
 }
@@ -92,7 +96,7 @@ pub struct EvidenceArgs {
     pub exit_code: Option<i32>,
 
     /// Signal that ended it, by name or number (SIGKILL, 9)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub signal: Option<String>,
 
     /// It ran into a time limit
@@ -100,7 +104,7 @@ pub struct EvidenceArgs {
     pub timed_out: bool,
 
     /// How long it ran
-    #[arg(long, value_name = "D", value_parser = duration)]
+    #[arg(long, hide_short_help = true, value_name = "D", value_parser = duration)]
     pub duration: Option<Duration>,
 
     /// Stage that failed
@@ -116,6 +120,8 @@ pub struct EvidenceArgs {
     pub stderr: Option<PathBuf>,
 
     /// Agent whose output format to parse [default: auto]
-    #[arg(long, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "none"])]
+    ///
+    /// auto, claude, codex, gemini, opencode, qwen, copilot, aider or none.
+    #[arg(long, hide_possible_values = true, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "none"])]
     pub agent: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::policy::restore_plan::Edits;
 
 use super::values::{STAGES, duration, size};
 
-/// Create, list, inspect, compare, restore, pin, prune and export checkpoints.
+/// Create, list, compare, restore, prune checkpoints.
 #[derive(Args, Debug)]
 pub struct CheckpointArgs {
     #[command(subcommand)]
@@ -35,7 +35,9 @@ pub enum CheckpointCommand {
     Export(ExportArgs),
 }
 
-/// Capture the work tree, the index, HEAD and the working memory as a hidden commit under `refs/recover/`.
+/// Take a checkpoint.
+///
+/// Captures the work tree, the index, HEAD and the working memory as a hidden commit under refs/recover/.
 #[derive(Args, Debug, Default)]
 pub struct CreateArgs {
     /// Description of the checkpoint
@@ -43,27 +45,31 @@ pub struct CreateArgs {
     pub message: Option<String>,
 
     /// Iteration after which it is taken
-    #[arg(long, value_name = "N")]
+    #[arg(long, hide_short_help = true, value_name = "N")]
     pub iteration: Option<u32>,
 
     /// Kind of checkpoint
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub kind: Option<CheckpointType>,
 
-    /// Reason: before_edit, external, risky, phase, operation, or any other word
+    /// Reason: before_edit, external, risky or any other word
+    ///
+    /// phase and operation count as the loop's own phases and operations.
     #[arg(long, value_name = "NAME")]
     pub trigger: Option<String>,
 
     /// Additional storage beside the hidden commit [default: as configured]
-    #[arg(long, value_name = "HOW", value_enum)]
+    #[arg(long, hide_short_help = true, value_name = "HOW", value_enum)]
     pub storage: Option<StorageType>,
 
-    /// Do nothing if nothing changed since the run's previous checkpoint
+    /// Do nothing if nothing changed since the previous one
     #[arg(long)]
     pub if_changed: bool,
 
-    /// Do nothing if the run's previous checkpoint is younger than `[checkpoint] interval`; with --trigger operation, also
-    /// if fewer than `every_operations` such calls followed it
+    /// Do nothing if none is due
+    ///
+    /// If the run's previous checkpoint is younger than [checkpoint] interval; with --trigger operation, also if fewer
+    /// than every_operations such calls followed it.
     #[arg(long)]
     pub if_due: bool,
 
@@ -72,39 +78,39 @@ pub struct CreateArgs {
     pub pin: bool,
 
     /// Stage of the lane
-    #[arg(long, value_name = "S", value_parser = STAGES, help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", value_parser = STAGES, hide_short_help = true, help_heading = "Lane contract")]
     pub stage: Option<String>,
 
     /// Status of the lane
-    #[arg(long, value_name = "S", value_parser = ["ready", "in_progress", "failed", "blocked", "complete", "rolled_back", "retrying"], help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", value_parser = ["ready", "in_progress", "failed", "blocked", "complete", "rolled_back", "retrying"], hide_short_help = true, help_heading = "Lane contract")]
     pub status: Option<String>,
 
     /// Branch the lane is based on
-    #[arg(long, value_name = "B", help_heading = "Lane contract")]
+    #[arg(long, value_name = "B", hide_short_help = true, help_heading = "Lane contract")]
     pub base_branch: Option<String>,
 
     /// Free-form notes
-    #[arg(long, value_name = "T", help_heading = "Lane contract")]
+    #[arg(long, value_name = "T", hide_short_help = true, help_heading = "Lane contract")]
     pub notes: Option<String>,
 
     /// Test command that was run
-    #[arg(long, value_name = "C", help_heading = "Lane contract")]
+    #[arg(long, value_name = "C", hide_short_help = true, help_heading = "Lane contract")]
     pub test_command: Option<String>,
 
     /// Exit code of the test command
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Lane contract")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, hide_short_help = true, help_heading = "Lane contract")]
     pub exit_code: Option<i32>,
 
     /// HEAD of the lane
-    #[arg(long, value_name = "S", help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", hide_short_help = true, help_heading = "Lane contract")]
     pub head_sha: Option<String>,
 
     /// Commits of the lane
-    #[arg(long, value_name = "S", num_args = 1.., help_heading = "Lane contract")]
+    #[arg(long, value_name = "S", num_args = 1.., hide_short_help = true, help_heading = "Lane contract")]
     pub commit_sha: Vec<String>,
 
     /// Branch to merge into
-    #[arg(long, value_name = "B", help_heading = "Lane contract")]
+    #[arg(long, value_name = "B", hide_short_help = true, help_heading = "Lane contract")]
     pub target_branch: Option<String>,
 }
 
@@ -152,7 +158,9 @@ pub struct DiffArgs {
     pub path: Vec<String>,
 }
 
-/// Restore the files of a checkpoint without changing the state of the run. Can be undone like a rollback.
+/// Restore the files of a checkpoint.
+///
+/// The state of the run stays as it is. Can be undone like a rollback.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME [default: prompt on a terminal]
@@ -164,18 +172,22 @@ pub struct RestoreArgs {
     pub path: Vec<String>,
 
     /// What to do about commits made since [default: keep]
-    #[arg(long, value_enum)]
+    #[arg(long, value_name = "HOW", value_enum)]
     pub commits: Option<Commits>,
 
-    /// What to do about files that were edited by hand since the run last wrote
-    #[arg(long, value_enum, default_value_t = Edits::Refuse, overrides_with = "edits")]
+    /// What to do about files edited by hand
+    ///
+    /// Since the run last wrote.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Edits::Refuse, overrides_with = "edits")]
     pub edits: Edits,
 
     /// Restore the captured index too
     #[arg(long)]
     pub restore_index: bool,
 
-    /// Restore the files of nested repositories and submodules too; their HEAD, branches and index stay
+    /// Restore nested repositories too
+    ///
+    /// The files of nested repositories and submodules; their HEAD, branches and index stay.
     #[arg(long)]
     pub nested: bool,
 }
@@ -184,8 +196,6 @@ pub struct RestoreArgs {
 ///
 /// Never removed are pinned ones, milestones, undo targets, and the initial and last good one of runs that have not
 /// ended; with --archive, old milestones are kept as bundle files instead.
-///
-/// Example: recover checkpoint prune --keep-last 5 --dry-run
 #[derive(Args, Clone, Debug, Default)]
 pub struct PruneArgs {
     /// Keep the newest N of each run
@@ -212,7 +222,9 @@ pub struct PruneArgs {
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub max_age: Option<Duration>,
 
-    /// Remove the oldest until the rest have captured at most this much (100MiB, 2GB)
+    /// Remove the oldest until at most this much is left
+    ///
+    /// Of what they have captured, such as 100MiB or 2GB.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_total_size: Option<u64>,
 
@@ -224,8 +236,10 @@ pub struct PruneArgs {
     #[arg(long)]
     pub drop_passed: bool,
 
-    /// Move milestones and pinned ones older than --max-age (else `[retention] scheduled_max_age`) into this folder as git
-    /// bundles; each is verified before its checkpoint is removed
+    /// Move old milestones and pinned ones here, as bundles
+    ///
+    /// Those older than --max-age (else [retention] scheduled_max_age); each bundle is verified before its checkpoint is
+    /// removed.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub archive: Option<PathBuf>,
 }
@@ -250,7 +264,9 @@ pub struct UnpinArgs {
     pub selector: Selector,
 }
 
-/// Verify that checkpoints can be restored in full; exits with 12 and lists what is missing.
+/// Verify that checkpoints can be restored in full.
+///
+/// Exits with 12 and lists what is missing.
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
     /// Checkpoints to verify [default: all]
@@ -258,27 +274,32 @@ pub struct VerifyArgs {
     pub selectors: Vec<Selector>,
 }
 
-/// Export a checkpoint as a patch, as a git bundle, or as JSON with the state of every file.
+/// Export a checkpoint as a patch, a bundle or JSON.
 #[derive(Args, Debug)]
+#[command(override_usage = "recover checkpoint export [OPTIONS] SEL (--patch F|--bundle F|--format F)")]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["patch", "bundle", "format"]))]
 pub struct ExportArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
     #[arg(value_name = "SEL")]
     pub selector: Selector,
 
-    /// Write a patch for git apply on a clean checkout of the base commit (- for stdout)
+    /// Write a patch for git apply (- for stdout)
+    ///
+    /// It applies to a clean checkout of the base commit.
     #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub patch: Option<PathBuf>,
 
-    /// Write a git bundle that git fetch can read in any repository (- for stdout)
+    /// Write a git bundle that git fetch can read (- for stdout)
     #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
     pub bundle: Option<PathBuf>,
 
-    /// Write JSON: seed-json is a session's checkpoint with the state of every file
-    #[arg(long, value_name = "FORMAT", value_parser = ["seed-json"])]
+    /// Write JSON with the state of every file (seed-json)
+    #[arg(long, hide_possible_values = true, value_name = "FORMAT", value_parser = ["seed-json"])]
     pub format: Option<String>,
 
-    /// Output file of --format (- for stdout) [default: in the session's folder below the state directory]
+    /// Output file of --format (- for stdout)
+    ///
+    /// [default: in the session's folder below the state directory]
     #[arg(short, long, value_name = "F", requires = "format", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 

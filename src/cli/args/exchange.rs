@@ -6,10 +6,9 @@ use clap::Args;
 
 use crate::model::import::ImportKind;
 
-/// Import files of other tools (battles, attempt histories, lane records, session checkpoints, a loop's cooldown) and
-/// archived checkpoints.
+/// Import files of other tools and archived checkpoints.
 ///
-/// Formats are detected by content. All files are validated before anything is recorded; importing a file again adds only
+/// Battles, attempt histories, lane records, session checkpoints and a loop's cooldown. Formats are detected by content. All files are validated before anything is recorded; importing a file again adds only
 /// what is new. Checkpoints of other tools become records; git restores their content where their commits are in this
 /// repository. --run names the run for attempt histories and cooldowns. A bundle of `checkpoint prune --archive` or
 /// `checkpoint export --bundle` restores its checkpoint, pinned.
@@ -24,7 +23,9 @@ pub struct ImportArgs {
     pub kind: Option<ImportKind>,
 }
 
-/// Rewrite the exported files from the ledger, and report those that differed.
+/// Rewrite the exported files from the ledger.
+///
+/// Those that differed are listed.
 #[derive(Args, Debug, Default)]
 pub struct SyncArgs {
     /// Write all of them, including session checkpoints, into this folder

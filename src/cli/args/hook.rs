@@ -9,9 +9,9 @@ use crate::model::hook::HookAgent;
 
 use super::values::duration;
 
-/// Let an agent or git take checkpoints: before edits, risky commands and external calls, and at the end of a turn.
+/// Let an agent or git take checkpoints.
 ///
-/// Each agent session is a run of its own (claude-SESSION), unless --run or RECOVER_RUN_ID names one. A turn that ends
+/// Before edits, risky commands and external calls, and at the end of a turn. Each agent session is a run of its own (claude-SESSION), unless --run or RECOVER_RUN_ID names one. A turn that ends
 /// with an error is recorded as by `recover attempt fail`. aider has no hook API; use `recover run`.
 #[derive(Args, Debug)]
 pub struct HookArgs {
@@ -36,13 +36,14 @@ pub struct HookPrintArgs {
     #[arg(value_enum)]
     pub agent: HookAgent,
 
-    /// Command that calls recover [default: its name, or its path where it is not on PATH]
+    /// Command that calls recover [default: its name or path]
     #[arg(long, value_name = "P")]
     pub program: Option<String>,
 }
 
-/// Install the hook in the agent's settings or in git's hooks. Existing settings are preserved; installing twice changes
-/// nothing.
+/// Install the hook in the agent's settings or in git's hooks.
+///
+/// Existing settings are preserved; installing twice changes nothing.
 #[derive(Args, Debug)]
 pub struct HookInstallArgs {
     /// Agent to configure
@@ -52,7 +53,7 @@ pub struct HookInstallArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
 
-    /// Command that calls recover [default: its name, or its path where it is not on PATH]
+    /// Command that calls recover [default: its name or path]
     #[arg(long, value_name = "P")]
     pub program: Option<String>,
 }
@@ -71,7 +72,9 @@ pub struct HookUninstallArgs {
 /// Where the settings are.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct PlaceArgs {
-    /// Use your own settings of this project, which are not committed (Claude Code)
+    /// Use your own settings of this project (Claude Code)
+    ///
+    /// They are not committed.
     #[arg(long)]
     pub local: bool,
 
@@ -90,20 +93,24 @@ impl From<PlaceArgs> for Place {
     }
 }
 
-/// Handle one hook event, read as JSON from stdin. Always exits with 0.
+/// Handle one hook event, read as JSON from stdin.
 ///
-/// Prints nothing on stdout (without --json), so that no agent takes it for an answer; an error is one line on stderr.
+/// Always exits with 0. Prints nothing on stdout (without --json), so that no agent takes it for an answer; an error is one line on stderr.
 #[derive(Args, Debug)]
 pub struct HookRunArgs {
     /// Agent that calls
     #[arg(value_enum)]
     pub agent: HookAgent,
 
-    /// Name of git's hook (pre-rebase, pre-push); agents send theirs on stdin
+    /// Name of git's hook (pre-rebase, pre-push)
+    ///
+    /// Agents send theirs on stdin.
     #[arg(value_name = "EVENT")]
     pub event: Option<String>,
 
-    /// Time limit; six times as long for the first checkpoint of a session
+    /// Time limit
+    ///
+    /// Six times as long for the first checkpoint of a session.
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "10s")]
     pub deadline: Duration,
 }

@@ -22,7 +22,9 @@ pub struct RetryStatusArgs {
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
 
-    /// Clear the run's failures and its cooldown; with --task alone those of all runs of the task
+    /// Clear the run's failures and its cooldown
+    ///
+    /// With --task alone those of all runs of the task.
     #[arg(long, conflicts_with = "wait")]
     pub reset: bool,
 }
@@ -47,13 +49,13 @@ pub struct LogArgs {
     pub follow: bool,
 }
 
-/// Write a report: what went wrong, what was tried, what to do next, and the whole timeline.
+/// Write a report of the run.
 ///
-/// As Markdown, as one self-contained HTML file, or as JSON. Escalated and failed runs already have a report.md beside
+/// What went wrong, what was tried, what to do next, and the whole timeline, as Markdown, as one self-contained HTML file, or as JSON. Escalated and failed runs already have a report.md beside
 /// their logs.
 #[derive(Args, Debug, Default)]
 pub struct ReportArgs {
-    /// Output format [default: by the extension of the -o file, else md]
+    /// Output format [default: by the -o file's name, else md]
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,
 
@@ -79,7 +81,9 @@ pub enum ReportFormat {
     Json,
 }
 
-/// Write a commented `.ultraplan/recover.toml` with every key and its default.
+/// Write a configuration for this project.
+///
+/// A commented .ultraplan/recover.toml with every key and its default.
 #[derive(Args, Debug, Default)]
 pub struct InitArgs {
     /// Overwrite an existing file
@@ -87,8 +91,10 @@ pub struct InitArgs {
     pub force: bool,
 }
 
-/// Show the configuration: what holds here, from the project's .ultraplan/recover.toml, the user's own
-/// ~/.config/recover/config.toml, presets and defaults.
+/// Show the configuration.
+///
+/// What holds here, from the project's .ultraplan/recover.toml, the user's own ~/.config/recover/config.toml, presets and
+/// defaults.
 #[derive(Args, Debug, Default)]
 pub struct ConfigArgs {
     /// Show where each value comes from
@@ -96,19 +102,23 @@ pub struct ConfigArgs {
     pub origins: bool,
 }
 
-/// Check the state directory and its checkpoints, and repair them.
+/// Check the state and its checkpoints, and repair them.
 #[derive(Args, Debug, Default)]
 pub struct DoctorArgs {
     /// Repair what can be repaired
     #[arg(long)]
     pub repair: bool,
 
-    /// Rebuild a lost or damaged ledger, or that of a moved or copied project, from the checkpoints; the old one is kept
+    /// Rebuild a lost or damaged ledger from the checkpoints
+    ///
+    /// Also that of a moved or copied project; the old one is kept.
     #[arg(long)]
     pub rebuild: bool,
 }
 
-/// Explain why something failed, from its output; touches no state.
+/// Explain why something failed, from its output.
+///
+/// Touches no state.
 #[derive(Args, Debug, Default)]
 pub struct ClassifyArgs {
     #[command(flatten)]
@@ -123,7 +133,7 @@ pub struct ClassifyArgs {
     pub command: Option<String>,
 
     /// Time limit that was set
-    #[arg(long, value_name = "DUR", value_parser = duration)]
+    #[arg(long, hide_short_help = true, value_name = "DUR", value_parser = duration)]
     pub deadline: Option<Duration>,
 
     /// Also show the rules that matched and lost
@@ -139,7 +149,9 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Print the JSON Schema of a command's --json output (of all commands if none is named).
+/// Print the JSON Schema of --json output.
+///
+/// Of the named command, else of all commands.
 #[derive(Args, Debug, Default)]
 pub struct SchemaArgs {
     /// Command, such as checkpoint create

@@ -27,7 +27,9 @@ pub enum ManualFixCommand {
     },
     /// Show the session and the changes since it began
     Status,
-    /// Report changes as they happen and run the checks once the tree is idle; ends on a signal, the session stays open
+    /// Report changes, and run the checks once the tree is idle
+    ///
+    /// Ends on a signal; the session stays open.
     Watch {
         /// Exit with 0 once the fix is verified (with 9 after DUR)
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -35,9 +37,11 @@ pub enum ManualFixCommand {
     },
     /// Run the checks on the work tree; exits with 0 or 100
     Verify,
-    /// Record the verified fix as the iteration's result and continue with the next iterations
+    /// Record the verified fix, and go on with the next iterations
     Continue {
-        /// Wait for the cooldown or the limit's reset (at most DUR, then exit 9) instead of exiting with 6
+        /// Wait instead of exiting with 6
+        ///
+        /// For the cooldown or the limit's reset, at most DUR (then exit 9).
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
         wait: Option<Wait>,
         /// Print the next prompt without running anything

@@ -7,7 +7,9 @@
 mod agents;
 mod attempt;
 mod checkpoint;
+mod examples;
 mod exchange;
+pub mod help;
 mod hook;
 mod inspect;
 mod manual_fix;
@@ -57,29 +59,23 @@ pub use values::{Wait, duration, name, word_of};
     max_term_width = 100,
     subcommand_required = false,
     disable_help_subcommand = true,
-    after_help = AFTER_HELP
+    styles = help::STYLES
 )]
 pub struct Cli {
     #[command(flatten)]
     pub global: GlobalArgs,
 
-    /// Same as `recover resume`, with its flags (for shell hooks and the lane contract)
-    #[arg(long)]
+    /// Same as recover resume, with its flags (for shell hooks and the lane contract)
+    #[arg(long, hide_short_help = true)]
     pub resume: bool,
 
-    /// Same as `recover rollback`, with its flags (for shell hooks and the lane contract)
-    #[arg(long, conflicts_with = "resume")]
+    /// Same as recover rollback, with its flags (for shell hooks and the lane contract)
+    #[arg(long, hide_short_help = true, conflicts_with = "resume")]
     pub rollback: bool,
 
     #[command(subcommand)]
     pub command: Option<Command>,
 }
-
-const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 done in part; 4 not found; 5 attempt failed, retry allowed;
-6 wait; 7 budget exhausted; 8 a person is needed; 9 gave up waiting; 10 no state or repository; 11 locked; 12 corrupt;
-13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 checks failed;
-130/143 interrupted.";
 
 /// Flags that every command takes.
 #[derive(Args, Clone, Debug)]
@@ -89,23 +85,25 @@ pub struct GlobalArgs {
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
 
-    /// Run to use, or the name of the one that is created [default: $RECOVER_RUN_ID, else the run here that is at work or was last]
+    /// Run to use [default: the run here that is at work or was last]
+    ///
+    /// Or the name of the one that is created; also RECOVER_RUN_ID.
     #[arg(long, value_name = "ID", global = true, value_parser = name)]
     pub run: Option<String>,
 
     /// Phase of the run
-    #[arg(long, value_name = "P", global = true, value_parser = name)]
+    #[arg(long, hide_short_help = true, value_name = "P", global = true, value_parser = name)]
     pub phase: Option<String>,
 
     /// Lane of the run
-    #[arg(long, value_name = "L", global = true, value_parser = name)]
+    #[arg(long, hide_short_help = true, value_name = "L", global = true, value_parser = name)]
     pub lane: Option<String>,
 
     /// Task that the run works on
-    #[arg(long, value_name = "T", global = true, value_parser = name)]
+    #[arg(long, hide_short_help = true, value_name = "T", global = true, value_parser = name)]
     pub task: Option<String>,
 
-    /// Print one JSON document on stdout, and nothing else there
+    /// Print one JSON document on stdout, nothing else
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -114,7 +112,7 @@ pub struct GlobalArgs {
     pub yes: bool,
 
     /// Never prompt; what would need an answer is refused with exit code 13
-    #[arg(long, global = true)]
+    #[arg(long, hide_short_help = true, global = true)]
     pub no_input: bool,
 
     /// Show what would be done without changing anything
@@ -122,24 +120,24 @@ pub struct GlobalArgs {
     pub dry_run: bool,
 
     /// Print only errors on stderr
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, hide_short_help = true, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
     /// Print more detail on stderr; repeat for more (also RECOVER_LOG)
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, hide_short_help = true, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
     /// When to use color (also NO_COLOR, and ui.color of the user's configuration) [default: auto]
-    #[arg(long, value_name = "WHEN", global = true, value_enum)]
+    #[arg(long, hide_short_help = true, value_name = "WHEN", global = true, value_enum)]
     pub color: Option<ColorWhen>,
 
     /// State directory [default: .ultraplan/state in the project root]
-    #[arg(long, value_name = "DIR", global = true, env = "RECOVER_STATE_DIR", hide_env_values = true,
+    #[arg(long, hide_short_help = true, value_name = "DIR", global = true, env = "RECOVER_STATE_DIR", hide_env_values = true,
           value_hint = clap::ValueHint::DirPath)]
     pub state_dir: Option<PathBuf>,
 
     /// How long to wait for another process's lock before failing with exit code 11
-    #[arg(long, value_name = "DUR", global = true, value_parser = duration, default_value = "5s")]
+    #[arg(long, hide_short_help = true, value_name = "DUR", global = true, value_parser = duration, default_value = "5s")]
     pub lock_timeout: Duration,
 }
 
@@ -184,7 +182,8 @@ pub enum Command {
 pub const VALUE_FLAGS: [&str; 8] =
     ["-C", "--run", "--phase", "--lane", "--task", "--color", "--state-dir", "--lock-timeout"];
 
-/// Turns the top-level `--resume` and `--rollback` into the subcommands that they are the same as (cli.md, C4, C5).
+/// Turns the top-level `--resume` and `--rollback` into the subcommands that they are the same as (cli.md, C4, C5), and the
+/// short names `diff`, `list`, `show` and `help COMMAND` into what they stand for.
 pub fn expand_aliases(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.into_iter().collect();
     let mut at = 1;
@@ -199,6 +198,17 @@ pub fn expand_aliases(args: impl IntoIterator<Item = OsString>) -> Vec<OsString>
             }
             flag if VALUE_FLAGS.contains(&flag) => at += 2,
             flag if flag.starts_with('-') && flag != "--" => at += 1,
+            // git's own names of what `checkpoint` has.
+            "diff" | "list" | "show" => {
+                args.insert(at, OsString::from("checkpoint"));
+                break;
+            }
+            // What follows are the words of the command that is asked about.
+            "help" => {
+                args.remove(at);
+                args.push(OsString::from("--help"));
+                break;
+            }
             // A subcommand or its arguments: from here on the words are its own.
             _ => break,
         }
@@ -231,5 +241,14 @@ mod tests {
         assert_eq!(expanded("recover --json --rollback --to good"), "recover rollback --json --to good");
         assert_eq!(expanded("recover run -- agent --resume"), "recover run -- agent --resume");
         assert_eq!(expanded("recover status"), "recover status");
+    }
+
+    #[test]
+    fn short_names_are_the_commands_that_they_stand_for() {
+        assert_eq!(expanded("recover --run list diff good"), "recover --run list checkpoint diff good");
+        assert_eq!(expanded("recover checkpoint list"), "recover checkpoint list");
+        assert_eq!(expanded("recover step list -- show"), "recover step list -- show");
+        assert_eq!(expanded("recover help checkpoint create"), "recover checkpoint create --help");
+        assert_eq!(expanded("recover help"), "recover --help");
     }
 }

@@ -7,12 +7,10 @@ use crate::model::operation::Scope;
 use crate::model::selector::Selector;
 use crate::policy::restore_plan::Edits;
 
-/// Restore the work tree from a checkpoint. A verified safety checkpoint is taken first, so `recover undo` can revert it.
+/// Restore the work tree from a checkpoint.
 ///
-/// Only paths that differ from the checkpoint are touched; ignored and uncaptured files are kept. Without a target a lane
+/// A verified safety checkpoint is taken first, so that recover undo can revert it. Only paths that differ from the checkpoint are touched; ignored and uncaptured files are kept. Without a target a lane
 /// goes back to its safest earlier stage; any other run prompts for one on a terminal, and shows what will happen.
-///
-/// Example: recover rollback --to good --dry-run
 #[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("target").args(["iteration", "to", "full"]))]
 pub struct RollbackArgs {
@@ -20,7 +18,9 @@ pub struct RollbackArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iteration: Option<u32>,
 
-    /// Restore this checkpoint: id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
+    /// Restore this checkpoint (good, initial, @7, an id)
+    ///
+    /// An id or a unique prefix of one, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME.
     #[arg(long, value_name = "SELECTOR")]
     pub to: Option<Selector>,
 
@@ -29,37 +29,41 @@ pub struct RollbackArgs {
     pub full: bool,
 
     /// What to restore
-    #[arg(long, value_enum, default_value_t = Scope::All)]
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Scope::All)]
     pub scope: Scope,
 
     /// Restore only these paths (globs)
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     pub path: Vec<String>,
 
-    /// What to do about commits made since
-    #[arg(long, value_enum, overrides_with = "commits")]
+    /// What to do about commits since
+    #[arg(long, value_name = "HOW", value_enum, overrides_with = "commits")]
     pub commits: Option<Commits>,
 
-    /// What to do about files that were edited by hand since the run last wrote
-    #[arg(long, value_enum, default_value_t = Edits::Refuse, overrides_with = "edits")]
+    /// What to do about files edited by hand
+    ///
+    /// Since the run last wrote.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Refuse, overrides_with = "edits")]
     pub edits: Edits,
 
     /// Restore the captured index too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub restore_index: bool,
 
-    /// Restore the files of nested repositories and submodules too; their HEAD, branches and index stay
+    /// Restore nested repositories too
+    ///
+    /// The files of nested repositories and submodules; their HEAD, branches and index stay.
     #[arg(long)]
     pub nested: bool,
 }
 
 #[derive(Args, Debug, Default)]
 pub struct UndoArgs {
-    /// What to do about commits made since
-    #[arg(long, value_enum)]
+    /// What to do about commits since
+    #[arg(long, value_name = "HOW", value_enum)]
     pub commits: Option<Commits>,
 
-    /// What to do about files that were edited by hand since
-    #[arg(long, value_enum, default_value_t = Edits::Refuse)]
+    /// What to do about files edited by hand since
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Refuse)]
     pub edits: Edits,
 }

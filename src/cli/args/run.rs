@@ -12,18 +12,18 @@ use crate::model::run::{OnFailure, SessionMode};
 
 use super::values::{Wait, duration};
 
-/// Run a command under supervision: checkpoints, checks, retries and rollbacks, until it is done or needs a person.
+/// Run a command under supervision.
 ///
-/// Example: recover run --iterations 3 --feedback test='cargo test' -- claude -p "Make the tests pass"
-///
-/// Where no command is given or configured, --agent NAME starts the agent as its profile says, with leave to edit files:
-/// recover run --agent claude --feedback test='cargo test' --prompt "Make the tests pass"
+/// Takes checkpoints, runs the checks, retries and rolls back, until the command is done or needs a person. Where no
+/// command is given or configured, --agent NAME starts the agent as its profile says, with leave to edit files.
 ///
 /// CMD gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
 /// JSON file; absent at a first attempt) and RECOVER_AGENT_SESSION.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Number of iterations [default: 1; with --until as many as it takes]
+    /// Number of iterations [default: 1]
+    ///
+    /// With --until as many as it takes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: Option<u32>,
 
@@ -31,78 +31,99 @@ pub struct RunArgs {
     #[arg(long, value_name = "CMD")]
     pub until: Option<String>,
 
-    /// Maximum attempts per iteration, including the first; overrides every configured limit
+    /// Maximum attempts per iteration, including the first
+    ///
+    /// Overrides every configured limit.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "retries")]
     pub attempts: Option<u32>,
 
     /// Maximum retries per iteration (attempts minus one)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub retries: Option<u32>,
 
-    /// Time limit of an attempt; then its process group gets SIGTERM, and SIGKILL after 5 s
+    /// Time limit of an attempt
+    ///
+    /// After it the process group gets SIGTERM, and SIGKILL after 5 s.
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub timeout: Option<Duration>,
 
-    /// Check: a shell command that must pass after CMD (repeatable; added to the configured ones)
+    /// Check: a shell command that must pass after CMD
+    ///
+    /// Repeatable; added to the configured ones.
     #[arg(long, value_name = "NAME=CMD", value_parser = feedback)]
     pub feedback: Vec<(String, String)>,
 
-    /// Prompt for CMD, passed on stdin and as a file
+    /// Prompt for CMD, on stdin and as a file
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub prompt: Option<String>,
 
     /// Read the prompt from a file (- for stdin)
-    #[arg(long, value_name = "F", value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "F", hide_short_help = true, value_hint = clap::ValueHint::FilePath)]
     pub prompt_file: Option<PathBuf>,
 
-    /// Agent to start when no CMD is given, else whose records CMD prints (see recover agents; auto, none) [default: auto]
+    /// Agent to start, or whose records CMD prints
+    ///
+    /// See recover agents; also auto and none [default: auto]. With CMD it is only the kind of records that CMD prints.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
 
-    /// Let the agent that --agent starts do anything without asking: it skips all its permissions
-    #[arg(long)]
+    /// Let the agent do anything without asking
+    ///
+    /// The agent that --agent starts skips all its permissions.
+    #[arg(long, hide_short_help = true)]
     pub yolo: bool,
 
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// What CMD is, where its name does not tell: an agent, or a check that is judged as one
-    #[arg(long, value_name = "KIND", value_enum)]
+    /// What CMD is, where its name does not tell
+    ///
+    /// An agent, or a check that is judged as one.
+    #[arg(long, hide_short_help = true, value_name = "KIND", value_enum)]
     pub kind: Option<LoopKind>,
 
     /// What to do after a failed attempt
-    #[arg(long, value_name = "WHAT", value_enum)]
+    #[arg(long, hide_short_help = true, value_name = "WHAT", value_enum)]
     pub on_failure: Option<OnFailure>,
 
-    /// Shell command to run once in place of CMD when no retry is left
-    #[arg(long, value_name = "CMD")]
+    /// Shell command to run once when no retry is left
+    ///
+    /// In place of CMD.
+    #[arg(long, hide_short_help = true, value_name = "CMD")]
     pub fallback: Option<String>,
 
-    /// What the attempt tries; recorded in the history and quoted in later prompts
-    #[arg(long, value_name = "TEXT")]
+    /// What the attempt tries
+    ///
+    /// Recorded in the history and quoted in later prompts.
+    #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub approach: Option<String>,
 
-    /// Exit with 6 instead of sleeping when the next attempt has to wait
-    #[arg(long)]
+    /// Exit with 6 instead of waiting
+    ///
+    /// When the next attempt has to wait for a cooldown or a limit's reset.
+    #[arg(long, hide_short_help = true)]
     pub no_wait: bool,
 
     /// Show the agent's records as they are, not as text
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub raw: bool,
 
-    /// Connect CMD to our stdin, stdout and stderr, and exit with its exit code
+    /// Connect CMD to our stdin, stdout and stderr
     ///
+    /// The exit code is CMD's.
     /// There is no status line, there are no keys, and the output is not logged. On a terminal, one line says why CMD is
     /// retried and how long the wait is.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, hide_short_help = true, conflicts_with = "json")]
     pub passthrough: bool,
 
-    /// Run CMD in a terminal of its own; keys go to it, Ctrl-C still stops the run
-    #[arg(long, conflicts_with = "passthrough")]
+    /// Run CMD in a terminal of its own
+    ///
+    /// Keys go to it; Ctrl-C still stops the run.
+    #[arg(long, hide_short_help = true, conflicts_with = "passthrough")]
     pub pty: bool,
 
     /// Command to run [default: runner.command of the configuration]
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD", hide_short_help = true)]
     pub command: Vec<String>,
 }
 
@@ -118,12 +139,14 @@ fn feedback(text: &str) -> Result<(String, String), String> {
 /// In which session of the agent attempts go on.
 #[derive(Args, Debug, Default)]
 pub struct SessionArgs {
-    /// Go on in the agent's session also where files were restored or another iteration begins [default: only where neither is so]
-    #[arg(long, conflicts_with = "fresh")]
+    /// Always continue the agent's session
+    ///
+    /// By default an attempt begins a fresh session where files were restored or another iteration begins.
+    #[arg(long, hide_short_help = true, conflicts_with = "fresh")]
     pub same_session: bool,
 
     /// Begin every attempt in a fresh session of the agent
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub fresh: bool,
 }
 
@@ -138,16 +161,19 @@ impl SessionArgs {
     }
 }
 
-/// Resume a failed or interrupted run, with its recorded command, prompt, checks, timeout, iterations and limits.
+/// Resume a failed or interrupted run.
 ///
-/// Example: recover resume --strategy retry_with_context --instructions "Leave the tests alone."
+/// With its recorded command, prompt, checks, timeout, iterations and limits. On a terminal and without --strategy it
+/// offers the strategies to choose from; elsewhere the policy decides.
 #[derive(Args, Debug, Default)]
 pub struct ResumeArgs {
     /// Run to resume
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", hide_short_help = true)]
     pub run_id: Option<RunId>,
 
-    /// How to resume: retry_same, retry_with_context, rollback_and_retry, continue_next or manual_then_continue
+    /// How to resume, such as retry_with_context
+    ///
+    /// retry_same, retry_with_context, rollback_and_retry, continue_next or manual_then_continue.
     #[arg(long, value_name = "STRATEGY", value_parser = strategy)]
     pub strategy: Option<Strategy>,
 
@@ -155,31 +181,37 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub from_iteration: Option<u32>,
 
-    /// Leave the previous attempt's error out of the prompt
+    /// Leave the previous error out of the prompt
     #[arg(long)]
     pub no_error_context: bool,
 
-    /// Additional instructions for the prompt (- for stdin)
+    /// More instructions for the prompt (- for stdin)
     #[arg(long, value_name = "TEXT|-")]
     pub instructions: Option<String>,
 
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// Start again from iteration 1; checkpoints and history are kept
+    /// Start again from iteration 1
+    ///
+    /// Checkpoints and history are kept.
     #[arg(long, conflicts_with_all = ["strategy", "from_iteration"])]
     pub restart: bool,
 
-    /// Prepare the work tree and print the prompt without running anything
+    /// Print the prompt without running anything
+    ///
+    /// The work tree is prepared for the attempt.
     #[arg(long)]
     pub prepare_only: bool,
 
-    /// Wait for the cooldown or the limit's reset (at most DUR, then exit 9) instead of exiting with 6
+    /// Wait instead of exiting with 6
+    ///
+    /// For the cooldown or the limit's reset, at most DUR (then exit 9).
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
 
     /// Command to run instead of the recorded one
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD", hide_short_help = true)]
     pub command: Vec<String>,
 }
 

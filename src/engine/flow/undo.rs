@@ -2,10 +2,12 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::select;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Scope, UndoEntry};
+use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
 
 use super::restore::restore_with;
@@ -30,7 +32,7 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
         });
         let entry = entry.ok_or_else(|| {
             let message = format!("nothing to {} in this work tree", kind.as_str());
-            Error::new(ErrorKind::NothingToUndo, message).hint(Hint::recover(["log"]))
+            Error::new(ErrorKind::NothingToUndo, message).hint(instead(context, state, kind))
         })?;
         Ok(RestoreRequest {
             kind,
@@ -47,4 +49,13 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
             undoes: Some(entry.head.clone()),
         })
     })
+}
+
+/// What there is where nothing was restored yet: the way to what the run began with.
+fn instead(context: &Context, state: &State, kind: OperationKind) -> Hint {
+    let run = select::find_captured(context, state, &[]).ok().flatten().filter(|_| kind == OperationKind::Undo);
+    match run.filter(|run| state.initial(&run.key).is_some()) {
+        Some(_) => Hint::recover(["rollback", "--to", "initial"]),
+        None => Hint::recover(["log"]),
+    }
 }
