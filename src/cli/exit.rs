@@ -207,6 +207,7 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::AlreadyExists => "already_exists",
         ErrorKind::ForeignOwner => "foreign_owner",
         ErrorKind::ForeignState => "foreign_state",
+        ErrorKind::NotTrusted => "not_trusted",
         ErrorKind::NoSpace => "no_space",
         ErrorKind::Newer => "newer",
         ErrorKind::CutOff => "cut_off",

@@ -93,8 +93,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         let ui = &ui.clone().colored(context.settings().ui.color);
         warn_of_pending(&context, command);
         let allowed = inside::refuse(&context, name, commands::reach(command));
-        let done =
-            allowed.and_then(|()| commands::execute(command, &mut context, ui)).map_err(|error| context.locate(error));
+        let done = allowed.and_then(|()| execute(command, &mut context, ui)).map_err(|error| context.locate(error));
         context.store().leave();
         let done = done.map(|reply| reply.warned(context.warnings()));
         match context.stopped_late.get() {
@@ -105,6 +104,20 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     match reply {
         Ok(reply) => ui.answer(name, reply),
         Err(error) => ui.error(name, &error),
+    }
+}
+
+/// Runs a command. One that would start what the user does not trust yet asks for it on a terminal, and begins again.
+fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
+    match commands::execute(command, context, ui) {
+        Err(error) if error.kind == engine::ErrorKind::NotTrusted && ui.interactive => {
+            if !commands::ask_for_trust(context, ui)? {
+                return Err(error);
+            }
+            *context = context.trusting()?;
+            commands::execute(command, context, ui)
+        }
+        done => done,
     }
 }
 

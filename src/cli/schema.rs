@@ -63,7 +63,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("report", &[upkeep::ReportReply::json_schema, upkeep::ReportFileReply::json_schema]),
     ("import", &[upkeep::ImportReply::json_schema, upkeep::ImportPlanReply::json_schema]),
     ("sync", &[Synced::json_schema]),
-    ("trust", &[upkeep::TrustReply::json_schema]),
+    ("trust", &[upkeep::ProjectTrustReply::json_schema, upkeep::TrustReply::json_schema]),
     ("init", &[upkeep::InitReply::json_schema]),
     ("config", &[upkeep::ConfigReply::json_schema]),
     ("doctor", &[DoctorReport::json_schema]),

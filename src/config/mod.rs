@@ -7,6 +7,7 @@
 
 mod agents;
 mod error;
+mod guarded;
 mod layers;
 mod parse;
 mod preset;
@@ -33,6 +34,7 @@ use schema::{ENVIRONMENT, Owner};
 use value::{Kind, Raw};
 
 pub use error::{ConfigError, Place};
+pub use guarded::Guarded;
 pub use layers::Origin;
 pub use size::{InvalidSize, format_size, parse_size};
 pub use template::{reference, template};
@@ -56,6 +58,8 @@ pub struct Around<'a> {
     pub user: &'a UserConfig,
     /// The task whose overrides hold.
     pub task: Option<&'a TaskId>,
+    /// Whether the user trusts what a project's file asks for.
+    pub trusts: &'a dyn Fn(&Guarded) -> bool,
 }
 
 /// The settings, and where each of them comes from.
@@ -69,6 +73,10 @@ pub struct Config {
     pub user_file: Option<PathBuf>,
     /// The tasks that the file has overrides for.
     pub tasks: BTreeSet<TaskId>,
+    /// What the project's file holds that starts programs or widens rights.
+    guarded: Guarded,
+    /// What of it would hold here if the user trusted it.
+    withheld: Values,
     /// What the layers say, the strongest on top.
     said: Values,
 }
@@ -114,8 +122,17 @@ impl Config {
     fn from_document(file: &Path, mut document: Document, around: Around<'_>) -> Result<Self, ConfigError> {
         let tasks = document.tasks.keys().cloned().map(TaskId::from).collect();
         let user_file = Some(around.user.file().to_owned()).filter(|path| !path.as_os_str().is_empty());
-        let mut config =
-            Self { settings: Settings::default(), file: file.to_owned(), user_file, tasks, said: Values::new() };
+        let guarded = guarded::of(&document);
+        let is_trusted = guarded.is_empty() || (around.trusts)(&guarded);
+        let mut config = Self {
+            settings: Settings::default(),
+            file: file.to_owned(),
+            user_file,
+            tasks,
+            guarded,
+            withheld: Values::new(),
+            said: Values::new(),
+        };
         config.said = layers::defaults().map_err(|error| config.internal(&error))?;
         if let Some(name) = document.file.get("preset").and_then(|stored| stored.value.as_str()) {
             let name = name.to_owned();
@@ -125,9 +142,17 @@ impl Config {
         let (first, last) = around.user.layers();
         let user = |line| Origin::User { path: around.user.file().to_owned(), line };
         config.lay(first, user);
-        config.lay(document.file, |line| Origin::File { path: file.to_owned(), line });
-        if let Some((name, layer)) = around.task.and_then(|name| document.tasks.remove_entry(name.as_str())) {
-            config.lay(layer, |line| Origin::Task { name: name.clone(), path: file.to_owned(), line });
+        let project = |line| Origin::File { path: file.to_owned(), line };
+        if !is_trusted {
+            config.withheld.append(&mut guarded::withhold(&mut document.file, project));
+        }
+        config.lay(document.file, project);
+        if let Some((name, mut layer)) = around.task.and_then(|name| document.tasks.remove_entry(name.as_str())) {
+            let task = |line| Origin::Task { name: name.clone(), path: file.to_owned(), line };
+            if !is_trusted {
+                config.withheld.append(&mut guarded::withhold(&mut layer, task));
+            }
+            config.lay(layer, task);
         }
         config.lay(last, user);
         for (variable, path) in ENVIRONMENT {
@@ -166,6 +191,21 @@ impl Config {
     /// Where the value of a key in force comes from; `None` for a key that there is not.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.said.get(key).map(|entry| &entry.origin)
+    }
+
+    /// What the project's file holds that starts programs or widens rights, of all tasks.
+    pub fn guarded(&self) -> &Guarded {
+        &self.guarded
+    }
+
+    /// What of it would hold here and does not, because the user does not trust it: by full key path.
+    pub fn withheld(&self) -> Vec<OriginEntry> {
+        let entries = self.withheld.iter().map(|(path, Entry { value, origin })| {
+            let kind = schema::leaf(path).or_else(|| schema::named(path)).map_or(Kind::Text, |key| key.kind);
+            let (key, toml) = (path.clone(), kind.to_toml(value));
+            OriginEntry { key, toml, value: value.clone(), origin: origin.clone() }
+        });
+        entries.collect()
     }
 
     /// Sections that somebody set keys of and that nothing acts on in this version, each with one of the places.

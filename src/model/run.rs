@@ -27,7 +27,7 @@ use super::usage::Usage;
 
 pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId};
 pub use super::run_key::{NONE, RunKey};
-pub use super::spec::{OnFailure, RunSpec, SessionMode};
+pub use super::spec::{ConfiguredChecks, OnFailure, RunSpec, SessionMode};
 
 /// Where a run stands. One that a newer version names is read as `failed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]

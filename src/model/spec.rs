@@ -28,9 +28,13 @@ pub struct RunSpec {
     /// Where that starts, relative to the work tree.
     #[serde(default, skip_serializing_if = "FolderId::is_empty")]
     pub until_dir: FolderId,
-    /// Commands that must pass after the run's command.
+    /// Commands that must pass after the run's command, as the command line gave them.
     #[serde(default)]
     pub feedback: Vec<FeedbackLoop>,
+    /// What the configuration added when the run began, and the run keeps; `None` for a run that nothing has supervised yet, or
+    /// that began before this was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured: Option<ConfiguredChecks>,
     /// Deadline of one attempt.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
@@ -64,6 +68,17 @@ pub struct RunSpec {
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,
+}
+
+/// The checks of the configuration as a run began with them: whoever changes the file while it is at work changes another
+/// run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct ConfiguredChecks {
+    /// What runs a command that is one string.
+    pub shell: String,
+    /// The checks.
+    pub feedback: Vec<FeedbackLoop>,
 }
 
 /// Whether an attempt goes on in the agent's session.

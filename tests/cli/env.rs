@@ -161,9 +161,21 @@ impl TestEnv {
         Ran::of(&self.command("sh").args(["-c", line]).output().expect("sh starts"))
     }
 
-    /// Writes a file of the work tree; its folders are made.
+    /// Writes a file of the work tree; its folders are made. A project's configuration is trusted, as its user would; one that
+    /// is broken, or in a place that is none, is written all the same.
     #[track_caller]
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        self.put(path, content);
+        if let Some(project) = path.strip_suffix(".ultraplan/recover.toml") {
+            let folder = self.work.join(project);
+            let mut trust = self.recover_command(&["trust"]);
+            trust.current_dir(&folder).output().expect("recover starts");
+        }
+    }
+
+    /// Writes a file of the work tree as anybody may have left it; its folders are made.
+    #[track_caller]
+    pub fn put(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.work.join(path);
         let folder = path.parent().expect("a folder");
         std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display())).unwrap();

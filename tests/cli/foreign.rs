@@ -251,11 +251,12 @@ fn state_that_was_lost_is_brought_back_before_anything_counts() {
 }
 
 #[test]
-fn trust_says_what_it_takes() {
+fn trust_is_about_the_configuration_unless_the_state_is_named() {
     let env = TestEnv::repo();
-    let ran = env.recover(&["trust"]).expect(2);
-    assert!(ran.stderr.contains("--state"), "{}", ran.stderr);
+    let ran = env.recover(&["trust"]).expect(0);
+    assert!(ran.stdout.contains("there is nothing to trust"), "{}", ran.stdout);
     env.json(10, &["trust", "--state"]);
+    env.error(2, &["trust", "--state", "--revoke"]);
 }
 
 /// Whether this process may give files away, and act as their owner. A skipped test says so.

@@ -81,6 +81,7 @@ mod survival;
 mod task_budget;
 mod terminal;
 mod tidy;
+mod trust;
 mod undo;
 // At another system /tmp is a link to somewhere else, and what was recorded is not there.
 #[cfg(target_os = "linux")]

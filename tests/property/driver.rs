@@ -112,6 +112,8 @@ impl Driver {
             ignore_config: false,
             begins_run: false,
             writes: false,
+            trust: true,
+            trusted: None,
             needs_user_config: false,
             settings_only: false,
             env: |_| None,

@@ -242,6 +242,9 @@ const ALL: &[(&str, &[Example])] = &[
     (
         "trust",
         &[
+            ("recover trust --dry-run", "show what the configuration starts, and what changed"),
+            ("recover trust", "trust it"),
+            ("recover trust --revoke", "trust it no longer"),
             ("recover trust --state --dry-run", "show what the state holds"),
             ("recover trust --state --yes", "take it over without a question"),
         ],

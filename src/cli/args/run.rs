@@ -104,6 +104,12 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_wait: bool,
 
+    /// Trust what the project's configuration starts, for this call
+    ///
+    /// RECOVER_TRUST=1 in the environment does the same; recover trust is remembered.
+    #[arg(long, hide_short_help = true)]
+    pub trust: bool,
+
     /// Show the agent's records as they are, not as text
     #[arg(long, hide_short_help = true)]
     pub raw: bool,
@@ -191,6 +197,12 @@ pub struct ResumeArgs {
 
     #[command(flatten)]
     pub session: SessionArgs,
+
+    /// Trust what the project's configuration starts, for this call
+    ///
+    /// RECOVER_TRUST=1 in the environment does the same; recover trust is remembered.
+    #[arg(long, hide_short_help = true)]
+    pub trust: bool,
 
     /// Start again from iteration 1
     ///

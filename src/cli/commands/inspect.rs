@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use crate::config;
 use crate::durable::{Root, Sync};
 use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
-use crate::engine::flow::retry;
+use crate::engine::flow::{project_trust, retry};
 use crate::engine::recovery::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
@@ -51,6 +51,8 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
             root.create_dir_all(folder).map_err(failed)?;
         }
         root.write(&path, config::template().as_bytes(), Sync::All).map_err(failed)?;
+        // Who wrote it trusts it.
+        project_trust::trust(&context.at(context.cwd())?)?;
     }
     let verb = if context.dry_run() { "Would write" } else { "Wrote" };
     let text = format!("{verb} {}\n", path.display());
@@ -69,9 +71,14 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
         origins.insert(entry.key.clone(), origin.into());
         values.insert(entry.key, entry.value);
     }
+    let mut untrusted = serde_json::Map::new();
+    for entry in context.config().withheld() {
+        text.push_str(&format!("# not trusted (recover trust): {} = {}  # {}\n", entry.key, entry.toml, entry.origin));
+        untrusted.insert(entry.key, entry.value);
+    }
     let path = context.config().file.to_string_lossy();
     let user_path = context.config().user_file.as_ref().map(|path| path.to_string_lossy());
-    let document = ConfigReply { path, user_path, config: values, origins: args.origins.then_some(origins) };
+    let document = ConfigReply { path, user_path, config: values, untrusted, origins: args.origins.then_some(origins) };
     Reply::new(document, text)
 }
 

@@ -24,6 +24,7 @@ use super::ui::{Reply, Ui};
 
 pub use hook::run as run_hook;
 pub use status::once as status;
+pub use trust::ask as ask_for_trust;
 
 /// The command's name in documents.
 pub fn name(command: &Command) -> &'static str {
@@ -101,6 +102,16 @@ pub fn needs_settings_only(command: &Command) -> bool {
 /// from going back, by that.
 pub fn needs_user_config(command: &Command) -> bool {
     matches!(command, Command::Run(_) | Command::Resume(_) | Command::Agents(_) | Command::Config(_))
+}
+
+/// Whether a command was told to trust what the project's configuration starts.
+pub fn trusts(command: &Command) -> bool {
+    match command {
+        Command::Run(args) => args.trust,
+        Command::Resume(args) => args.trust,
+        Command::ManualFix(args) => args.trust,
+        _ => false,
+    }
 }
 
 /// Whether a command writes to the run that it is about, so that it says which of several it took.

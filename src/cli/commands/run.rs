@@ -4,9 +4,11 @@ use std::io::{IsTerminal as _, Read};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::config::Origin;
 use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
 use crate::engine::flow::inside::{self, Reach};
+use crate::engine::flow::project_trust;
 use crate::engine::flow::resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run};
 use crate::engine::flow::run::{Digest, DriveOptions, look_at, run as start_run};
 use crate::engine::flow::runs::Chosen;
@@ -85,7 +87,40 @@ fn digest(ui: &Ui, raw: bool) -> Digest {
     }
 }
 
+/// Whether a run that is called so would use a value of the configuration that is not trusted.
+fn uses(context: &Context, args: &RunArgs, key: &str) -> bool {
+    let withheld = context.config().withheld();
+    let of = |key: &str| withheld.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
+    let runner = &context.settings().runner;
+    let has_command = !args.command.is_empty() || runner.command.is_some() || of("runner.command").is_some();
+    let configured = of("runner.agent").and_then(|name| name.as_str()).filter(|_| !has_command);
+    let agent = args.agent.as_deref().or(configured).unwrap_or(&runner.agent);
+    let by_shell = |key: &str| of(key).is_some_and(serde_json::Value::is_string);
+    match key {
+        "feedback" => true,
+        "runner.command" => args.command.is_empty(),
+        "runner.agent" => !has_command && args.agent.is_none(),
+        "runner.fallback" => args.fallback.is_none(),
+        "runner.shell" => {
+            !args.feedback.is_empty()
+                || args.until.is_some()
+                || args.fallback.is_some()
+                || args.command.is_empty() && by_shell("runner.command")
+                || by_shell("runner.fallback")
+        }
+        "skip_permissions" => {
+            let is_users = matches!(context.config().origin(key), Some(Origin::User { .. }));
+            !has_command && agent != AUTO && agent != "none" && !args.yolo && !is_users
+        }
+        _ => key
+            .strip_prefix("agent.")
+            .and_then(|rest| rest.strip_prefix(agent))
+            .is_some_and(|rest| rest.starts_with('.')),
+    }
+}
+
 fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
+    project_trust::require(context, |key| uses(context, args, key))?;
     let settings = context.settings();
     // What the command line names starts where it was typed, what the configuration names at the project's root.
     let here = called_in(context);
@@ -138,6 +173,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         fallback_dir: if args.fallback.is_none() { FolderId::default() } else { here.clone() },
         until_dir: here,
         feedback,
+        configured: None,
         timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
         attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
         kind: args.kind,

@@ -2,19 +2,101 @@
 
 use std::fmt::Write as _;
 
+use crate::engine::flow::inside::{self, Reach};
+use crate::engine::flow::project_trust::{self, Change, ProjectTrust, shown, shown_json};
 use crate::engine::flow::trust::{StateReport, look, take_over};
 use crate::engine::{Context, Error, ErrorKind, Result};
 
 use super::super::args::TrustArgs;
-use super::super::replies::upkeep::{TrustPlan, TrustReply};
-use super::super::screens::agrees;
+use super::super::replies::upkeep::{ProjectTrustReply, TrustPlan, TrustReply};
+use super::super::screens::{Consent, agrees, trusts};
 use super::super::ui::{Reply, Ui, escape};
 
 /// So many recorded commands are shown to people; the document has all.
 const SHOWN: usize = 20;
 
+/// `recover trust`.
+pub fn trust(context: &mut Context, args: &TrustArgs, ui: &Ui) -> Result<Reply> {
+    if args.state { trust_state(context, ui) } else { trust_configuration(context, args.revoke) }
+}
+
+/// What the project's configuration starts and permits, shown and trusted, or trusted no longer.
+fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
+    let found = project_trust::look(context);
+    let path = &context.config().file;
+    let file = escape(&path.to_string_lossy());
+    let changed = if revokes { project_trust::revoke(context)? } else { project_trust::trust(context)? };
+    let planned = context.dry_run();
+    let mut text = if found.values.is_empty() {
+        format!("{file} starts nothing and permits nothing: there is nothing to trust.\n")
+    } else {
+        format!("What {file} starts or permits:\n{}", listed(&found))
+    };
+    text.push_str(match (revokes, changed, planned) {
+        (true, true, false) => "What was trusted of this repository's configuration is forgotten.\n",
+        (true, true, true) => "Would forget what is trusted of this repository's configuration.\n",
+        (true, false, _) => "Nothing of this repository's configuration was trusted.\n",
+        (false, true, false) => {
+            "Trusted from now on, in all work trees of this repository, until one of these values changes.\n"
+        }
+        (false, true, true) => "Not trusted: recover trust trusts it.\n",
+        (false, false, _) if found.values.is_empty() => "",
+        (false, false, _) => "Trusted already.\n",
+    });
+    let document = ProjectTrustReply {
+        changed: changed && !planned,
+        trusted: found.values.is_empty() || if planned { found.trusted } else { !revokes },
+        path: path.to_string_lossy(),
+        values: &found.values,
+        plan: planned.then_some(TrustPlan { changed }),
+    };
+    Ok(Reply::new(document, text))
+}
+
+/// Shows what would be started and is not trusted, and asks for it; whether it is trusted now. A supervised agent that has
+/// a terminal may trust for its own call, and nothing is remembered of that.
+pub fn ask(context: &Context, ui: &Ui) -> Result<bool> {
+    let found = project_trust::look(context);
+    let file = escape(&context.config().file.to_string_lossy());
+    let about = if found.was_trusted {
+        format!("What {file} starts or permits has changed since it was trusted:")
+    } else {
+        format!("{file} is not trusted yet. It starts or permits:")
+    };
+    match trusts(context, ui, &format!("{about}\n{}", listed(&found)))? {
+        Consent::No => Ok(false),
+        Consent::Once => Ok(true),
+        Consent::Always => {
+            inside::refuse(context, "trust", Reach::Record)?;
+            project_trust::trust(context)?;
+            Ok(true)
+        }
+    }
+}
+
+/// The values, a line each, as a difference from what was trusted. Whole, and nothing is masked: what is hidden cannot be
+/// judged.
+fn listed(found: &ProjectTrust) -> String {
+    let mut text = String::new();
+    for value in &found.values {
+        let mark = match value.change {
+            Change::Added if !found.was_trusted => ' ',
+            Change::Added => '+',
+            Change::Changed => '~',
+            Change::Removed => '-',
+            Change::Unchanged => ' ',
+        };
+        let _ = write!(text, "{mark} {} = {}", escape(&value.key), escape(&shown(value)));
+        if let Some(before) = &value.trusted_value {
+            let _ = write!(text, "  (was {})", escape(&shown_json(before)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
 /// `recover trust --state`.
-pub fn trust(context: &mut Context, _: &TrustArgs, ui: &Ui) -> Result<Reply> {
+fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
     if ui.interactive && !context.says_yes() && !context.dry_run() && context.store().has_content() {
         let state = look(context)?;
         if state.foreign {

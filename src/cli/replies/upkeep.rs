@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::flow::agents::Agent;
 use crate::engine::flow::import::ImportedFile;
+use crate::engine::flow::project_trust::GuardedValue;
 use crate::engine::flow::trust::StateReport;
 use crate::policy::report::Report;
 
@@ -27,6 +28,9 @@ pub struct ConfigReply<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_path: Option<Cow<'a, str>>,
     pub config: Map<String, Value>,
+    /// What the project's file sets and does not count, because it is not trusted.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub untrusted: Map<String, Value>,
     /// Where each value comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
@@ -78,6 +82,19 @@ pub struct ImportPlan<'a> {
     pub files: &'a [ImportedFile],
 }
 
+/// What the project's configuration starts and permits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProjectTrustReply<'a> {
+    pub changed: bool,
+    /// Whether all of it is trusted now.
+    pub trusted: bool,
+    pub path: Cow<'a, str>,
+    pub values: &'a [GuardedValue],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<TrustPlan>,
+}
+
+/// A state directory that came from elsewhere.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TrustReply<'a> {
     pub changed: bool,

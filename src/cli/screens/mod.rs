@@ -105,6 +105,32 @@ pub fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) -> Result
     Ok(talk.one_of(&['y', 'n', 'q'])? == 'y')
 }
 
+/// What a person said to a question with three answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// Yes, from now on.
+    Always,
+    /// Yes, this time.
+    Once,
+    /// No.
+    No,
+}
+
+/// Shows what is there and asks whether it is trusted. What is shown is shown whole.
+pub fn trusts(context: &Context, ui: &Ui, shown: &str) -> Result<Consent> {
+    let talk = Talk::begin(context, ui)?;
+    for line in shown.lines() {
+        talk.say_all(line);
+    }
+    talk.say("");
+    talk.ask("Trust it? y yes, until it changes, o only this time, n no");
+    Ok(match talk.one_of(&['y', 'o', 'n', 'q'])? {
+        'y' => Consent::Always,
+        'o' => Consent::Once,
+        _ => Consent::No,
+    })
+}
+
 /// Columns that may be written to, and rows.
 fn size() -> (usize, usize) {
     let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);

@@ -1,4 +1,8 @@
 //! Which file may set what: the project's, which comes with a clone, or the user's own.
+//!
+//! And what counts in a project's file only where the user trusts it.
+
+use serde_json::Value as Json;
 
 /// Whose configuration file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,19 @@ const FILES: &[(&str, Files)] = &[
 /// Where the user's word goes before the project's.
 const USER_FIRST: [&str; 3] = ["notify", "remote", "skip_permissions"];
 
+/// What starts programs or widens rights.
+const GUARDED: [&str; 9] = [
+    "agent",
+    "feedback",
+    "notify",
+    "remote",
+    "runner.agent",
+    "runner.command",
+    "runner.fallback",
+    "runner.shell",
+    "skip_permissions",
+];
+
 /// Sections that are read and checked, but that nothing in this version acts on.
 pub(in crate::config) const PENDING: [&str; 2] = ["notify", "remote"];
 
@@ -54,6 +71,17 @@ pub(in crate::config) fn may_set(owner: Owner, path: &str) -> bool {
         Owner::Project => files != Files::User,
         Owner::User => files != Files::Project,
     }
+}
+
+/// Whether a value counts in a project's file only where the user trusts it: it starts something, or permits something.
+pub(in crate::config) fn is_guarded(path: &str, value: &Json) -> bool {
+    let is_harmless = match value {
+        Json::Null | Json::Bool(false) => true,
+        // No agent of anybody's is named.
+        Json::String(word) => path == "runner.agent" && ["auto", "none"].contains(&word.as_str()),
+        _ => false,
+    };
+    !is_harmless && GUARDED.iter().any(|above| is_in(path, above))
 }
 
 /// Whether the user's value of a key goes before the project's.

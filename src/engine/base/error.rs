@@ -76,6 +76,8 @@ pub enum ErrorKind {
     ForeignOwner,
     /// The state came from elsewhere, and is only read (13).
     ForeignState,
+    /// The project's configuration asks for what the user does not trust (13).
+    NotTrusted,
     /// No space, or over a limit (14).
     NoSpace,
     /// Written by a newer version (15).
@@ -103,6 +105,7 @@ impl ErrorKind {
                 | Self::AlreadyExists
                 | Self::ForeignOwner
                 | Self::ForeignState
+                | Self::NotTrusted
         )
     }
 }

@@ -6,3 +6,4 @@ pub mod context;
 pub mod error;
 pub mod progress;
 pub mod runs;
+pub mod trust;

@@ -18,6 +18,7 @@ pub mod inside;
 pub mod inspect;
 pub mod manual_fix;
 pub mod missing_worktree;
+pub mod project_trust;
 pub mod prune;
 pub mod report;
 pub mod restore;

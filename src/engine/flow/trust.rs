@@ -92,7 +92,8 @@ fn commands_of(run: &Run) -> Vec<RecordedCommand> {
     let mut all: Vec<(&'static str, String)> =
         words.into_iter().filter(|(_, words)| !words.is_empty()).map(|(kind, words)| (kind, join(words))).collect();
     all.extend(spec.until.iter().map(|until| ("until", until.clone())));
-    all.extend(spec.feedback.iter().map(|check| ("feedback", check.command.clone())));
+    let configured = spec.configured.iter().flat_map(|configured| &configured.feedback);
+    all.extend(spec.feedback.iter().chain(configured).map(|check| ("feedback", check.command.clone())));
     all.extend(run.steps.iter().filter_map(|step| step.start.compensate.clone()).map(|undo| ("compensate", undo)));
     all.extend(spec.prompt.iter().map(|prompt| ("prompt", prompt.clone())));
     all.into_iter().map(|(kind, text)| RecordedCommand { run: run.key.clone(), kind, text }).collect()

@@ -8,7 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{ConfiguredChecks, Run, RunKey, RunSpec};
 use crate::policy::settings::Settings;
 
 /// The settings with the run's own overrides.
@@ -20,9 +20,28 @@ pub fn settings_of(context: &Context, run: &Run) -> Settings {
     settings
 }
 
-/// The loops of a run: the configured ones and those it was given, the latter winning where names meet.
+/// The checks of the configuration as they are now, for a run to keep.
+pub fn configured_checks(context: &Context) -> ConfiguredChecks {
+    let settings = context.settings();
+    ConfiguredChecks { shell: settings.runner.shell.clone(), feedback: settings.feedback.clone() }
+}
+
+/// What runs a command line of a run.
+pub fn shell_of(context: &Context, spec: &RunSpec) -> String {
+    let configured = spec.configured.as_ref().map(|configured| &configured.shell);
+    configured.unwrap_or(&context.settings().runner.shell).clone()
+}
+
+/// The loops that judge a person's fix: those of the run, and where it has none, the configured ones as they are now.
+pub fn loops_of_fix(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
+    let loops = loops_of(context, run);
+    if loops.is_empty() { context.settings().feedback.clone() } else { loops }
+}
+
+/// The loops of a run: the configured ones that it began with and those it was given, the latter winning where names meet.
 pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
-    let mut loops: Vec<FeedbackLoop> = context.settings().feedback.clone();
+    let configured = run.spec.configured.as_ref().map(|configured| &configured.feedback);
+    let mut loops: Vec<FeedbackLoop> = configured.unwrap_or(&context.settings().feedback).clone();
     for own in &run.spec.feedback {
         match loops.iter_mut().find(|known| known.name == own.name) {
             Some(known) => *known = own.clone(),

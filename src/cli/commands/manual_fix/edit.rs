@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 
 use crate::engine::flow::fix_session::log_of;
-use crate::engine::record::run_settings::{folder_of, loops_of};
+use crate::engine::record::run_settings::{folder_of, loops_of_fix};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixSession;
@@ -103,7 +103,7 @@ fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
 fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
     let state = context.load().map(|loaded| loaded.state).unwrap_or_default();
     let runs = state.runs.iter().filter(|run| run.key.run_id == session.run_id);
-    let dirs = runs.flat_map(|run| loops_of(context, run)).map(|one| folder_of(context, &one.dir));
+    let dirs = runs.flat_map(|run| loops_of_fix(context, run)).map(|one| folder_of(context, &one.dir));
     let mut folders: Vec<PathBuf> = dirs.chain([context.worktree().to_owned()]).collect();
     folders.sort_unstable();
     folders.dedup();

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::engine::flow::fix_session::{Fix, status};
 use crate::engine::flow::manual_fix::watch::{Step, Watch};
-use crate::engine::record::run_settings::loops_of;
+use crate::engine::record::run_settings::loops_of_fix;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
@@ -77,7 +77,7 @@ fn planned(context: &Context) -> Result<Reply> {
     let fix = status(context)?;
     is_open(&fix)?;
     let settings = &context.settings().manual_fix;
-    let names: Vec<String> = loops_of(context, &fix.run).into_iter().map(|feedback| feedback.name).collect();
+    let names: Vec<String> = loops_of_fix(context, &fix.run).into_iter().map(|feedback| feedback.name).collect();
     let then = match (settings.verify_on_change, names.is_empty()) {
         (false, _) => "run nothing (verify_on_change = false)".to_owned(),
         (true, true) => "run nothing: no feedback loops are configured".to_owned(),

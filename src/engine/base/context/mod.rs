@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tempfile::TempDir;
 
-use crate::config::{Around, Config, ConfigError, UserConfig};
+use crate::config::{Around, Config, ConfigError, Guarded, UserConfig};
 use crate::durable::Root;
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
@@ -31,6 +31,7 @@ use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
 use super::progress::{Progress, ProgressEvent};
 use super::runs::Naming;
+use super::trust::TrustRecord;
 
 use place::{check_owners, discover, lane_root, project_root, task_of_run};
 
@@ -54,6 +55,10 @@ pub struct Setup {
     pub dry_run: bool,
     /// Answer yes.
     pub yes: bool,
+    /// What the project's configuration asks for is trusted for this call.
+    pub trust: bool,
+    /// What a person was shown of it and trusted for this call.
+    pub trusted: Option<Guarded>,
     /// Go on with the defaults where the configuration is broken.
     pub ignore_config: bool,
     /// The words of the command line without the program's name, to give it again; `None` where they are no text.
@@ -85,6 +90,8 @@ pub struct Context {
     scratch: OnceCell<TempDir>,
     store: Store,
     config: Config,
+    /// What the user trusts this project's configuration to start.
+    trust: TrustRecord,
     /// Why the user's own configuration does not count.
     user_problem: Option<ConfigError>,
     /// The present moment.
@@ -142,7 +149,16 @@ impl Context {
             Err(error) if !setup.needs_user_config => (UserConfig::default(), Some(error)),
             loaded => (loaded?, None),
         };
-        let around = Around { env: &setup.env, user: &user, task: setup.naming.task.as_ref() };
+        let subject = plain_path(found.as_ref().map_or(&project, |repo| repo.common_dir()));
+        let trust = TrustRecord::new(origin::user_state_home(&setup), subject);
+        let trusts = |values: &Guarded| {
+            // Within an attempt, too: its call starts what the agent could start itself, and remembers nothing.
+            setup.trust
+                || setup.trusted.as_ref() == Some(values)
+                || origin::trusts_for_this_call(&setup)
+                || trust.holds(values)
+        };
+        let around = Around { env: &setup.env, user: &user, task: setup.naming.task.as_ref(), trusts: &trusts };
         let mut config = match Config::load(&files, &file, around) {
             _ if !is_ours => Config::without_file(&file, Around { task: None, ..around })?,
             // The command that writes a new file must not stumble over the old one.
@@ -185,6 +201,7 @@ impl Context {
             scratch: OnceCell::new(),
             store,
             config,
+            trust,
             user_problem,
             clock: Clock::new(fixed),
             interrupts,
@@ -214,6 +231,14 @@ impl Context {
         let state_dir = self.setup.state_dir.as_ref().map(|_| self.store.dir().to_owned());
         let setup = Setup { cwd: folder.to_owned(), state_dir, ..self.setup.clone() };
         let (warnings, is_rehearsal) = (Arc::clone(&self.warnings), self.is_rehearsal);
+        Ok(Self { is_rehearsal, warnings, ..Self::new(setup, self.interrupts.clone())? })
+    }
+
+    /// A context of this place in which what this one's configuration asks for is trusted, and nothing that came since.
+    pub fn trusting(&self) -> Result<Self> {
+        let setup = Setup { trusted: Some(self.config.guarded().clone()), ..self.setup.clone() };
+        let warnings = Arc::clone(&self.warnings);
+        let is_rehearsal = self.is_rehearsal;
         Ok(Self { is_rehearsal, warnings, ..Self::new(setup, self.interrupts.clone())? })
     }
 
@@ -268,6 +293,11 @@ impl Context {
     /// The configuration with its origins.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What the user trusts the project's configuration to start.
+    pub fn trust_record(&self) -> &TrustRecord {
+        &self.trust
     }
 
     /// The repository: the user's, else a private one in the state directory, which is made now.

@@ -17,7 +17,7 @@ use crate::store::{Foreign, Origin, Registry, Store};
 
 use super::{Context, Setup};
 
-/// The variable that takes state over for one call.
+/// The variable that takes state over, and trusts what the project's configuration asks for, for one call.
 const TRUST: &str = "RECOVER_TRUST";
 
 /// What of a state directory is `recover`'s own and decides whose it is. Its views are shared with other systems.
@@ -31,11 +31,16 @@ pub(super) fn registry(repo: Option<&Repo>, setup: &Setup) -> Registry {
 }
 
 /// `$XDG_STATE_HOME`, by default `~/.local/state`.
-fn user_state_home(setup: &Setup) -> Option<PathBuf> {
+pub(super) fn user_state_home(setup: &Setup) -> Option<PathBuf> {
     let named = (setup.env)("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let home = || setup.home.clone().or_else(std::env::home_dir);
     let folder = named.or_else(|| Some(home()?.join(".local").join("state")))?;
     folder.is_absolute().then_some(folder)
+}
+
+/// Whether the environment trusts what it finds, for this call.
+pub(super) fn trusts_for_this_call(setup: &Setup) -> bool {
+    (setup.env)(TRUST).is_some_and(|value| value == "1")
 }
 
 /// Finds out whose the state is.
@@ -48,8 +53,7 @@ fn user_state_home(setup: &Setup) -> Option<PathBuf> {
 /// The system could not look: nothing is said of whose it is then.
 pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Result<Origin> {
     // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
-    let is_trusted =
-        || (setup.env)(TRUST).is_some_and(|value| value == "1") && !is_part_of_attempt(store.dir(), worktree);
+    let is_trusted = || trusts_for_this_call(setup) && !is_part_of_attempt(store.dir(), worktree);
     if !store.has_content() || is_trusted() {
         return Ok(Origin::Ours);
     }

@@ -19,6 +19,7 @@ use crate::policy::prompt::manual_fix_context;
 use crate::store::NewEvent;
 
 use super::fix_session::{Fix, active, changes_since, new_session, open, prepare};
+use super::project_trust;
 use super::run::{DriveOptions, Driven, Driving, drive};
 
 pub use verify::{Judged, verify};
@@ -68,6 +69,9 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
             "Cannot continue - fix not verified"
         };
         return Err(Error::new(ErrorKind::NotVerified, message).hint(Hint::recover(["manual-fix", "verify"]).run(&key)));
+    }
+    if !fix.run.spec.command.is_empty() && !prepare_only {
+        project_trust::require_to_drive(context, &fix.run)?;
     }
     let changes = changes_since(context, &state, &fix.session, &prepared)?;
     if context.dry_run() {

@@ -3,8 +3,9 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::fix_session::{Fix, active, changes_since, log_dir, prepare, status};
+use crate::engine::flow::project_trust;
 use crate::engine::flow::run::{LoopSetting, no_loops, run_loops};
-use crate::engine::record::run_settings::{identity, loops_of};
+use crate::engine::record::run_settings::{identity, loops_of_fix, shell_of};
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::event::Payload;
@@ -35,7 +36,9 @@ pub fn verify(context: &Context, show: Show) -> Result<Fix> {
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     if context.dry_run() {
-        if loops_of(context, &active(&state, &key)?.run).is_empty() {
+        let run = active(&state, &key)?.run;
+        project_trust::require_for_fix(context, &run)?;
+        if loops_of_fix(context, &run).is_empty() {
             return Err(no_loops());
         }
         return status(context);
@@ -51,7 +54,8 @@ pub fn verify(context: &Context, show: Show) -> Result<Fix> {
 pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judged> {
     let state = crash::load_recovered(context)?;
     let fix = active(&state, key)?;
-    let loops = loops_of(context, &fix.run);
+    project_trust::require_for_fix(context, &fix.run)?;
+    let loops = loops_of_fix(context, &fix.run);
     if loops.is_empty() {
         return Err(no_loops());
     }
@@ -60,7 +64,8 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let before = prepare(context)?.capture.tree;
     let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
     let env = identity(&fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
-    let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder })?;
+    let shell = &shell_of(context, &fix.run.spec);
+    let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder, shell })?;
     if let Some(code) = report.interrupted {
         return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the feedback loops ran"));
     }

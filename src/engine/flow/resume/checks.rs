@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::flow::run::{Problem, missing_checks, problem_of};
 use crate::engine::record::lane::branch_commit;
-use crate::engine::record::run_settings::{folder_of, loops_of};
+use crate::engine::record::run_settings::{configured_checks, folder_of, loops_of};
 use crate::git::checkpoint::load_checkpoint;
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
@@ -37,6 +37,12 @@ pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &Re
         let ok = problem.is_none();
         let message = problem.map_or_else(|| program.clone(), |problem| problem.text());
         checks.push(Check { check: "command", ok, message });
+    }
+    // It keeps its own, whatever the file says now.
+    if run.spec.configured.as_ref().is_some_and(|own| *own != configured_checks(context)) {
+        let message =
+            "the checks of the configuration are not those that the run began with, which it keeps".to_owned();
+        checks.push(Check { check: "configuration", ok: false, message });
     }
     let missing = missing_checks(context, run);
     for feedback in loops_of(context, run) {

@@ -28,7 +28,7 @@ use crate::model::state::State;
 use crate::store::NewEvent;
 
 use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
-use super::{fix_session, retry};
+use super::{fix_session, project_trust, retry};
 
 use checks::validate;
 use prepare::{planned, prepare};
@@ -104,6 +104,9 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         reopen(context, &mut state, &run)?;
         run = run_of(&state, &key)?;
     }
+    if request.command.is_empty() && run.spec.command.is_empty() && !request.prepare_only {
+        project_trust::require(context, |key| key == "runner.command")?;
+    }
     let request = &with_configured_command(context, &run, request);
     if run.status == RunStatus::Complete && !request.restart {
         let validation = if is_lane(&state, &key) { validated(context, &state, &run, request) } else { Vec::new() };
@@ -119,6 +122,10 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         refused => refused?,
     }
 
+    let starts = !request.prepare_only && request.strategy != Some(Strategy::ManualThenContinue) && !context.dry_run();
+    if starts && !request.command_of(&run).0.is_empty() {
+        project_trust::require_to_drive(context, &run)?;
+    }
     if !request.restart
         && let Some(stop) = stop_early(context, &key, request, &state)?
     {

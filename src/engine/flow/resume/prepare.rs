@@ -3,6 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
+use crate::engine::record::run_settings::configured_checks;
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -64,7 +65,7 @@ pub(super) fn prepare(
 ) -> Result<()> {
     let key = &run.key;
     restore_files(context, state, run, request, strategy)?;
-    let events = announced(run, request, strategy, granted);
+    let events = announced(context, run, request, strategy, granted);
     context.record(key, events)
 }
 
@@ -95,7 +96,13 @@ fn restore_files(
 }
 
 /// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.
-fn announced(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>, granted: bool) -> Vec<Payload> {
+fn announced(
+    context: &Context,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+    granted: bool,
+) -> Vec<Payload> {
     let iteration = iteration_of(run, request, strategy);
     let mut events = Vec::new();
     let mut spec = run.spec.clone();
@@ -109,6 +116,9 @@ fn announced(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>, gra
         if spec.iterations_total.is_none() && spec.until.is_none() {
             spec.iterations_total = Some(iteration.max(1));
         }
+    }
+    if !request.prepare_only && !spec.command.is_empty() {
+        spec.configured.get_or_insert_with(|| configured_checks(context));
     }
     if spec != run.spec || !request.command.is_empty() {
         events.push(Payload::RunSpecChanged { spec: Box::new(spec) });

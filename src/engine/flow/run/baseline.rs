@@ -5,7 +5,7 @@ use crate::engine::base::error::Result;
 use crate::engine::base::progress::ProgressEvent;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::checkpoint;
-use crate::engine::record::run_settings::{identity, loops_of};
+use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
@@ -27,7 +27,9 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     context.record(key, vec![Payload::BaselineStarted { supervisor: own_id() }])?;
     tracing::info!("running the feedback loops before the first attempt");
     context.emit(ProgressEvent::Baseline { run: &run });
-    let report = run_loops(context, &loops_of(context, &run), &LoopSetting { env: &env, show, log_dir: &folder })?;
+    let shell = &shell_of(context, &run.spec);
+    let setting = LoopSetting { env: &env, show, log_dir: &folder, shell };
+    let report = run_loops(context, &loops_of(context, &run), &setting)?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);
     }

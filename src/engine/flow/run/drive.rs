@@ -126,7 +126,7 @@ impl Driver<'_> {
         let ended = if run.given_up().next().is_some() { Outcome::Escalated } else { Outcome::Complete };
         let between = run.failure.is_none() && run.current_iteration > 1;
         if between && let Some(until) = &run.spec.until {
-            let reached = self.passes(until, &run.spec.until_dir)?;
+            let reached = self.passes(run, until, &run.spec.until_dir)?;
             if self.interrupted.is_some() {
                 return Ok(Some(Outcome::Cancelled));
             }
@@ -141,8 +141,8 @@ impl Driver<'_> {
         Ok(Some(if run.spec.until.is_some() && ended == Outcome::Complete { Outcome::Failed } else { ended }))
     }
 
-    fn passes(&mut self, command: &str, dir: &FolderId) -> Result<bool> {
-        let shell = self.context.settings().runner.shell.clone();
+    fn passes(&mut self, run: &Run, command: &str, dir: &FolderId) -> Result<bool> {
+        let shell = run_settings::shell_of(self.context, &run.spec);
         let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
         let folder = run_settings::start_folder(self.context, dir)?;
         let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, folder) };

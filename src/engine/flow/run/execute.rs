@@ -14,7 +14,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
-use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, start_folder};
+use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder};
 use crate::engine::recovery::steps;
 use crate::model::agent_record::{AgentKind, AgentRecord, is_session_id};
 use crate::model::folder::FolderId;
@@ -148,7 +148,8 @@ pub fn execute(
     }
     let mut env = identity(before, started.iteration, Some(started.attempt));
     env.push(marked);
-    let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder };
+    let shell = &shell_of(context, &before.spec);
+    let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder, shell };
     let report = run_loops(context, &loops_of(context, before), &setting)?;
     settle_strays(context, &mark, &mut leftovers);
     ending.end.leftovers = leftovers;

@@ -53,6 +53,8 @@ pub struct LoopSetting<'a> {
     pub show: Show,
     /// Where their logs are.
     pub log_dir: &'a Path,
+    /// What runs them.
+    pub shell: &'a str,
 }
 
 /// Runs all of them, also after one has failed: a person wants to see them all. One that fails is run again unchanged
@@ -148,8 +150,7 @@ pub fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
 }
 
 fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
-    let shell = context.settings().runner.shell.clone();
-    let program = Program::Argv(vec![shell.into(), "-c".into(), feedback.command.clone().into()]);
+    let program = Program::Argv(vec![setting.shell.into(), "-c".into(), feedback.command.clone().into()]);
     let log = setting.log_dir.join(log_name(&feedback.name, which));
     let supervised = Supervised {
         deadline: deadline_of(feedback),

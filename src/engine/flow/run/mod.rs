@@ -23,6 +23,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
 use crate::engine::record::liveness::driving_lock;
 use crate::engine::record::request::Request;
+use crate::engine::record::run_settings::configured_checks;
 use crate::engine::record::{checkpoint, events, lane, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
@@ -171,9 +172,10 @@ pub fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
 }
 
 /// Makes the run, takes the initial checkpoint and drives it.
-pub fn run(context: &Context, spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
+pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
+    let configured = spec.configured.insert(configured_checks(context));
+    let has_checks = !spec.feedback.is_empty() || !configured.feedback.is_empty();
     look_at(context, &spec)?;
-    let has_checks = !spec.feedback.is_empty() || !context.settings().feedback.is_empty();
     crash::recover(context)?;
     let prepared = checkpoint::prepare(context)?;
     let mut ledger = context.store().lock()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::agent;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::run_settings::{folder_of, loops_of};
+use crate::engine::record::run_settings::{folder_of, loops_of, shell_of};
 use crate::model::feedback::FeedbackResult;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
@@ -49,7 +49,7 @@ pub fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()>
 
 /// Says which of the other commands that come with a run cannot be started: they may come to be while it runs.
 pub fn warn_of_others(context: &Context, spec: &RunSpec) {
-    let until = spec.until.as_ref().map(|line| ("--until", shell_argv(context, line), &spec.until_dir));
+    let until = spec.until.as_ref().map(|line| ("--until", shell_argv(context, spec, line), &spec.until_dir));
     let fallback = (!spec.fallback.is_empty()).then(|| ("--fallback", spec.fallback.clone(), &spec.fallback_dir));
     for (name, argv, dir) in until.into_iter().chain(fallback) {
         if let Some(problem) = problem_of(context, &argv, &folder_of(context, dir)) {
@@ -61,7 +61,7 @@ pub fn warn_of_others(context: &Context, spec: &RunSpec) {
 /// The checks of a run that could not be started now, as far as that can be known without starting them, and why.
 pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
     let missing = loops_of(context, run).into_iter().filter_map(|one| {
-        let argv = shell_argv(context, &one.command);
+        let argv = shell_argv(context, &run.spec, &one.command);
         let problem = problem_of(context, &argv, &folder_of(context, &one.dir))?;
         Some((one.name, problem.text()))
     });
@@ -115,6 +115,6 @@ pub fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<P
     look(program).or_else(|| look(&line?))
 }
 
-fn shell_argv(context: &Context, line: &str) -> Vec<String> {
-    vec![context.settings().runner.shell.clone(), "-c".to_owned(), line.to_owned()]
+fn shell_argv(context: &Context, spec: &RunSpec, line: &str) -> Vec<String> {
+    vec![shell_of(context, spec), "-c".to_owned(), line.to_owned()]
 }

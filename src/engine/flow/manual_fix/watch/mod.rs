@@ -15,8 +15,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::fix_session::{Fix, active, changes_with_seen, prepare, status_of};
 use crate::engine::flow::follow;
+use crate::engine::flow::project_trust;
 use crate::engine::record::request::Prepared;
-use crate::engine::record::run_settings::loops_of;
+use crate::engine::record::run_settings::loops_of_fix;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::git::tree::{Seen, TreeLookup};
@@ -90,6 +91,7 @@ impl<'a> Watch<'a> {
         let state = crash::load_recovered(context)?;
         let key = select::require(context, &state)?.key.clone();
         let Fix { session, run } = active(&state, &key)?;
+        project_trust::require_for_fix(context, &run)?;
         let (sender, wakes) = channel();
         let looks = sender.clone();
         let watcher = Watcher::new(context.worktree(), move || {
@@ -113,7 +115,7 @@ impl<'a> Watch<'a> {
             tree: None,
             judged: session.verified_tree.clone().or(base),
             session,
-            loops: loops_of(context, &run).into_iter().map(|feedback| feedback.name).collect(),
+            loops: loops_of_fix(context, &run).into_iter().map(|feedback| feedback.name).collect(),
             asked: false,
             announced: false,
             pace: Pace::new(Instant::now()),
