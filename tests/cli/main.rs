@@ -82,6 +82,7 @@ mod task_budget;
 mod terminal;
 mod tidy;
 mod trust;
+mod trust_table;
 mod undo;
 // At another system /tmp is a link to somewhere else, and what was recorded is not there.
 #[cfg(target_os = "linux")]
