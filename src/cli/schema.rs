@@ -16,7 +16,9 @@ use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
-use super::replies::{SCHEMA_VERSION, attempt, checkpoint, hook, log, restore, run, runs, status, step, upkeep};
+use super::replies::{
+    SCHEMA_VERSION, accept, attempt, checkpoint, hook, log, restore, run, runs, status, step, upkeep,
+};
 
 /// The dialect.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -57,6 +59,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("step", &[step::StepReply::json_schema]),
     ("status", &[status::StatusReply::json_schema]),
     ("runs", &[runs::RunsReply::json_schema]),
+    ("accept", &[accept::AcceptReply::json_schema]),
     ("close", &[runs::CloseReply::json_schema]),
     ("forget", &[runs::ForgetReply::json_schema]),
     ("log", &[log::LogReply::json_schema]),

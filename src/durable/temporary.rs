@@ -68,6 +68,9 @@ impl Root {
         let remove = |(name, kind): (OsString, FileType)| {
             let path = folder.join(&name);
             match kind {
+                FileType::Directory if is_left_over(name.as_encoded_bytes()) => {
+                    usize::from(self.remove_dir_all(&path).is_ok())
+                }
                 FileType::Directory if below => self.remove_left_over(&path, true),
                 _ => usize::from(is_left_over(name.as_encoded_bytes()) && self.remove_file(&path).is_ok()),
             }

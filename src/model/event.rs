@@ -83,6 +83,14 @@ pub enum Payload {
     },
     /// A person is done with the run, however it stands.
     RunClosed {},
+    /// What a run did is in ordinary commits of the user's.
+    RunAccepted {
+        /// Those that were made for it, oldest first; none where there was nothing to commit.
+        commits: Vec<ObjectId>,
+        /// The reference that keeps the run's own commits that were folded into them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<String>,
+    },
     /// Runs were removed with all that was theirs, to the last trace but the lines of the ledger.
     RunsForgotten {
         /// Which.
@@ -287,7 +295,10 @@ impl Payload {
     /// The schema that it came with: older versions read all that is older still.
     pub fn schema(&self) -> u32 {
         match self {
-            Self::RunClosed {} | Self::RunsForgotten { .. } | Self::AgentSessionSeen { .. } => 2,
+            Self::RunClosed {}
+            | Self::RunAccepted { .. }
+            | Self::RunsForgotten { .. }
+            | Self::AgentSessionSeen { .. } => 2,
             _ => 1,
         }
     }

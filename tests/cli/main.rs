@@ -1,5 +1,6 @@
 //! Commands through the built binary, in an environment of their own: one file a command.
 
+mod accept;
 mod agents;
 mod attempt;
 mod between;

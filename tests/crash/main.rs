@@ -822,3 +822,58 @@ fn no_descriptors_any_more_under_a_rollback() {
 fn no_descriptors_any_more_under_an_undo() {
     sweep_faults("undo", &UNDO, Fault::Lasting("EMFILE"), 1);
 }
+
+const ACCEPT: Case = Case { args: &["accept", "--no-checks"], git: true, before: |_| {} };
+
+/// What is committed, staged and kept, ids of commits aside: these have a time of their own.
+fn committed(env: &TestEnv) -> String {
+    env.sh("git symbolic-ref -q HEAD; git log --format='%s %T' main; git ls-files -s; git status --porcelain -uall; \
+         git for-each-ref --format='%(tree)' refs/recover/+kept")
+        .stdout
+}
+
+// The run's own commits are folded and kept, the branch and the index are after it or before it, whenever it was killed.
+#[test]
+fn accept_killed_anywhere() {
+    if !strace_is_there() {
+        return;
+    }
+    let env = TestEnv::repo();
+    env.write("mine.txt", "mine\n");
+    env.write("staged.txt", "staged\n");
+    env.sh("git add staged.txt; mkdir -p .git/hooks; printf '#!/bin/sh\\nexit 0\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit")
+        .expect(0);
+    let agent = "echo x >> a.txt; echo new > new.txt; git add -A; git commit -qm agent; echo y >> a.txt";
+    env.json(0, &["run", "--run", "night", "--", "sh", "-c", agent]);
+    let before = committed(&env);
+    let start = Start::of_env(&ACCEPT, env);
+    start.env.recover(ACCEPT.args).expect(0);
+    let (after, tree) = (committed(&start.env), everything(&start.env).0);
+    assert_ne!(before, after);
+    let points = points(&start, |point| point.changes);
+    let (mut failed, mut moved) = (0, 0);
+    for point in &points {
+        let env = start.again();
+        let at = format!("accept killed at {} {}", point.call, point.when);
+        let code = disturbed(env, &ACCEPT, *point, Fault::Kill).code;
+        failed += usize::from(code != 0);
+        // Until something settles it, git itself sees one of the two, the index aside.
+        let head = env.git(&["log", "-1", "--format=%s"]);
+        assert!(head == "agent\n" || head == "Accept run night\n", "{at}: {head}");
+        env.json(0, &["status"]);
+        env.json(0, &["checkpoint", "create"]);
+        let now = committed(env);
+        assert!(now == before || now == after, "{at}: neither before nor after\n{now}\n{before}\n{after}");
+        assert!(code != 0 || now == after, "{at}");
+        moved += usize::from(now == after);
+        let accepted = env.read_state("events.jsonl").matches("\"type\":\"run_accepted\"").count();
+        assert_eq!(accepted, usize::from(now == after), "{at}");
+        assert_eq!(everything(env).0, tree, "{at}");
+        assert_nothing_left(env, &at);
+        assert!(!env.exists(".git/recover/commit.json"), "{at}");
+        env.json(0, &["accept", "night", "--no-checks"]);
+        assert_eq!(committed(env), after, "{at}");
+    }
+    assert!(moved > 0 && moved < points.len(), "{moved} of {}", points.len());
+    say("accept", &Fault::Kill.name(), &points, failed);
+}

@@ -4,6 +4,7 @@
 #![expect(clippy::doc_markdown, reason = "help texts are plain text: a terminal shows backticks as they are")]
 #![expect(clippy::struct_excessive_bools, reason = "flags are what a command line is made of")]
 
+mod accept;
 mod agents;
 mod attempt;
 mod checkpoint;
@@ -28,6 +29,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::policy::settings::ColorWhen;
 
+pub use accept::AcceptArgs;
 pub use agents::AgentsArgs;
 pub use attempt::{AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs};
 pub use checkpoint::{
@@ -160,6 +162,7 @@ pub enum Command {
     Step(StepArgs),
     Status(StatusArgs),
     Runs(RunsArgs),
+    Accept(AcceptArgs),
     Close(CloseArgs),
     Forget(ForgetArgs),
     Log(LogArgs),

@@ -11,7 +11,8 @@ use crate::engine::flow::manual_fix::{abort, start, verify};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 
-use self::reply::{go_on, reply, show};
+pub use self::reply::show;
+use self::reply::{go_on, reply};
 use super::super::args::{ManualFixArgs, ManualFixCommand};
 use super::super::exit::ExitCode;
 use super::super::ui::{Reply, Ui};

@@ -1,5 +1,6 @@
 //! How each command is called: arguments to an engine request, the engine's answer to a document and text. One short file each.
 
+mod accept;
 mod agents;
 mod attempt;
 mod checkpoint;
@@ -66,6 +67,7 @@ pub fn name(command: &Command) -> &'static str {
         Command::Step(_) => "step",
         Command::Status(_) => "status",
         Command::Runs(_) => "runs",
+        Command::Accept(_) => "accept",
         Command::Close(_) => "close",
         Command::Forget(_) => "forget",
         Command::Log(_) => "log",
@@ -117,7 +119,7 @@ pub fn trusts(command: &Command) -> bool {
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
 pub fn writes(command: &Command) -> bool {
     match command {
-        Command::Resume(_) | Command::Rollback(_) | Command::Step(_) | Command::Close(_) => true,
+        Command::Resume(_) | Command::Rollback(_) | Command::Step(_) | Command::Accept(_) | Command::Close(_) => true,
         Command::Checkpoint(args) => matches!(
             args.command,
             CheckpointCommand::Create(_)
@@ -138,7 +140,12 @@ pub fn writes(command: &Command) -> bool {
 pub fn supervises(command: &Command) -> bool {
     match command {
         // The last one asks on a screen, on which Ctrl-C leaves everything as it was, the terminal included.
-        Command::Run(_) | Command::Resume(_) | Command::RetryStatus(_) | Command::Step(_) | Command::Trust(_) => true,
+        Command::Run(_)
+        | Command::Resume(_)
+        | Command::RetryStatus(_)
+        | Command::Step(_)
+        | Command::Accept(_)
+        | Command::Trust(_) => true,
         // So do these.
         Command::Rollback(args) => args.iteration.is_none() && args.to.is_none() && !args.full,
         Command::Checkpoint(args) => match &args.command {
@@ -187,7 +194,9 @@ pub fn reach(command: &Command) -> Reach {
             AttemptCommand::Start(_) | AttemptCommand::Pass(_) | AttemptCommand::Fail(_) => Reach::Run,
             AttemptCommand::List => Reach::Nothing,
         },
-        Command::Import(_) | Command::Trust(_) | Command::Close(_) | Command::Forget(_) => Reach::Record,
+        Command::Import(_) | Command::Trust(_) | Command::Accept(_) | Command::Close(_) | Command::Forget(_) => {
+            Reach::Record
+        }
         Command::Doctor(args) if args.repair || args.rebuild => Reach::Record,
         Command::Hook(args) => match &args.command {
             HookCommand::Uninstall(_) => Reach::Record,
@@ -239,6 +248,7 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
+        Command::Accept(args) => accept::accept(context, args, ui),
         Command::Close(args) => runs::close(context, args),
         Command::Forget(args) => runs::forget(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),

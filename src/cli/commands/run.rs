@@ -20,7 +20,7 @@ use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
-use crate::model::run::{RunKey, RunSpec, RunStatus};
+use crate::model::run::{RunKey, RunSpec};
 use crate::policy::classify::guess_loop;
 use crate::policy::nearest::nearest;
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
@@ -292,7 +292,7 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
     watch.end(context, resumed.driven.as_ref().map(|driven| &driven.run.key));
     let exit = match &resumed.driven {
         Some(driven) => ExitCode::of_driven(driven),
-        None if context.dry_run() || resumed.run.status == RunStatus::Complete => ExitCode::Done,
+        None if context.dry_run() || resumed.run.status.is_done() => ExitCode::Done,
         None => ExitCode::of_standing(resumed.standing),
     };
     if let Some(driven) = &resumed.driven {
@@ -327,7 +327,7 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
     if let Some(driven) = &resumed.driven {
         return render::driven_text(context, driven, ui);
     }
-    if resumed.run.status == RunStatus::Complete {
+    if resumed.run.status.is_done() {
         return format!("Run {} is complete: nothing to do.\n", resumed.run.key);
     }
     let mut text = match resumed.standing {

@@ -2,6 +2,7 @@
 //!
 //! A field that is `Option` and may be skipped is never `null`: it is there with a value, or not at all.
 
+pub mod accept;
 pub mod attempt;
 pub mod checkpoint;
 pub mod error;

@@ -14,7 +14,7 @@ use crate::model::checkpoint::CapturedTotals;
 use crate::model::decision::{Decision, Standing, Strategy};
 use crate::model::feedback::FeedbackResults;
 use crate::model::manual_fix::ManualFixSession;
-use crate::model::run::{RunSpec, RunStatus};
+use crate::model::run::RunSpec;
 
 use super::parts::{Hints, IterationLine, LaneDetails, LaneFields, RunLine, Stage, Wait, iterations, shown};
 
@@ -140,7 +140,7 @@ fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
     if let Some(driven) = &resumed.driven {
         return Some(driven.outcome);
     }
-    if resumed.run.status == RunStatus::Complete {
+    if resumed.run.status.is_done() {
         return Some(Outcome::Complete);
     }
     match resumed.standing {

@@ -287,6 +287,7 @@ impl From<git::Error> for Error {
                     "--ignored",
                 ]))
             }
+            Git::Program { .. } => Self::new(ErrorKind::Failed, message),
             Git::Stopped => Self::new(ErrorKind::Interrupted(130), message),
             Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
             Git::NoSpace { .. } => {

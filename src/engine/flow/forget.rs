@@ -17,11 +17,11 @@ use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
 use crate::git::index::tracks_any;
 use crate::git::prune::discard;
-use crate::git::repo::{delete_refs, ref_name, ref_names, resolve_ref, work_trees};
+use crate::git::repo::{delete_refs, kept_names, ref_name, ref_names, resolve_ref, work_trees};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
 use crate::model::hook::HookAgent;
-use crate::model::id::FixId;
+use crate::model::id::{FixId, RunId};
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
@@ -129,17 +129,26 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
         remove(context.store().root(), &context.store().private_dir().join("manual-fix").join(id.as_str()))?;
     }
     storage::remove_patches(context, &gone);
-    if gone.is_empty() {
+    let has_kept = |key: &RunKey| kept(context, Some(&key.run_id)).is_ok_and(|names| !names.is_empty());
+    if gone.is_empty() && !planned.runs.iter().any(has_kept) {
         return Ok(());
     }
     let repo = context.repo()?;
     nested::forget(context, repo, &gone);
-    let names: Vec<String> = gone.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
+    let mut names: Vec<String> = gone.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
+    for key in &planned.runs {
+        names.extend(kept(context, Some(&key.run_id))?);
+    }
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &names)?;
     let commits: Vec<_> = gone.into_iter().map(|gone| gone.commit).collect();
     discard(repo, &lock, &commits);
     Ok(())
+}
+
+/// The references that keep what `accept` took off branches: of a run, or all.
+fn kept(context: &Context, run_id: Option<&RunId>) -> Result<Vec<String>> {
+    if context.has_git() { Ok(kept_names(context.repo()?, run_id)?) } else { Ok(Vec::new()) }
 }
 
 /// Where the mark is: in git's folder, without git beside the logs.
@@ -322,7 +331,8 @@ fn remove_checkpoints(context: &Context, commits: &[ObjectId]) -> Result<()> {
         let all: Vec<Checkpoint> = state.checkpoints.values().cloned().collect();
         nested::forget(context, repo, &all);
     }
-    let names = ref_names(repo, |_| false)?;
+    let mut names = ref_names(repo, |_| false)?;
+    names.extend(kept(context, None)?);
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &names)?;
     discard(repo, &lock, commits);

@@ -1,6 +1,7 @@
 //! What each command does, without arguments and output: one file a command, one folder a feature.
 //! What several commands share is in the rooms before this one.
 
+pub mod accept;
 pub mod agents;
 pub mod archive;
 pub mod attempt;

@@ -22,7 +22,7 @@ use crate::model::run::Run;
 use crate::model::state::State;
 use crate::store::salvage;
 
-use super::{attempts, rebuild, session, silent};
+use super::{attempts, commits, rebuild, session, silent};
 
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
 pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
@@ -67,6 +67,7 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
             done.push(finished);
             state = context.load()?.state;
         }
+        done.extend(commits::recover(context)?);
         refuse_lost_ledger(context, &state)?;
         tell_if_moved(context, &state);
         done.extend(adopt(context, &state)?);

@@ -3,6 +3,7 @@
 //! Commands that only read apply the same in memory.
 
 mod attempts;
+pub mod commits;
 pub mod crash;
 pub mod rebuild;
 pub mod session;

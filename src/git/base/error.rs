@@ -60,6 +60,14 @@ pub enum Error {
         /// Each path with the reason.
         paths: Vec<PathReason>,
     },
+    /// A program failed that was called (exit 1).
+    #[error("{name} failed: {said}")]
+    Program {
+        /// Which, and what it was called for.
+        name: String,
+        /// What it said.
+        said: String,
+    },
     /// Somebody wanted it to stop, and it did.
     #[error("stopped")]
     Stopped,

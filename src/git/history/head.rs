@@ -13,7 +13,7 @@ use crate::git::odb::database::{Database, unread};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::repo::git_lock::GitLock;
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft};
+use crate::git::repo::refs::{GIT_WAIT, remove_packed, resolve_ref, sync_ref, write_draft, write_draft_text};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::Head;
 use crate::model::snapshot::ObjectId;
@@ -74,6 +74,43 @@ pub fn move_branch(
         }
     }
     sync_ref(repo, name)
+}
+
+/// Begins a branch at a commit and makes HEAD name it, if HEAD still is what the caller saw. A branch of that name that
+/// is elsewhere is [`Error::HeadMoved`].
+pub fn start_branch(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    expected: &Head,
+    name: &str,
+    at: &ObjectId,
+    message: &str,
+) -> Result<()> {
+    let (head, file) = (repo.git_dir().join(HEAD), repo.common_dir().join(name));
+    file.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&file))?;
+    let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
+    let _head = GitLock::acquire(repo, "head", &head, GIT_WAIT)?;
+    let now = repo.head()?;
+    if now != *expected {
+        return Err(Error::HeadMoved { reference: HEAD.to_owned(), expected: text(expected), found: text(&now) });
+    }
+    match resolve_ref(repo, name) {
+        Some(there) if there == *at => {}
+        Some(there) => {
+            let expected = "nothing".to_owned();
+            return Err(Error::HeadMoved { reference: name.to_owned(), expected, found: there.to_string() });
+        }
+        None => {
+            reflog::append(repo, name, &reflog::Entry { from: None, to: Some(at), message })?;
+            let draft = write_draft(repo, lock, at)?;
+            fs::rename(&draft, &file).map_err(Error::at(&file))?;
+            sync_ref(repo, name)?;
+        }
+    }
+    reflog::append(repo, HEAD, &reflog::Entry { from: now.commit.as_ref(), to: Some(at), message })?;
+    let draft = write_draft_text(repo, lock, &format!("ref: {name}\n"))?;
+    fs::rename(&draft, &head).map_err(Error::at(&head))?;
+    sync_ref(repo, HEAD)
 }
 
 fn text(head: &Head) -> String {
@@ -151,6 +188,14 @@ pub(in crate::git) fn write_commit(
     let parents: Vec<_> = parent.iter().collect();
     let content = repo.inner.commit_create_buffer(&signature, &signature, message, &tree, &parents).map_err(failed())?;
     Ok(ObjectId(writer.write(ObjectType::Commit, &content)?.to_string()))
+}
+
+/// A commit's parents and the first line of its message.
+pub fn about_commit(repo: &Repo, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
+    let found = repo.inner.find_commit(parse_oid(commit)?).map_err(Error::git(format!("read commit {commit}")))?;
+    let parents = found.parent_ids().map(|oid| ObjectId(oid.to_string())).collect();
+    let subject = found.summary_bytes().map(|line| String::from_utf8_lossy(line).into_owned());
+    Ok((parents, subject.unwrap_or_default()))
 }
 
 /// The tree of a commit.

@@ -4,4 +4,6 @@
 pub(super) mod head;
 mod reflog;
 
-pub use head::{commit_exists, commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking, tree_of};
+pub use head::{
+    about_commit, commit_exists, commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking, tree_of,
+};

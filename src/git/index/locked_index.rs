@@ -2,6 +2,7 @@
 //!
 //! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -126,6 +127,26 @@ impl LockedIndex {
         }
         for (path, (mode, oid)) in flat {
             if index.get_path(&on_disk(path), 0).is_none() {
+                let mut entry = entry(path, *mode, *oid);
+                refresh(&mut folders, path, &mut entry);
+                index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+            }
+        }
+        self.write(index)
+    }
+
+    /// Makes the index hold this of some paths (`None`: nothing), and leaves the others as they are.
+    pub fn change(&self, repo: &Repo, wanted: &BTreeMap<RepoPath, Option<(u32, Oid)>>) -> Result<()> {
+        let mut index = self.draft()?;
+        let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+        let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
+        // First what goes: a file may stand where a folder was.
+        let known: Vec<&RepoPath> = wanted.keys().filter(|path| index.get_path(&on_disk(path), 0).is_some()).collect();
+        for path in known {
+            index.remove(&on_disk(path), 0).map_err(Error::git(format!("take {path} out of the index")))?;
+        }
+        for (path, entry_of) in wanted {
+            if let Some((mode, oid)) = entry_of {
                 let mut entry = entry(path, *mode, *oid);
                 refresh(&mut folders, path, &mut entry);
                 index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;

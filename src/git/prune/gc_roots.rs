@@ -7,12 +7,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use git2::Oid;
 
 use crate::git::base::error::{Error, Result};
-use crate::git::repo::refs::PREFIX;
+use crate::git::repo::refs::{KEPT, PREFIX};
 
 /// Folders of a git folder that hold no references into its object database.
 const SKIPPED: [&str; 6] = ["objects", "modules", "lfs", "annex", "hooks", "written"];
@@ -82,11 +83,12 @@ pub(in crate::git) fn find(common: &Path, asked: &HashSet<Oid>) -> Result<Roots>
 
 fn look_through(common: &Path, path: &Path, content: &[u8], roots: &mut Roots) {
     let relative = path.strip_prefix(common).unwrap_or(path);
-    if relative.starts_with(PREFIX.trim_end_matches('/')) {
+    let is_checkpoint = |name: &[u8]| name.starts_with(PREFIX.as_bytes()) && !name.starts_with(KEPT.as_bytes());
+    if is_checkpoint(relative.as_os_str().as_bytes()) {
         hexadecimal(content, &mut roots.checkpoints);
     } else if relative == Path::new("packed-refs") {
         for line in content.split(|byte| *byte == b'\n') {
-            let own = line.get(41..).is_some_and(|name| name.starts_with(PREFIX.as_bytes()));
+            let own = line.get(41..).is_some_and(is_checkpoint);
             hexadecimal(line, if own { &mut roots.checkpoints } else { &mut roots.others });
         }
     } else {

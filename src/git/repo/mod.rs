@@ -17,7 +17,7 @@ pub use linked::{LinkedWorktree, find_linked, work_trees};
 pub use lock::WorktreeLock;
 pub use owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all};
 pub use refs::{
-    CheckpointRef, PREFIX, delete_refs, list_refs, ref_component, ref_exists, ref_name, ref_names, resolve,
+    CheckpointRef, PREFIX, delete_refs, kept_names, list_refs, ref_component, ref_exists, ref_name, ref_names, resolve,
     resolve_ref, set_ref,
 };
 pub use repository::{Repo, is_same_folder, refuse_root};

@@ -36,6 +36,22 @@ pub fn ref_name(run_id: &RunId, checkpoint: &CheckpointId) -> String {
     format!("{PREFIX}{}/{}", ref_component(run_id.as_str()), ref_component(checkpoint.as_str()))
 }
 
+/// Where commits are kept that went off a branch; no run's checkpoints have that place, as no run's component has a `+`.
+pub const KEPT: &str = "refs/recover/+kept/";
+
+/// The reference that keeps a commit of a run which went off a branch.
+pub fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
+    format!("{KEPT}{}/{}", ref_component(run_id.as_str()), commit.short())
+}
+
+/// The references that keep commits which went off a branch: those of a run, or all.
+pub fn kept_names(repo: &Repo, run_id: Option<&RunId>) -> Result<Vec<String>> {
+    let prefix = run_id.map_or(KEPT.to_owned(), |run_id| format!("{KEPT}{}/", ref_component(run_id.as_str())));
+    let mut names = all_names(repo, |_| false)?;
+    names.retain(|name| name.starts_with(&prefix));
+    Ok(names.into_iter().collect())
+}
+
 /// A text as one component of a reference's name. Different texts give different components.
 ///
 /// Letters, digits, `-` and `_` stay, so does a `.` between two of these; any other byte becomes `%` and two hexadecimal digits.
@@ -106,9 +122,14 @@ fn folder_of_refs(repo: &Repo) -> Root {
 }
 
 /// The text of a reference, durably, in a file of the worktree's own folder: to be renamed or linked into its place.
-pub(in crate::git) fn write_draft(repo: &Repo, _lock: &WorktreeLock, commit: &ObjectId) -> Result<PathBuf> {
+pub(in crate::git) fn write_draft(repo: &Repo, lock: &WorktreeLock, commit: &ObjectId) -> Result<PathBuf> {
+    write_draft_text(repo, lock, &format!("{commit}\n"))
+}
+
+/// [`write_draft`] of a reference that names another one.
+pub(in crate::git) fn write_draft_text(repo: &Repo, _lock: &WorktreeLock, text: &str) -> Result<PathBuf> {
     let (draft, mut file) = new_file(&repo.recover_dir()?, "ref")?;
-    let written = file.write_all(format!("{commit}\n").as_bytes()).and_then(|()| file.sync_all());
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     written.map_err(Error::at(&draft))?;
     Ok(draft)
 }
@@ -142,6 +163,13 @@ pub(in crate::git) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
 /// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
 /// None of them is read, as libgit2's own listing does.
 pub fn ref_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+    let mut names = all_names(repo, is_known)?;
+    names.retain(|name| !name.starts_with(KEPT));
+    Ok(names.into_iter().collect())
+}
+
+/// The names of all references of ours.
+fn all_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let packed = repo.common_dir().join("packed-refs");
     let text = present(fs::read(&packed)).map_err(Error::at(&packed))?.unwrap_or_default();
@@ -171,7 +199,7 @@ pub fn ref_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<Vec<Str
             }
         }
     }
-    Ok(names.into_iter().collect())
+    Ok(names)
 }
 
 /// `None` for what is not there.

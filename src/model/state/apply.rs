@@ -296,11 +296,12 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 stand_at_given_up(run);
             }
         }
+        Payload::RunAccepted { .. } => {
+            end_attempts(run);
+            run.status = RunStatus::Accepted;
+        }
         Payload::RunClosed {} => {
-            for attempt in run.iterations.unended_mut() {
-                attempt.outcome = Some(AttemptOutcome::Cancelled);
-            }
-            (run.live, run.baseline_supervisor) = (None, None);
+            end_attempts(run);
             run.closed_from = Some(run.status);
             run.status = RunStatus::Closed;
         }
@@ -381,6 +382,14 @@ fn apply_to_run(run: &mut Run, event: &Event) {
         }
         _ => {}
     }
+}
+
+/// A person is done with the run: nothing of it is under way any more.
+fn end_attempts(run: &mut Run) {
+    for attempt in run.iterations.unended_mut() {
+        attempt.outcome = Some(AttemptOutcome::Cancelled);
+    }
+    (run.live, run.baseline_supervisor) = (None, None);
 }
 
 fn run_resumed(run: &mut Run, event: &Event) {

@@ -127,6 +127,9 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 instructions.as_deref().map(words::line),
             )
         }
+        Payload::RunAccepted { commits, .. } => {
+            new(MomentKind::Run, "Accepted".to_owned(), Some(words::count(commits.len(), "commit")))
+        }
         Payload::RunClosed {} => new(MomentKind::Run, "Closed".to_owned(), None),
         Payload::RetryReset {} => new(MomentKind::Run, "Failures forgotten on request".to_owned(), None),
         Payload::IterationChanged { iteration, status, reason } => {

@@ -108,7 +108,7 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         project_trust::require(context, |key| key == "runner.command")?;
     }
     let request = &with_configured_command(context, &run, request);
-    if run.status == RunStatus::Complete && !request.restart {
+    if run.status.is_done() && !request.restart {
         let validation = if is_lane(&state, &key) { validated(context, &state, &run, request) } else { Vec::new() };
         return Ok(Resumed { validation, ..untouched(context, &state, run) });
     }

@@ -4,7 +4,6 @@ use crate::engine::base::context::Context;
 use crate::engine::flow::run::Outcome;
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
-use crate::model::run::RunStatus;
 
 use super::Resumed;
 
@@ -12,7 +11,7 @@ use super::Resumed;
 pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
     let key = Some(&resumed.run.key);
     let outcome = resumed.driven.as_ref().map(|driven| driven.outcome);
-    if resumed.run.status == RunStatus::Complete || outcome == Some(Outcome::Complete) {
+    if resumed.run.status.is_done() || outcome == Some(Outcome::Complete) {
         return Vec::new();
     }
     match resumed.standing {

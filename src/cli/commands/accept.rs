@@ -1,0 +1,103 @@
+//! Runs `accept`.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::engine::flow::accept::{Accepted, Request, accept as accept_run};
+use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::id::RunId;
+use crate::model::path::RepoPath;
+use crate::policy::escape::escape;
+
+use super::super::args::AcceptArgs;
+use super::super::replies::accept::{AcceptReply, short_branch};
+use super::super::screens::agrees;
+use super::super::ui::{Reply, Ui};
+use super::manual_fix::show;
+
+/// `recover accept`.
+pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let request = Request {
+        run_id: args.run_id.clone().map(RunId::from),
+        per_iteration: args.per_iteration,
+        branch: args.branch.clone(),
+        message: args.message.clone(),
+        include: args.include.iter().map(|path| below(context, path)).collect::<Result<_>>()?,
+        all: args.all,
+        checks: !args.no_checks,
+        show: show(ui),
+    };
+    if ui.interactive && !context.says_yes() && !context.dry_run() {
+        let planned = accept_run(&context.rehearsal()?, &request)?;
+        if !planned.notes.is_empty() {
+            if !agrees(context, ui, &told(&planned, false), "Commit it all the same?")? {
+                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+            }
+            context.confirm();
+        }
+    }
+    let accepted = accept_run(context, &request)?;
+    let is_plan = context.dry_run();
+    let text = ui.text(|| text_of(&accepted, is_plan));
+    Ok(Reply::new(AcceptReply::new(&accepted, is_plan), text))
+}
+
+/// A path of the work tree, as it was given from the folder that the command was called in.
+fn below(context: &Context, path: &Path) -> Result<RepoPath> {
+    let mut whole = PathBuf::new();
+    for part in context.cwd().join(path).components() {
+        match part {
+            Component::ParentDir => drop(whole.pop()),
+            Component::CurDir => {}
+            other => whole.push(other),
+        }
+    }
+    let outside = |_| {
+        let message = format!("--include {}: not in the work tree {}", path.display(), context.worktree().display());
+        Error::new(ErrorKind::Usage, message)
+    };
+    Ok(RepoPath::new(whole.strip_prefix(context.worktree()).map_err(outside)?.as_os_str().as_bytes()))
+}
+
+fn text_of(accepted: &Accepted, is_plan: bool) -> String {
+    let run = escape(&accepted.run.key.to_string());
+    if !accepted.changed {
+        let left = told(accepted, true);
+        return if accepted.left_out.is_empty() {
+            format!("Nothing to commit of run {run}.\n")
+        } else {
+            format!(
+                "Nothing of run {run} is in a commit or changes a file of one: new files are taken with --all.\n{left}"
+            )
+        };
+    }
+    let verb = if is_plan { "Would commit" } else { "Committed" };
+    let place = short_branch(accepted).map_or("a detached HEAD".to_owned(), escape);
+    format!("{verb} run {run} on {place}:\n{}", told(accepted, true))
+}
+
+/// The commits, what is left out, and with `all` nothing of what is to look at, which stands in front otherwise.
+fn told(accepted: &Accepted, all: bool) -> String {
+    let mut text = String::new();
+    if !accepted.notes.is_empty() {
+        text.push_str(if all { "  to look at:\n" } else { "To look at first:\n" });
+        for note in &accepted.notes {
+            text.push_str(&format!("    {}\n", escape(note)));
+        }
+    }
+    for made in &accepted.commits {
+        let id = made.commit.as_ref().map_or(String::new(), |commit| format!("{} ", commit.short()));
+        text.push_str(&format!("  {id}{}\n", escape(&made.subject)));
+    }
+    if let Some(kept) = &accepted.kept_ref {
+        text.push_str(&format!("  the run's own commits are kept: {}\n", escape(kept)));
+    }
+    if !accepted.left_out.is_empty() {
+        text.push_str("  left out:\n");
+        for one in &accepted.left_out {
+            text.push_str(&format!("    {}  ({})\n", escape(&one.path.to_lossy()), escape(&one.reason)));
+        }
+    }
+    text
+}

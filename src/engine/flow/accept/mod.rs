@@ -1,0 +1,304 @@
+//! `recover accept`: what a run did becomes ordinary commits of the user's, made with the user's own `git`.
+//!
+//! Everything is planned, and what is unsafe refused, before anything is written. The commits are then made beside HEAD and
+//! the index, with the user's hooks, and put on the branch at once (`recovery::commits`).
+
+mod hooks;
+mod plan;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::{self, run_of};
+use crate::engine::flow::project_trust;
+use crate::engine::flow::run::{Driving, LoopReport, LoopSetting, run_loops};
+use crate::engine::record::checkpoint;
+use crate::engine::record::run_settings::{identity, loops_of, shell_of};
+use crate::engine::recovery::{commits, crash};
+use crate::git::history::tree_of;
+use crate::git::program::{CommitJournal, Staging};
+use crate::model::hint::Hint;
+use crate::model::id::RunId;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunStatus};
+use crate::model::snapshot::ObjectId;
+use crate::policy::commit_message::{Subject, message};
+use crate::process::Show;
+
+use self::plan::{Plan, Step};
+use super::prune;
+use super::runs::{Chosen, refuse_driven};
+
+/// The id of the tree without anything.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/// How a run is accepted.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The run; `None` for the one that a command is about.
+    pub run_id: Option<RunId>,
+    /// One commit an iteration, on top of the run's own, rather than one of everything.
+    pub per_iteration: bool,
+    /// The branch that is begun for it.
+    pub branch: Option<String>,
+    /// The message.
+    pub message: Option<String>,
+    /// New files, or folders with new files, that are taken.
+    pub include: Vec<RepoPath>,
+    /// All new files are taken that do not look like secrets.
+    pub all: bool,
+    /// Whether the run's checks are run first.
+    pub checks: bool,
+    /// Where the output of checks is shown.
+    pub show: Show,
+}
+
+/// A commit that was made, or would be.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Its id; `None` where it is only planned.
+    pub commit: Option<ObjectId>,
+    /// The first line of its message.
+    pub subject: String,
+    /// The iteration that it is of; `None` for one of everything.
+    pub iteration: Option<u32>,
+}
+
+/// What accepting did, or would do.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// Whether commits were made, or would be.
+    pub changed: bool,
+    /// The run.
+    pub run: Run,
+    /// The full name of the branch; `None` where HEAD is detached.
+    pub branch: Option<String>,
+    /// The commits, oldest first.
+    pub commits: Vec<Made>,
+    /// What stays uncommitted of what the run made.
+    pub left_out: Vec<PathReason>,
+    /// HEAD before.
+    pub before: Option<ObjectId>,
+    /// HEAD afterwards; as before where it is only planned.
+    pub after: Option<ObjectId>,
+    /// The reference that keeps commits that were folded.
+    pub kept_ref: Option<String>,
+    /// What a person must look at.
+    pub notes: Vec<String>,
+}
+
+/// Accepts a run; in a dry run only says how.
+///
+/// # Errors
+/// There is no such run, or no good checkpoint of it (4); a `recover` is at work (11); the work tree is not as the checkpoint,
+/// a check or a hook fails, a person's own work is in the way, or something has to be looked at and nobody said yes (13).
+pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
+    if !context.has_git() {
+        let message = format!("there is no git repository in {} to commit to", context.worktree().display());
+        return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"])));
+    }
+    if !context.dry_run() {
+        context.check_writes("making commits")?;
+        crash::recover(context)?;
+    }
+    let state = crash::load_recovered(context)?;
+    let ids = Chosen::Ids(request.run_id.iter().cloned().collect()).of(context, &state)?;
+    let Some(key) = ids.first() else { return Err(Error::new(ErrorKind::RunNotFound, "no run")) };
+    let run = run_of(&state, key)?;
+    refuse_driven(&run)?;
+    if let Some(other) = state.runs_of(&context.worktree_id()).find(|other| runs::driver(other).is_some()) {
+        refuse_driven(other)?;
+    }
+    if run.status == RunStatus::Accepted {
+        return unchanged(context, run, Vec::new());
+    }
+    let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
+    let repo = context.repo()?;
+    let planned = plan::plan(context, &state, &run, request)?;
+    let (commits, has_new) = rehearse(context, &planned, request)?;
+    if context.dry_run() {
+        let changed = !commits.is_empty();
+        let head = &planned.head;
+        let branch = planned.new_branch.clone().or_else(|| head.branch.clone());
+        let (before, after) = (head.commit.clone(), head.commit.clone());
+        let kept_ref = changed.then(|| planned.kept.clone().map(|kept| kept.name)).flatten();
+        let (left_out, notes) = (planned.left_out, planned.notes);
+        return Ok(Accepted { changed, run, branch, commits, left_out, before, after, kept_ref, notes });
+    }
+    if !planned.notes.is_empty() && !context.says_yes() {
+        let message = format!("a person must look at this first; --yes accepts it: {}", planned.notes.join("; "));
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
+    }
+    if request.checks {
+        check(context, &run, request.show)?;
+        plan::refuse_unlike(context, &planned.good, key)?;
+    }
+    if !has_new {
+        let (left_out, notes) = (planned.left_out, planned.notes);
+        // What is left out can be asked for still.
+        if !left_out.is_empty() {
+            return Ok(Accepted { left_out, ..unchanged(context, run, notes)? });
+        }
+        let run = commits::record(context, key, Vec::new(), None)?;
+        tidy_up(context, &run);
+        return unchanged(context, run, notes);
+    }
+    let commits = make(context, &planned, request)?;
+    let ids: Vec<ObjectId> = commits.iter().filter_map(|made| made.commit.clone()).collect();
+    let after = ids.last().cloned();
+    let journal = CommitJournal {
+        base: planned.base.clone(),
+        new_branch: planned.new_branch.clone(),
+        kept: planned.kept.as_ref().map(|kept| kept.name.clone()),
+        index_tree: planned.initial.index_tree.clone(),
+        ..CommitJournal::new(key.clone(), planned.head.clone(), ids, format!("recover accept: run {}", key.run_id))
+    };
+    if let Some(signal) = context.interrupts.pending() {
+        return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
+    }
+    let run = {
+        let lock = checkpoint::lock(context)?;
+        commits::put(context, &lock, &journal)?
+    };
+    let environment = [];
+    if let Err(error) = hooks::run(context, "post-commit", &[], &environment) {
+        context.warn(error.to_string());
+    }
+    tidy_up(context, &run);
+    let before = planned.head.commit.clone();
+    Ok(Accepted {
+        changed: true,
+        run,
+        branch: repo.head()?.branch,
+        commits,
+        left_out: planned.left_out,
+        before,
+        after,
+        kept_ref: journal.kept,
+        notes: planned.notes,
+    })
+}
+
+/// Cleans up what an accepted run holds; what cannot be removed now is tried again later on.
+fn tidy_up(context: &Context, run: &Run) {
+    if let Err(error) = prune::tidy_up(context, &run.key) {
+        tracing::warn!(%error, "the checkpoints of {} were not tidied up", run.key);
+    }
+}
+
+/// Nothing to commit.
+fn unchanged(context: &Context, run: Run, notes: Vec<String>) -> Result<Accepted> {
+    let head = context.repo()?.head()?;
+    let (before, after) = (head.commit.clone(), head.commit);
+    let (commits, left_out) = (Vec::new(), Vec::new());
+    Ok(Accepted { changed: false, run, branch: head.branch, commits, left_out, before, after, kept_ref: None, notes })
+}
+
+/// Runs the checks of the run.
+fn check(context: &Context, run: &Run, show: Show) -> Result<()> {
+    let loops = loops_of(context, run);
+    if loops.is_empty() {
+        return Ok(());
+    }
+    project_trust::require_to_drive(context, run)?;
+    let folder = context.store().run_dir(&run.key).join("accept");
+    context.create_state_dir(&folder)?;
+    let env = identity(run, run.current_iteration, None);
+    let shell = &shell_of(context, &run.spec);
+    let report: LoopReport = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder, shell })?;
+    if let Some(code) = report.interrupted {
+        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the checks ran; nothing was changed"));
+    }
+    let failed = report.results.iter().filter(|(_, result)| !result.passed);
+    let failed: Vec<String> = failed.map(|(name, result)| format!("{name} ({})", result.summary)).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let message = format!("a check fails on what would be committed: {}; --no-checks skips them", failed.join(", "));
+    Err(Error::new(ErrorKind::NotVerified, message).hint(context.rerun(&["--no-checks"])))
+}
+
+/// What the commits would be, and whether there is anything to commit; refuses what would commit a person's own work.
+fn rehearse(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<(Vec<Made>, bool)> {
+    let repo = context.repo()?;
+    let staging = Staging::new(repo, true)?;
+    staging.read(planned.base.as_ref())?;
+    let mut made = Vec::new();
+    let mut last = tree_before(context, planned)?;
+    for step in &planned.steps {
+        step_into(&staging, planned, step)?;
+        let tree = staging.write_tree()?;
+        if tree != last {
+            let text = text_of(planned, step, request);
+            let subject = text.lines().next().unwrap_or_default().to_owned();
+            made.push(Made { commit: None, subject, iteration: step.iteration });
+            last = tree;
+        }
+    }
+    let new = staging.changed_since(planned.base.as_ref())?;
+    planned.refuse_uncommitted(context, &new, request)?;
+    Ok((made, !new.is_empty()))
+}
+
+fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
+    let repo = context.repo()?;
+    Ok(match &planned.base {
+        Some(base) => tree_of(repo, base)?,
+        None => ObjectId(EMPTY_TREE.to_owned()),
+    })
+}
+
+/// Takes what a commit is to hold into the index.
+fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<()> {
+    match &step.stored {
+        Some(stored) => staging.add_stored(stored, &planned.taken)?,
+        None => staging.add(&planned.taken)?,
+    }
+    Ok(())
+}
+
+fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
+    let given = request.message.as_deref();
+    message(&Subject { run: planned.run, iteration: step.iteration, given, folded: &planned.folded_subjects })
+}
+
+/// Makes the commits, with the hooks; no reference moves.
+fn make(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Vec<Made>> {
+    let repo = context.repo()?;
+    let staging = Staging::new(repo, false)?;
+    staging.require_identity()?;
+    staging.read(planned.base.as_ref())?;
+    let (mut made, mut parent) = (Vec::new(), planned.base.clone());
+    let mut last = tree_before(context, planned)?;
+    for step in &planned.steps {
+        step_into(&staging, planned, step)?;
+        if staging.write_tree()? == last {
+            continue;
+        }
+        // Hooks read and write the real objects.
+        publish(context, &staging)?;
+        let environment = staging.hook_environment(parent.as_ref())?;
+        hooks::run(context, "pre-commit", &[], &environment)?;
+        let text = staging.clean(&text_of(planned, step, request))?;
+        staging.write_message(&text)?;
+        let file = staging.message_file().into_os_string();
+        hooks::run(context, "prepare-commit-msg", &[file.clone(), "message".into()], &environment)?;
+        hooks::run(context, "commit-msg", &[file], &environment)?;
+        let text = staging.clean(&staging.read_message()?)?;
+        if text.trim().is_empty() {
+            return Err(Error::new(ErrorKind::NotVerified, "a hook left the commit without a message"));
+        }
+        // A hook may have changed the index.
+        let tree = staging.write_tree()?;
+        let commit = staging.commit(&tree, parent.as_ref(), &text)?;
+        publish(context, &staging)?;
+        let subject = text.lines().next().unwrap_or_default().to_owned();
+        made.push(Made { commit: Some(commit.clone()), subject, iteration: step.iteration });
+        (parent, last) = (Some(commit), tree);
+    }
+    Ok(made)
+}
+
+fn publish(context: &Context, staging: &Staging<'_>) -> Result<()> {
+    let lock = checkpoint::lock(context)?;
+    Ok(staging.publish(&lock)?)
+}

@@ -1,0 +1,320 @@
+//! What accepting a run commits, and what it refuses.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::durable::Root;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint;
+use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::history::{about_commit, commits_between, is_ancestor, on_remote_tracking};
+use crate::git::program::{Kept, branch_ref, differs_between, kept_ref, known_to_git, uncommitted_at};
+use crate::git::repo::ref_exists;
+use crate::git::tree::{TreeLookup, diff_trees};
+use crate::model::attempt::IterationStatus;
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::hint::Hint;
+use crate::model::manifest::Head;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::{Run, RunKey};
+use crate::model::snapshot::{Entry, EntryKind, ObjectId};
+use crate::model::state::{Named, State};
+use crate::policy::secret_file::{has_secret, is_secret_name};
+
+use super::Request;
+
+/// Why a new file is left out.
+const NEW: &str = "new and in no commit: --include PATH or --all takes it";
+/// Why a file is left out that --all does not take either.
+const SECRET: &str = "looks like a secret: only --include PATH takes it";
+/// Why what recover itself printed is left out.
+const OUTPUT: &str = "the output of recover itself";
+/// A larger file is not looked through for secrets.
+const LOOKED_THROUGH: u64 = 1 << 20;
+
+/// What one commit is made from.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The iteration that it is of; `None` for one of everything.
+    pub iteration: Option<u32>,
+    /// The checkpoint whose content it has; `None` for the work tree's.
+    pub stored: Option<StoredCheckpoint>,
+}
+
+/// What is committed, and where.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub run: &'a Run,
+    /// What the run began with.
+    pub initial: StoredCheckpoint,
+    /// What is accepted.
+    pub good: StoredCheckpoint,
+    /// HEAD as it is.
+    pub head: Head,
+    /// The commit that the new ones come on top of.
+    pub base: Option<ObjectId>,
+    /// Their subjects, oldest first.
+    pub folded_subjects: Vec<String>,
+    /// What keeps them.
+    pub kept: Option<Kept>,
+    pub new_branch: Option<String>,
+    /// The paths that are committed, as far as they differ.
+    pub taken: BTreeSet<RepoPath>,
+    pub left_out: Vec<PathReason>,
+    pub steps: Vec<Step>,
+    /// What a person must look at.
+    pub notes: Vec<String>,
+}
+
+/// Plans it; everything that is refused whatever the commits hold is refused here.
+pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: &Request) -> Result<Plan<'a>> {
+    let repo = context.repo()?;
+    if let Some(operation) = repo.operation() {
+        let message = format!("a {operation} is in progress: finish it, or give it up with git {operation} --abort");
+        return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
+    }
+    if run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree) {
+        let message = format!("run {} works in {}, not in {}", run.key, run.worktree, context.worktree_id());
+        let again = Hint::recover(["accept"]).run(&run.key).at(context.place_of(run.worktree.path()));
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
+    }
+    let (first, last) = ends(state, run)?;
+    let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
+    refuse_unlike(context, &good, &run.key)?;
+    let head = repo.head()?;
+    let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
+
+    let begun = initial.manifest.head.commit.clone();
+    let since = commits_since(context, begun.as_ref(), &head, run)?;
+    let mut notes = to_look_at(context, run, &since)?;
+    let (base, folded) = if request.per_iteration {
+        (head.commit.clone(), Vec::new())
+    } else {
+        fold(context, &head, begun.as_ref(), run)?
+    };
+    if on_remote_tracking(repo, &folded)? && new_branch.is_none() {
+        let message = "the run's own commits are on a remote-tracking branch: they are not folded; --per-iteration leaves \
+                       them, --branch begins another branch";
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(context.rerun(&["--per-iteration"])));
+    }
+    let subjects = folded.iter().rev().map(|commit| Ok(about_commit(repo, commit)?.1));
+    let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
+    let kept = folded.first().map(|newest| kept_ref(&run.key.run_id, newest));
+    let (taken, left_out) = choose(context, (&initial, &good), &head, request, &mut notes)?;
+    let steps = if request.per_iteration {
+        iterations(context, state, run, last, &head)?
+    } else {
+        vec![Step { iteration: None, stored: None }]
+    };
+    Ok(Plan { run, initial, good, head, base, folded_subjects, kept, new_branch, taken, left_out, steps, notes })
+}
+
+impl Plan<'_> {
+    /// Refuses where a commit would hold what was uncommitted before the run: of the paths that are committed (`new`), and of
+    /// the run's own commits that stay.
+    pub fn refuse_uncommitted(&self, context: &Context, new: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
+        let repo = context.repo()?;
+        let begun = self.initial.manifest.head.commit.as_ref();
+        let both = uncommitted_at(repo, &self.initial, new, true)?;
+        if !both.is_empty() {
+            let message = "the run changed files that had uncommitted changes before it: commit or undo those by hand";
+            let reason = "uncommitted before the run, and changed by it";
+            let list = Hint::recover(["checkpoint", "diff", "initial"]).run(&self.run.key);
+            return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(both, reason)).hint(list));
+        }
+        if request.per_iteration {
+            let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
+            let mine = uncommitted_at(repo, &self.initial, &committed, true)?;
+            if !mine.is_empty() {
+                let message =
+                    "the run's own commits hold files that were uncommitted before it: --squash leaves those out";
+                let reason = "uncommitted before the run, and in a commit of it";
+                let again = context.rerun(&["--squash"]);
+                return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(mine, reason)).hint(again));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
+    paths.into_iter().map(|path| PathReason { path, reason: reason.to_owned(), size: None }).collect()
+}
+
+/// What the run began with, and what it came to.
+fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &'s Checkpoint)> {
+    let none = |message: String| {
+        let list = Hint::recover(["checkpoint", "list"]).run(&run.key);
+        Error::new(ErrorKind::NoCheckpoint, message).hint(list)
+    };
+    let initial = state.initial(&run.key).and_then(Named::kept);
+    let initial = initial
+        .ok_or_else(|| none(format!("No checkpoint available: what run {} began with was not captured", run.key)))?;
+    let good = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed && good.id != initial.id);
+    let good = good.ok_or_else(|| none(format!("No checkpoint available: run {} has none that is good", run.key)))?;
+    Ok((initial, good))
+}
+
+/// Refuses where the work tree is not as the last good checkpoint has it, the output of recover itself aside.
+pub(super) fn refuse_unlike(context: &Context, good: &StoredCheckpoint, key: &RunKey) -> Result<()> {
+    let capture = checkpoint::prepare(context)?.capture;
+    if capture.is_same_tree(good) {
+        return Ok(());
+    }
+    let opened = capture.objects().open()?;
+    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
+    let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
+    let unlike = then.unlike(&now).map(|(path, ..)| path).filter(|path| !outputs.iter().any(|all| all.contains(path)));
+    let unlike: BTreeSet<RepoPath> = unlike.cloned().collect();
+    if unlike.is_empty() {
+        return Ok(());
+    }
+    let message = "the work tree is not as the last good checkpoint has it: go back to that, or commit by hand";
+    let back = Hint::recover(["rollback", "--to", "good"]).run(key);
+    let paths = reasons(unlike, "not as in the last good checkpoint");
+    Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(back))
+}
+
+fn new_branch(context: &Context, name: &str) -> Result<String> {
+    let Some(full) = branch_ref(name) else {
+        return Err(Error::new(ErrorKind::Usage, format!("--branch {name}: no name for a branch")));
+    };
+    if ref_exists(context.repo()?, &full) {
+        let message = format!("there is a branch {name} already: --branch takes a new name");
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["branch", "--list"])));
+    }
+    Ok(full)
+}
+
+/// The commits since the run began, newest first.
+fn commits_since(context: &Context, begun: Option<&ObjectId>, head: &Head, run: &Run) -> Result<Vec<ObjectId>> {
+    let repo = context.repo()?;
+    let is_on_top = match (begun, &head.commit) {
+        (Some(begun), Some(now)) => is_ancestor(repo, begun, now)?,
+        (begun, _) => begun.is_none(),
+    };
+    if !is_on_top {
+        let message = format!("HEAD is not on top of the commit that run {} began at: switch to its branch", run.key);
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["log", "--oneline", "--all", "-20"])));
+    }
+    Ok(head.commit.as_ref().map_or(Ok(Vec::new()), |now| commits_between(repo, begun, now))?)
+}
+
+/// What a person must look at before the run is accepted.
+fn to_look_at(context: &Context, run: &Run, since: &[ObjectId]) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for (iteration, attempt) in run.weakened_attempts() {
+        let what = if attempt.notes.is_empty() { String::new() } else { format!(" ({})", attempt.notes.join(", ")) };
+        notes.push(format!("iteration {iteration} may have weakened what judges it{what}"));
+    }
+    let skipped = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);
+    notes.extend(skipped.map(|(number, _)| format!("iteration {number} was given up")));
+    for commit in since.iter().filter(|commit| !run.own_commits.contains(commit)) {
+        let (_, subject) = about_commit(context.repo()?, commit)?;
+        notes.push(format!("commit {} was made outside of the run ({subject})", commit.short()));
+    }
+    Ok(notes)
+}
+
+/// The run's own commits on top of the branch, newest first, and what is below them. Somebody else's commit and a merge end
+/// that.
+fn fold(
+    context: &Context,
+    head: &Head,
+    begun: Option<&ObjectId>,
+    run: &Run,
+) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
+    let (mut base, mut folded) = (head.commit.clone(), Vec::new());
+    while let Some(commit) = base.clone().filter(|commit| Some(commit) != begun && run.own_commits.contains(commit)) {
+        let (parents, _) = about_commit(context.repo()?, &commit)?;
+        if parents.len() > 1 {
+            break;
+        }
+        base = parents.into_iter().next();
+        folded.push(commit);
+    }
+    Ok((base, folded))
+}
+
+/// What of the run's changes is committed, and what is left out.
+fn choose(
+    context: &Context,
+    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
+    head: &Head,
+    request: &Request,
+    notes: &mut Vec<String>,
+) -> Result<(BTreeSet<RepoPath>, Vec<PathReason>)> {
+    let repo = context.repo()?;
+    let (before, after) = diff_trees(&TreeLookup::stored(repo)?, initial.view(), good.view())?;
+    let (mut taken, mut new) = (BTreeSet::new(), BTreeSet::new());
+    for (path, was, is) in before.unlike(&after) {
+        let is_path = |entry: &&Entry| entry.kind != EntryKind::EmptyDir;
+        match (was.filter(is_path), is.filter(is_path)) {
+            (None, None) => {}
+            (None, Some(_)) => drop(new.insert(path.clone())),
+            _ => drop(taken.insert(path.clone())),
+        }
+    }
+    let outputs: Vec<&RepoPath> = initial.manifest.outputs.iter().chain(&good.manifest.outputs).collect();
+    let known = known_to_git(repo, head.commit.as_ref(), &new)?;
+    let named = |path: &RepoPath| request.include.contains(path);
+    for asked in &request.include {
+        let is_there = new.iter().any(|path| path.starts_with(asked));
+        if !is_there && !taken.contains(asked) {
+            let message = format!("--include {asked}: the run made no new file there");
+            return Err(Error::new(ErrorKind::Usage, message).hint(context.rerun(&["--dry-run"])));
+        }
+    }
+    let mut left_out = Vec::new();
+    taken.retain(|path| !outputs.contains(&path));
+    for path in new {
+        let is_asked = || request.all || request.include.iter().any(|asked| path.starts_with(asked));
+        let reason = match () {
+            () if named(&path) => None,
+            () if outputs.contains(&&path) => Some(OUTPUT),
+            () if is_secret(context, &path) => {
+                if request.per_iteration && known.contains(&path) {
+                    notes.push(format!("{path} looks like a secret, and is in a commit of the run"));
+                }
+                Some(SECRET)
+            }
+            () if known.contains(&path) || is_asked() => None,
+            () => Some(NEW),
+        };
+        match reason {
+            Some(reason) => left_out.push(PathReason { path, reason: reason.to_owned(), size: None }),
+            None => drop(taken.insert(path)),
+        }
+    }
+    Ok((taken, left_out))
+}
+
+/// Whether a new file looks like a secret.
+fn is_secret(context: &Context, path: &RepoPath) -> bool {
+    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let read = || Root::shared(context.worktree()).read_at_most(&path.below(Path::new("")), LOOKED_THROUGH);
+    is_secret_name(&String::from_utf8_lossy(name)) || read().is_ok_and(|content| has_secret(&content))
+}
+
+/// A commit for each iteration since the run's last own commit, the last one as the work tree is.
+fn iterations(context: &Context, state: &State, run: &Run, good: &Checkpoint, head: &Head) -> Result<Vec<Step>> {
+    let repo = context.repo()?;
+    let mut steps = Vec::new();
+    let done = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Completed);
+    let numbers: Vec<u32> = done.map(|(number, _)| number).collect();
+    for number in &numbers {
+        let Some(end) = state.end_of_iteration(&run.key, *number).and_then(Named::kept) else { continue };
+        if end.seq >= good.seq || state.is_superseded(end) {
+            continue;
+        }
+        let stored = load_checkpoint(repo, &end.commit)?;
+        // What was changed before an own commit came is in that, or joins what came after it.
+        if stored.manifest.head.commit == head.commit {
+            steps.push(Step { iteration: Some(*number), stored: Some(stored) });
+        }
+    }
+    let last = if good.after_iteration > 0 { Some(good.after_iteration) } else { numbers.last().copied() };
+    steps.push(Step { iteration: last, stored: None });
+    Ok(steps)
+}

@@ -1,0 +1,83 @@
+//! The end of `recover accept`: the branch moves, the index follows, and the run is accepted.
+//! A kill in between leaves a journal, by which the next command finishes it, or takes back what was begun before the branch
+//! moved.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::git::program::{
+    CommitJournal, conclude, has_commit_journal, has_moved, read_commit_journal, remove_commit_journal, take_back,
+    write_commit_journal,
+};
+use crate::git::{Repo, WorktreeLock};
+use crate::model::event::Payload;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::snapshot::ObjectId;
+
+/// Puts commits that were made on the branch, and records it. Nothing is changed where that is refused.
+pub(in crate::engine) fn put(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Result<Run> {
+    let repo = context.repo()?;
+    write_commit_journal(repo, lock, journal)?;
+    let concluded = conclude(repo, lock, journal, context.lock_timeout());
+    if let Err(error) = concluded {
+        if !has_moved(repo, journal)? {
+            give_up(repo, lock, journal)?;
+        }
+        return Err(error.into());
+    }
+    finish(context, lock, journal)
+}
+
+fn give_up(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
+    take_back(repo, lock, journal)?;
+    Ok(remove_commit_journal(repo, lock)?)
+}
+
+fn finish(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Result<Run> {
+    let run = record(context, &journal.run, journal.commits.clone(), journal.kept.clone())?;
+    remove_commit_journal(context.repo()?, lock)?;
+    Ok(run)
+}
+
+/// Records that a run was accepted.
+pub(in crate::engine) fn record(
+    context: &Context,
+    key: &RunKey,
+    commits: Vec<ObjectId>,
+    kept: Option<String>,
+) -> Result<Run> {
+    let ledger = context.store().lock()?;
+    let run = run_of(ledger.state(), key)?;
+    if run.status == RunStatus::Accepted {
+        return Ok(run);
+    }
+    let state = context.record_in(ledger, key, vec![Payload::RunAccepted { commits, kept }])?;
+    run_of(&state, key)
+}
+
+/// Settles what was cut off; what was done about it.
+pub(super) fn recover(context: &Context) -> Result<Option<String>> {
+    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return Ok(None) };
+    if !has_commit_journal(repo) {
+        return Ok(None);
+    }
+    let lock = context.lock_worktree(repo)?;
+    let Some(journal) = read_commit_journal(repo)? else { return Ok(None) };
+    let key = &journal.run;
+    if !has_moved(repo, &journal)? {
+        give_up(repo, &lock, &journal)?;
+        return Ok(Some(format!("accepting {key} was cut off before the branch moved: nothing was changed")));
+    }
+    match conclude(repo, &lock, &journal, context.lock_timeout()).map_err(Error::from) {
+        // The branch is begun, and somebody is on another one by now.
+        Err(error) if error.kind == ErrorKind::HeadMoved => {}
+        concluded => concluded?,
+    }
+    // A run that was removed meanwhile needs no word.
+    if context.load()?.state.run(key).is_some() {
+        finish(context, &lock, &journal)?;
+    } else {
+        remove_commit_journal(repo, &lock)?;
+    }
+    Ok(Some(format!("accepting {key} was cut off: it is finished now")))
+}

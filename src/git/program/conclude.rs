@@ -1,0 +1,119 @@
+//! Puts commits that were made on a branch: the branch moves once, all or nothing, and the user's index follows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use git2::Oid;
+
+use super::journal::CommitJournal;
+use super::staging::{differing, flat_of, index_line};
+use super::{Call, place};
+use crate::git::base::error::{Error, Result};
+use crate::git::base::object_id::parse_oid;
+use crate::git::history::head::{is_ancestor, move_branch, start_branch};
+use crate::git::index::locked_index::LockedIndex;
+use crate::git::index::user_index::UserIndex;
+use crate::git::odb::database::Database;
+use crate::git::odb::trees;
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::refs::{delete_refs, kept_name, resolve_ref, set_ref};
+use crate::git::repo::repository::Repo;
+use crate::model::id::RunId;
+use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
+
+/// Commits that went off a branch, and the reference that keeps them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The reference.
+    pub name: String,
+    /// The newest of them.
+    pub commit: ObjectId,
+}
+
+/// The reference that keeps a commit of a run.
+pub fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
+    Kept { name: kept_name(run_id, commit), commit: commit.clone() }
+}
+
+/// Whether the branch has moved already, so that the rest is to be finished.
+pub fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
+    let Some(after) = journal.commits.last() else { return Ok(false) };
+    let at = match &journal.new_branch {
+        Some(branch) => resolve_ref(repo, branch),
+        None => repo.head()?.commit,
+    };
+    // Somebody may have gone on since.
+    at.map_or(Ok(false), |at| is_ancestor(repo, after, &at))
+}
+
+/// Takes back what was begun before the branch moved: nothing but the reference of what is kept.
+pub fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
+    journal.kept.as_ref().map_or(Ok(()), |kept| delete_refs(repo, lock, std::slice::from_ref(kept)))
+}
+
+/// Moves the branch to the last of the commits, if HEAD still is what it was, and lets the index follow. Done twice it does
+/// nothing more.
+///
+/// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
+/// staged again as they were when the run began.
+pub fn conclude(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal, timeout: Duration) -> Result<()> {
+    let Some(after) = journal.commits.last() else { return Ok(()) };
+    let before = &journal.before;
+    if let (Some(name), Some(commit)) = (&journal.kept, &before.commit)
+        && resolve_ref(repo, name).as_ref() != Some(commit)
+    {
+        set_ref(repo, lock, name, commit)?;
+    }
+    let wanted = wanted(repo, journal, after)?;
+    // Before the branch moves: who has it has to be waited for.
+    let locked = if wanted.is_empty() { None } else { Some(LockedIndex::acquire(repo, timeout)?) };
+    if !has_moved(repo, journal)? || repo.head()? == *before {
+        match &journal.new_branch {
+            Some(branch) => start_branch(repo, lock, before, branch, after, &journal.message)?,
+            None => move_branch(repo, lock, before, Some(after), &journal.message)?,
+        }
+    }
+    let Some(locked) = locked.filter(|_| repo.head().is_ok_and(|head| head.commit.as_ref() == Some(after))) else {
+        return Ok(());
+    };
+    match locked.change(repo, &wanted) {
+        // A split or a sparse one is git's to write.
+        Err(Error::Unsupported { .. }) => {
+            drop(locked);
+            let line = |(path, entry): (&RepoPath, &Option<(u32, Oid)>)| match entry {
+                Some((mode, oid)) => index_line(path, Some((*mode, &oid.to_string()))),
+                None => index_line(path, None),
+            };
+            let lines: Vec<u8> = wanted.iter().flat_map(line).collect();
+            let env = place(repo, repo.workdir(), &repo.git_dir().join("index"));
+            Call { folder: repo.workdir(), env: &env }.run(&["update-index", "-z", "--index-info"], &lines).map(drop)
+        }
+        changed => changed,
+    }
+}
+
+/// A path with what the index is to hold of it.
+type Wanted = BTreeMap<RepoPath, Option<(u32, Oid)>>;
+
+/// What is to change in the index.
+fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Wanted> {
+    let base = flat_of(repo, journal.base.as_ref())?;
+    let (head, new) = (flat_of(repo, journal.before.commit.as_ref())?, flat_of(repo, Some(after))?);
+    let database = Database::open(repo)?;
+    let begun = journal.index_tree.as_ref().map(|tree| trees::read(&database, parse_oid(tree)?)).transpose()?;
+    let begun = begun.unwrap_or_default();
+    let staged = UserIndex::read(repo)?.flat();
+    let mut wanted = Wanted::new();
+    for path in differing(&base, &new) {
+        wanted.insert(path.clone(), new.get(&path).copied());
+    }
+    for path in differing(&base, &head) {
+        // What was staged since stays staged.
+        if !wanted.contains_key(&path) && staged.get(&path) == head.get(&path) {
+            wanted.insert(path.clone(), begun.get(&path).copied());
+        }
+    }
+    wanted.retain(|path, entry| staged.get(path) != entry.as_ref());
+    Ok(wanted)
+}

@@ -1,0 +1,335 @@
+//! Commits in the making.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{Odb, Oid};
+use tempfile::TempDir;
+
+use super::{Call, place};
+use crate::durable::temporary_prefix;
+use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::GITLINK;
+use crate::git::base::names;
+use crate::git::base::object_id::parse_oid;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::history::head::tree_of;
+use crate::git::index::user_index::UserIndex;
+use crate::git::odb::database::Database;
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::trees::{self, Flat};
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::repository::Repo;
+use crate::git::tree::lookup::TreeLookup;
+use crate::model::path::RepoPath;
+use crate::model::snapshot::{Entry, EntryKind, ObjectId};
+
+/// An index of its own and a place for new objects. Nothing of the user's is written before [`Staging::publish`]; it goes
+/// when this is dropped, and what a kill leaves of it with the next lock of the work tree.
+#[derive(Debug)]
+pub struct Staging<'r> {
+    repo: &'r Repo,
+    folder: TempDir,
+}
+
+impl<'r> Staging<'r> {
+    /// An empty one; in a rehearsal nothing of it lies in the repository.
+    pub fn new(repo: &'r Repo, is_rehearsal: bool) -> Result<Self> {
+        let parent = if is_rehearsal { std::env::temp_dir() } else { repo.recover_dir()? };
+        let prefix = format!("{}commit", temporary_prefix());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(Error::at(&parent))?;
+        let staging = Self { repo, folder };
+        for part in ["objects/info", "objects/pack", "git", "tree"] {
+            let path = staging.part(part);
+            fs::create_dir_all(&path).map_err(Error::at(&path))?;
+        }
+        Ok(staging)
+    }
+
+    fn part(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where git works, and where it keeps what it writes.
+    fn environment(&self, workdir: &Path) -> Vec<(OsString, OsString)> {
+        let mut env = place(self.repo, workdir, &self.part("index"));
+        env.push(("GIT_OBJECT_DIRECTORY".into(), self.part("objects").into()));
+        let mut real = self.repo.common_dir().join("objects").into_os_string();
+        if real.as_encoded_bytes().contains(&b':') {
+            // It is a list that colons separate, unless it is quoted.
+            let quoted = real.as_bytes().iter().flat_map(|byte| match byte {
+                b'"' | b'\\' => vec![b'\\', *byte],
+                _ => vec![*byte],
+            });
+            real = OsString::from_vec([b"\"".to_vec(), quoted.collect(), b"\"".to_vec()].concat());
+        }
+        env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), real));
+        env
+    }
+
+    fn git<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
+        let workdir = self.repo.workdir();
+        Call { folder: workdir, env: &self.environment(workdir) }.run(words, input)
+    }
+
+    /// Makes the index that of a commit; `None` empties it.
+    pub fn read(&self, commit: Option<&ObjectId>) -> Result<()> {
+        let tree = commit.map_or("--empty", |commit| commit.0.as_str());
+        self.git(&["read-tree", tree], b"").map(drop)
+    }
+
+    /// Takes paths of the work tree into the index as they are, through git's own filters; one that is not there goes. What
+    /// neither has is left out.
+    pub fn add<'p>(&self, paths: impl IntoIterator<Item = &'p RepoPath>) -> Result<()> {
+        self.add_from(self.repo.workdir(), paths)
+    }
+
+    fn add_from<'p>(&self, workdir: &Path, paths: impl IntoIterator<Item = &'p RepoPath>) -> Result<()> {
+        let known = self.entries()?;
+        let is_there = |path: &&RepoPath| known.contains_key(*path) || path.below(workdir).symlink_metadata().is_ok();
+        let list = nul_separated(paths.into_iter().filter(is_there));
+        if list.is_empty() {
+            return Ok(());
+        }
+        let words = ["--literal-pathspecs", "add", "-f", "-A", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        Call { folder: workdir, env: &self.environment(workdir) }.run(&words, &list).map(drop)
+    }
+
+    /// Takes paths into the index as a checkpoint has them; one that it does not have goes.
+    pub fn add_stored(&self, stored: &StoredCheckpoint, paths: &BTreeSet<RepoPath>) -> Result<()> {
+        let root = self.part("tree");
+        fs::remove_dir_all(&root).and_then(|()| fs::create_dir(&root)).map_err(Error::at(&root))?;
+        let (lookup, database) = (TreeLookup::stored(self.repo)?, Database::open(self.repo)?);
+        let mut links = Vec::new();
+        for path in paths {
+            let Some(entry) = stored.view().entry(&lookup, path)? else { continue };
+            if entry.kind == EntryKind::Gitlink {
+                links.push((path, entry.oid));
+            } else {
+                write_out(&database, &root, path, &entry)?;
+            }
+        }
+        let is_link = |path: &&RepoPath| links.iter().any(|(link, _)| link == path);
+        self.add_from(&root, paths.iter().filter(|path| !is_link(path)))?;
+        let all: Vec<Vec<u8>> = links.iter().map(|(path, oid)| index_line(path, Some((GITLINK, &oid.0)))).collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        self.git(&["update-index", "-z", "--index-info"], &all.concat()).map(drop)
+    }
+
+    /// What the index holds.
+    pub(in crate::git) fn entries(&self) -> Result<Flat> {
+        let listed = self.git(&["ls-files", "-s", "-z"], b"")?;
+        let mut flat = Flat::new();
+        for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+            let damaged = || Error::corrupt("what git ls-files printed");
+            let tab = line.iter().position(|byte| *byte == b'\t').ok_or_else(damaged)?;
+            let head = std::str::from_utf8(&line[..tab]).map_err(|_| damaged())?;
+            let mut words = head.split(' ');
+            let (mode, oid) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let mode = u32::from_str_radix(mode, 8).map_err(|_| damaged())?;
+            let oid = Oid::from_str(oid).map_err(|_| damaged())?;
+            flat.insert(RepoPath::new(&line[tab + 1..]), (mode, oid));
+        }
+        Ok(flat)
+    }
+
+    /// The paths that the index has otherwise than a commit, or than nothing.
+    pub fn changed_since(&self, commit: Option<&ObjectId>) -> Result<BTreeSet<RepoPath>> {
+        Ok(differing(&flat_of(self.repo, commit)?, &self.entries()?))
+    }
+
+    /// Writes the index as a tree.
+    pub fn write_tree(&self) -> Result<ObjectId> {
+        self.git(&["write-tree"], b"").map(|id| object_id(&id))
+    }
+
+    /// Makes a commit, signed where the user's commits are.
+    pub fn commit(&self, tree: &ObjectId, parent: Option<&ObjectId>, message: &str) -> Result<ObjectId> {
+        let mut words = vec!["commit-tree", tree.0.as_str()];
+        if let Some(parent) = parent {
+            words.extend(["-p", parent.0.as_str()]);
+        }
+        let signs = self.repo.inner.config().and_then(|config| config.get_bool("commit.gpgsign"));
+        if signs.unwrap_or(false) {
+            words.push("-S");
+        }
+        words.extend(["-F", "-"]);
+        self.git(&words, message.as_bytes()).map(|id| object_id(&id))
+    }
+
+    /// Refuses where git does not know who commits.
+    pub fn require_identity(&self) -> Result<()> {
+        ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| self.git(&["var", who], b"").map(drop))
+    }
+
+    /// A message without what git takes off: blanks at the ends of lines, empty lines at both ends and more than one between.
+    pub fn clean(&self, message: &str) -> Result<String> {
+        let cleaned = self.git(&["stripspace"], message.as_bytes())?;
+        Ok(String::from_utf8_lossy(&cleaned).into_owned())
+    }
+
+    /// The file in which hooks find and change the message.
+    pub fn message_file(&self) -> PathBuf {
+        self.part("COMMIT_EDITMSG")
+    }
+
+    /// Writes the message for hooks.
+    pub fn write_message(&self, message: &str) -> Result<()> {
+        let file = self.message_file();
+        fs::write(&file, message).map_err(Error::at(&file))
+    }
+
+    /// The message as hooks left it.
+    pub fn read_message(&self) -> Result<String> {
+        let file = self.message_file();
+        let text = fs::read(&file).map_err(Error::at(&file))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// What hooks find of the commit: the index, and a HEAD at `parent` where that is not the user's own.
+    pub fn hook_environment(&self, parent: Option<&ObjectId>) -> Result<Vec<(OsString, OsString)>> {
+        let mut env: Vec<(OsString, OsString)> =
+            vec![("GIT_INDEX_FILE".into(), self.part("index").into()), ("GIT_EDITOR".into(), ":".into())];
+        let head = self.repo.head()?;
+        if let Some(parent) = parent.filter(|parent| head.commit.as_ref() != Some(parent)) {
+            let folder = self.part("git");
+            let write = |name: &str, text: &[u8]| {
+                let file = folder.join(name);
+                fs::write(&file, text).map_err(Error::at(&file))
+            };
+            write("HEAD", format!("{parent}\n").as_bytes())?;
+            // As for a linked work tree: all but HEAD is shared.
+            write("commondir", &[self.repo.common_dir().as_os_str().as_bytes(), b"\n"].concat())?;
+            env.push(("GIT_DIR".into(), folder.into()));
+            env.push(("GIT_WORK_TREE".into(), self.repo.workdir().into()));
+        }
+        Ok(env)
+    }
+
+    /// Puts all objects that were written so far into the real database.
+    pub fn publish(&self, lock: &WorktreeLock) -> Result<()> {
+        let failed = || Error::git("read what git wrote");
+        let odb = Odb::new().map_err(failed())?;
+        let place = self.part("objects");
+        odb.add_disk_alternate(&place.to_string_lossy()).map_err(failed())?;
+        let mut all = Vec::new();
+        odb.foreach(|oid| {
+            all.push(*oid);
+            true
+        })
+        .map_err(failed())?;
+        let writer = ObjectWriter::new(self.repo, lock)?;
+        for oid in all {
+            let object = odb.read(oid).map_err(failed())?;
+            writer.write(object.kind(), object.data())?;
+        }
+        writer.publish()
+    }
+}
+
+/// Those of `paths` that were not committed as a checkpoint has them, or were staged: a person's own work.
+pub fn uncommitted_at(
+    repo: &Repo,
+    stored: &StoredCheckpoint,
+    paths: &BTreeSet<RepoPath>,
+    is_rehearsal: bool,
+) -> Result<BTreeSet<RepoPath>> {
+    let head = stored.manifest.head.commit.as_ref();
+    let committed = flat_of(repo, head)?;
+    let database = Database::open(repo)?;
+    let staged = stored.index_tree.as_ref().map(|tree| trees::read(&database, parse_oid(tree)?)).transpose()?;
+    let staged = staged.unwrap_or_default();
+    let lookup = TreeLookup::stored(repo)?;
+    let (mut uncommitted, mut unlike) = (BTreeSet::new(), BTreeSet::new());
+    for path in paths {
+        if staged.get(path) != committed.get(path) {
+            uncommitted.insert(path.clone());
+            continue;
+        }
+        let entry = stored.view().entry(&lookup, path)?.filter(|entry| entry.kind != EntryKind::EmptyDir);
+        match (entry, committed.get(path)) {
+            (None, None) => {}
+            (Some(entry), Some((_, oid))) if entry.oid.0 == oid.to_string() && entry.kind != EntryKind::File => {}
+            // Filters, or a mode that git is told not to trust, may make the same of it.
+            (Some(_), Some(_)) => drop(unlike.insert(path.clone())),
+            _ => drop(uncommitted.insert(path.clone())),
+        }
+    }
+    if !unlike.is_empty() {
+        let staging = Staging::new(repo, is_rehearsal)?;
+        staging.read(head)?;
+        staging.add_stored(stored, &unlike)?;
+        let entries = staging.entries()?;
+        uncommitted.extend(unlike.into_iter().filter(|path| entries.get(path) != committed.get(path)));
+    }
+    Ok(uncommitted)
+}
+
+/// Those of `paths` that git knows: a commit or the user's index has them.
+pub fn known_to_git(repo: &Repo, commit: Option<&ObjectId>, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
+    let (committed, staged) = (flat_of(repo, commit)?, UserIndex::read(repo)?);
+    let is_known = |path: &&RepoPath| committed.contains_key(*path) || staged.has(path.as_bytes());
+    Ok(paths.iter().filter(is_known).cloned().collect())
+}
+
+/// The paths that are not the same in two commits; `None` has none.
+pub fn differs_between(repo: &Repo, one: Option<&ObjectId>, other: Option<&ObjectId>) -> Result<BTreeSet<RepoPath>> {
+    Ok(differing(&flat_of(repo, one)?, &flat_of(repo, other)?))
+}
+
+/// Every path of a commit.
+pub(super) fn flat_of(repo: &Repo, commit: Option<&ObjectId>) -> Result<Flat> {
+    let Some(commit) = commit else { return Ok(Flat::new()) };
+    trees::read(&Database::open(repo)?, parse_oid(&tree_of(repo, commit)?)?)
+}
+
+/// The paths that are not the same in both.
+pub(super) fn differing(one: &Flat, other: &Flat) -> BTreeSet<RepoPath> {
+    let all: BTreeSet<&RepoPath> = one.keys().chain(other.keys()).collect();
+    all.into_iter().filter(|path| one.get(*path) != other.get(*path)).cloned().collect()
+}
+
+/// A line for `git update-index -z --index-info`.
+pub(super) fn index_line(path: &RepoPath, entry: Option<(u32, &str)>) -> Vec<u8> {
+    let head = match entry {
+        Some((mode, oid)) => format!("{mode:o} {oid}\t"),
+        None => format!("0 {}\t", "0".repeat(40)),
+    };
+    [head.as_bytes(), path.as_bytes(), b"\0"].concat()
+}
+
+fn nul_separated<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> Vec<u8> {
+    paths.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect()
+}
+
+fn object_id(printed: &[u8]) -> ObjectId {
+    ObjectId(String::from_utf8_lossy(printed).trim().to_owned())
+}
+
+/// Writes a file or a link below a folder that was empty.
+fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entry) -> Result<()> {
+    let place = path.below(root);
+    if let Some(reason) = names::unsafe_path(path) {
+        return Err(Error::UnsafePath { path: path.below(Path::new("")), reason: reason.to_owned() });
+    }
+    let folder = place.parent().unwrap_or(root);
+    fs::create_dir_all(folder).map_err(Error::at(folder))?;
+    let content = || database.blob(parse_oid(&entry.oid)?);
+    match entry.kind {
+        EntryKind::File => {
+            fs::write(&place, content()?).map_err(Error::at(&place))?;
+            let mode = if entry.mode & 0o100 != 0 { 0o755 } else { 0o644 };
+            fs::set_permissions(&place, fs::Permissions::from_mode(mode)).map_err(Error::at(&place))
+        }
+        EntryKind::Symlink => {
+            std::os::unix::fs::symlink(OsStr::from_bytes(&content()?), &place).map_err(Error::at(&place))
+        }
+        EntryKind::Gitlink | EntryKind::EmptyDir => Ok(()),
+    }
+}

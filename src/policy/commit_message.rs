@@ -1,0 +1,85 @@
+//! The messages of the commits that a run is accepted with, from its record.
+
+use crate::model::run::{IterationStatus, Run};
+
+use super::redact::redact;
+
+/// How long a subject is at most, in characters.
+const LONGEST: usize = 72;
+
+/// What a run was about, in a line: its prompt's first line, its task, else its name.
+pub fn title(run: &Run) -> String {
+    let prompt = run.spec.prompt.as_deref().map(|prompt| {
+        prompt.trim_start_matches(['#', ' ', '\n', '\r', '\t']).lines().next().unwrap_or_default().trim()
+    });
+    let prompt = prompt.filter(|line| !line.is_empty()).map(|line| redact(line).into_owned());
+    let task = || run.task_id.as_ref().map(|task| task.as_str().to_owned());
+    prompt.or_else(task).unwrap_or_else(|| format!("Accept run {}", run.key.run_id))
+}
+
+/// A subject: `title` and, in its length, what comes after it.
+fn subject(title: &str, after: &str) -> String {
+    let room = LONGEST.saturating_sub(after.chars().count());
+    let title = title.replace(|c: char| c.is_control(), " ");
+    if title.chars().count() <= room {
+        return format!("{title}{after}");
+    }
+    let cut: String = title.chars().take(room.saturating_sub(1)).collect();
+    format!("{}…{after}", cut.trim_end())
+}
+
+/// What a commit is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// The iteration, where a commit is of one.
+    pub iteration: Option<u32>,
+    /// The text that was given.
+    pub given: Option<&'a str>,
+    /// Subjects of the commits that were folded into it, oldest first.
+    pub folded: &'a [String],
+}
+
+/// The whole message; what was given stands as it is, but for the number of the iteration.
+pub fn message(about: &Subject<'_>) -> String {
+    let Subject { run, iteration, given, folded } = *about;
+    let after = iteration.map(|number| format!(" (iteration {number})")).unwrap_or_default();
+    if let Some(given) = given {
+        let (first, rest) = given.split_once('\n').map_or((given, ""), |(first, rest)| (first, rest));
+        return format!("{first}{after}\n{rest}");
+    }
+    let mut text = format!("{}\n\n", subject(&title(run), &after));
+    let done = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Completed);
+    match iteration {
+        None => {
+            let given_up = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped).count();
+            let given_up = if given_up > 0 { format!(", {given_up} given up") } else { String::new() };
+            text.push_str(&format!("Iterations: {} passed{given_up}.\n", done.count()));
+            push_checks(&mut text, run, None);
+            if !folded.is_empty() {
+                text.push_str("\nWith the work of these commits:\n");
+                for line in folded {
+                    text.push_str(&format!("- {}\n", redact(line)));
+                }
+            }
+        }
+        Some(number) => push_checks(&mut text, run, Some(number)),
+    }
+    text.push_str(&format!("\nRecover-Run: {}\n", run.key.run_id));
+    if let Some(number) = iteration {
+        text.push_str(&format!("Recover-Iteration: {number}\n"));
+    }
+    text
+}
+
+/// The checks that passed on the last attempt, of all or of one iteration.
+fn push_checks(text: &mut String, run: &Run, iteration: Option<u32>) {
+    let of = |number: u32| iteration.is_none_or(|iteration| iteration == number);
+    let last = run.attempts().rfind(|(iteration, _)| of(iteration.number));
+    let passed = last.iter().flat_map(|(_, attempt)| &attempt.feedback_results).filter(|(_, result)| result.passed);
+    let names: Vec<&str> = passed.map(|(name, _)| name.as_str()).collect();
+    if !names.is_empty() {
+        text.push_str(&format!("Checks passed: {}.\n", names.join(", ")));
+    }
+}

@@ -1,0 +1,509 @@
+//! `accept`: what a run did becomes ordinary commits.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::live::until;
+use crate::run::quick;
+
+/// An agent that works on a file an iteration, and commits by itself in those that are odd.
+const AGENT: &str = "echo $RECOVER_ITERATION >> a.txt; echo $RECOVER_ITERATION > f$RECOVER_ITERATION.txt; \
+                     if [ $((RECOVER_ITERATION % 2)) = 1 ]; then git add -A; git commit -q -m \"agent $RECOVER_ITERATION\"; fi";
+
+/// A run of so many iterations.
+fn run(env: &TestEnv, iterations: u32, agent: &str) -> Value {
+    let iterations = iterations.to_string();
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "night",
+            "--iterations",
+            &iterations,
+            "--prompt",
+            "# Add the parser\nmore",
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    )
+}
+
+fn head(env: &TestEnv) -> String {
+    env.git(&["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+/// What is staged and what is not, and HEAD with its branch: everything that must stay where nothing is to be changed.
+fn state(env: &TestEnv) -> String {
+    let line = "git symbolic-ref -q HEAD; git rev-parse -q --verify HEAD; git status --porcelain -uall; git ls-files -s; \
+                git for-each-ref refs/heads refs/recover/+kept; git worktree list; ls -A .git/recover | grep tmp";
+    env.sh(line).stdout
+}
+
+fn paths(list: &Value) -> Vec<&str> {
+    list.as_array().expect("a list").iter().map(|one| one["path"].as_str().expect("a path")).collect()
+}
+
+fn subjects(env: &TestEnv, range: &str) -> Vec<String> {
+    env.git(&["log", "--reverse", "--format=%s", range]).lines().map(str::to_owned).collect()
+}
+
+// The difference from the beginning to the last good checkpoint is one commit; what was uncommitted before stays so, the
+// agent's own commits are folded and kept, and the run is accepted.
+#[test]
+fn nine_iterations_become_one_commit() {
+    let env = TestEnv::repo();
+    env.write("notes.txt", "committed\n");
+    env.git(&["add", "notes.txt"]);
+    env.git(&["commit", "-q", "-m", "notes"]);
+    let before = head(&env);
+    env.write("notes.txt", "mine\n");
+    env.write(".env", "SECRET=1\n");
+    env.write("staged.txt", "staged\n");
+    env.git(&["add", "staged.txt"]);
+    run(&env, 9, AGENT);
+    let own = head(&env);
+    let untouched = state(&env);
+    let plan = env.json(0, &["accept", "--dry-run"]);
+    assert_eq!((&plan["changed"], &plan["plan"]["changed"]), (&json!(false), &json!(true)));
+    assert_eq!(plan["plan"]["commits"][0]["commit"], Value::Null);
+    assert_eq!(state(&env), untouched);
+
+    let done = env.json(0, &["accept"]);
+    assert_eq!((&done["changed"], &done["branch"], &done["left_out"]), (&json!(true), &json!("main"), &json!([])));
+    assert_eq!(done["run"]["status"], "accepted");
+    assert_eq!(done["head"], json!({"before": own, "after": head(&env)}));
+    assert_eq!(done["commits"], json!([{"commit": head(&env), "subject": "Add the parser", "iteration": null}]));
+    assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), before);
+    let files = env.git(&["show", "--format=", "--name-only", "HEAD"]);
+    let expected: Vec<String> = ["a.txt".to_owned()].into_iter().chain((1..=9).map(|n| format!("f{n}.txt"))).collect();
+    assert_eq!(files.lines().collect::<Vec<_>>(), expected);
+    // As it was before the run: one staged, one changed, one unknown to git.
+    let status = env.git(&["status", "--porcelain", "-uall", "--", ":!.ultraplan"]);
+    assert_eq!(status, " M notes.txt\nA  staged.txt\n?? .env\n");
+    let message = env.git(&["log", "-1", "--format=%B"]);
+    assert!(message.contains("Recover-Run: night") && message.contains("- agent 9"), "{message}");
+    // What was folded is still there, and nobody takes it for a checkpoint.
+    let kept = done["kept_ref"].as_str().expect("a reference");
+    assert!(kept.starts_with("refs/recover/"), "{kept}");
+    assert_eq!(env.git(&["rev-parse", kept]).trim(), own);
+    assert_eq!(env.json(0, &["doctor"])["problems"], json!([]));
+    env.json(0, &["checkpoint", "create"]);
+    env.json(0, &["checkpoint", "prune", "--keep-last", "1"]);
+    env.git(&["fsck", "--strict"]);
+    env.git(&["rev-parse", kept]);
+
+    assert_eq!(env.json(0, &["accept", "night"])["changed"], false);
+    assert_eq!(env.json(0, &["resume", "night"])["changed"], false);
+    let shown = |args: &[&str]| env.recover(args).expect(0).stdout.contains("night");
+    assert!(!shown(&["runs"]) && shown(&["runs", "--all"]));
+    env.json(0, &["forget", "night", "--yes"]);
+    assert_eq!(env.git(&["for-each-ref", "refs/recover/+kept"]), "");
+}
+
+// One commit for each iteration since the agent's last own commit; those stay as they are.
+#[test]
+fn iterations_become_commits_of_their_own() {
+    let env = TestEnv::repo();
+    let before = head(&env);
+    run(&env, 4, "echo $RECOVER_ITERATION >> a.txt");
+    let done = env.json(0, &["accept", "--per-iteration"]);
+    let numbers: Vec<&Value> = done["commits"].as_array().unwrap().iter().map(|one| &one["iteration"]).collect();
+    assert_eq!(numbers, [&json!(1), &json!(2), &json!(3), &json!(4)]);
+    assert_eq!(done["kept_ref"], Value::Null);
+    let range = format!("{before}..HEAD");
+    let expected: Vec<String> = (1..=4).map(|n| format!("Add the parser (iteration {n})")).collect();
+    assert_eq!(subjects(&env, &range), expected);
+    assert_eq!(env.git(&["show", "HEAD~2:a.txt"]), "one\n1\n2\n");
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+}
+
+#[test]
+fn own_commits_stay_below_those_of_iterations() {
+    let env = TestEnv::repo();
+    let before = head(&env);
+    run(&env, 4, AGENT);
+    let own = head(&env);
+    let done = env.json(0, &["accept", "--per-iteration", "--all", "-m", "Work"]);
+    assert_eq!(subjects(&env, &format!("{before}..HEAD")), ["agent 1", "agent 3", "Work (iteration 4)"]);
+    assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), own);
+    assert_eq!(done["commits"].as_array().unwrap().len(), 1);
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+}
+
+// The agent's own commits would hold what was a person's: then only folding leaves it alone.
+#[test]
+fn own_commits_with_uncommitted_work_are_not_kept() {
+    let env = TestEnv::repo();
+    env.write("mine.txt", "mine\n");
+    run(&env, 3, AGENT);
+    let before = state(&env);
+    let error = env.error(13, &["accept", "--per-iteration"]);
+    assert_eq!(paths(&error["paths"]), ["mine.txt"]);
+    assert!(error["hint"].as_str().unwrap().contains("--squash"), "{error}");
+    assert_eq!(state(&env), before);
+    env.json(0, &["accept", "--per-iteration", "--squash"]);
+    assert!(env.git(&["status", "--porcelain"]).contains("?? mine.txt"));
+}
+
+// A new branch is begun and switched to; the one before stays where it is.
+#[test]
+fn a_branch_is_begun_for_it() {
+    let env = TestEnv::repo();
+    let before = head(&env);
+    run(&env, 3, AGENT);
+    let own = head(&env);
+    assert_eq!(env.error(2, &["accept", "--branch", "a..b"])["code"], "usage");
+    assert_eq!(env.error(13, &["accept", "--branch", "main"])["code"], "already_exists");
+    let done = env.json(0, &["accept", "--branch", "nights/first"]);
+    assert_eq!(done["branch"], "nights/first");
+    assert_eq!(env.git(&["symbolic-ref", "HEAD"]).trim(), "refs/heads/nights/first");
+    assert_eq!(env.git(&["rev-parse", "HEAD^", "main"]), format!("{before}\n{own}\n"));
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert!(env.git(&["reflog", "-1"]).contains("recover accept"));
+}
+
+// New files that are in no commit are listed, and taken when asked for; what looks like a secret only by its name.
+#[test]
+fn new_files_are_taken_when_asked_for() {
+    let agent = "echo x >> a.txt; mkdir -p src; echo new > src/new.rs; echo K=v > .env; echo two > 'two words.txt'; \
+                 echo ghp_0123456789abcdefghij0123456789abcdef > token.txt";
+    let secrets = [".env", "token.txt"];
+    let accepted = |args: &[&str]| {
+        let env = TestEnv::repo();
+        run(&env, 1, agent);
+        let done = env.json(0, &[&["accept"], args].concat());
+        let files = env.git(&["show", "--format=", "--name-only", "HEAD"]);
+        let mut left: Vec<String> = paths(&done["left_out"]).into_iter().map(str::to_owned).collect();
+        left.sort();
+        (files.lines().map(str::to_owned).collect::<Vec<_>>(), left, env)
+    };
+    let (files, left, env) = accepted(&[]);
+    assert_eq!(
+        (files, left),
+        (vec!["a.txt".to_owned()], [".env", "src/new.rs", "token.txt", "two words.txt"].map(str::to_owned).to_vec())
+    );
+    assert!(env.exists("src/new.rs"));
+    let (files, left, _) = accepted(&["--all"]);
+    assert_eq!(
+        (files.as_slice(), left.as_slice()),
+        (["a.txt", "src/new.rs", "two words.txt"].map(str::to_owned).as_slice(), secrets.map(str::to_owned).as_slice())
+    );
+    let (files, left, _) = accepted(&["--include", "src", "token.txt"]);
+    assert_eq!(
+        (files.as_slice(), left.as_slice()),
+        (
+            ["a.txt", "src/new.rs", "token.txt"].map(str::to_owned).as_slice(),
+            [".env", "two words.txt"].map(str::to_owned).as_slice()
+        )
+    );
+    let env = TestEnv::repo();
+    run(&env, 1, agent);
+    assert_eq!(env.error(2, &["accept", "--include", "nothing"])["code"], "usage");
+    // From a folder below, as the shell completes it.
+    let done = env.recover(&["-C", "src", "accept", "--json", "--include", "new.rs"]).expect(0).json();
+    assert!(!paths(&done["left_out"]).contains(&"src/new.rs"), "{done}");
+}
+
+// New files alone are no reason to be done with the run.
+#[test]
+fn new_files_alone_can_be_asked_for_later() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo new > new.txt");
+    let done = env.json(0, &["accept"]);
+    assert_eq!((&done["changed"], paths(&done["left_out"])), (&json!(false), vec!["new.txt"]));
+    assert_eq!(env.json(0, &["accept", "--all"])["changed"], true);
+    assert_eq!(env.git(&["show", "HEAD:new.txt"]), "new\n");
+}
+
+// A run that changed nothing is accepted all the same.
+#[test]
+fn nothing_to_accept_is_accepted() {
+    let env = TestEnv::repo();
+    let before = head(&env);
+    run(&env, 1, "true");
+    let done = env.json(0, &["accept"]);
+    assert_eq!(
+        (&done["changed"], &done["run"]["status"], &done["commits"]),
+        (&json!(false), &json!("accepted"), &json!([]))
+    );
+    assert_eq!(head(&env), before);
+}
+
+// What a person did is not committed: files that were uncommitted before the run and changed by it are in the way.
+#[test]
+fn uncommitted_work_that_the_run_touched_is_in_the_way() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "mine\n");
+    env.write("new.txt", "mine\n");
+    run(&env, 1, "echo agent >> a.txt; echo agent >> new.txt");
+    let before = state(&env);
+    let error = env.error(13, &["accept"]);
+    assert_eq!(paths(&error["paths"]), ["a.txt", "new.txt"]);
+    assert_eq!(state(&env), before);
+    assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
+}
+
+#[test]
+fn what_is_unsafe_is_refused_and_changes_nothing() {
+    let env = TestEnv::repo();
+    let check = "test=test ! -e ../broken";
+    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", "echo x >> a.txt"]);
+    let before = state(&env);
+    let refused = |code: i32, name: &str, args: &[&str]| {
+        let error = env.error(code, args);
+        assert_eq!(error["code"], name, "{error}");
+        error
+    };
+    // The tree is another one.
+    env.write("b.txt", "later\n");
+    let error = refused(13, "hand_edits", &["accept"]);
+    assert_eq!(paths(&error["paths"]), ["b.txt"]);
+    assert!(error["hint"].as_str().unwrap().contains("rollback --to good"), "{error}");
+    env.remove("b.txt");
+    // A check fails.
+    fs::write(env.root().join("broken"), "").unwrap();
+    refused(13, "not_verified", &["accept"]);
+    assert_eq!(state(&env), before);
+    // Something of git's is in progress.
+    fs::write(env.work().join(".git/MERGE_HEAD"), head(&env)).unwrap();
+    refused(13, "operation_in_progress", &["accept"]);
+    fs::remove_file(env.work().join(".git/MERGE_HEAD")).unwrap();
+    assert_eq!(state(&env), before);
+    env.json(0, &["accept", "--no-checks"]);
+    assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nx\n");
+
+    let env = TestEnv::repo();
+    env.json(6, &["run", "--on-failure", "stop", "--", "sh", "-c", "echo x >> a.txt; exit 3"]);
+    assert_eq!(env.error(4, &["accept"])["code"], "no_checkpoint");
+    assert_eq!(env.error(4, &["accept", "bogus"])["code"], "run_not_found");
+    assert_eq!(TestEnv::plain().error(10, &["accept"])["code"], "no_repository");
+}
+
+#[test]
+fn a_run_at_work_is_not_accepted() {
+    let env = TestEnv::repo();
+    let inside = format!("{} accept --json > ../inside", env!("CARGO_BIN_EXE_recover"));
+    let line = format!("{inside}; touch ../began; while [ ! -e ../end ]; do sleep 0.02; done");
+    let mut first = env
+        .recover_command(&["run", "--run", "first", "--", "sh", "-c", &line])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("recover starts");
+    until("it is at work", || env.root().join("began").exists());
+    let error = env.error(11, &["accept"]);
+    assert!(error["message"].as_str().unwrap().contains(&format!("pid {}", first.id())), "{error}");
+    fs::write(env.root().join("end"), "").unwrap();
+    assert!(first.wait().unwrap().success());
+    let told = fs::read_to_string(env.root().join("inside")).unwrap();
+    assert!(told.contains("inside_attempt"), "{told}");
+}
+
+// Skipped iterations, and commits that the run did not make, need a yes. Those of others are never folded.
+#[test]
+fn what_needs_a_look_needs_a_yes() {
+    let env = quick();
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "settings"]);
+    let agent = "if [ $RECOVER_ITERATION = 2 ]; then echo bad > bad.txt; else echo $RECOVER_ITERATION >> a.txt; fi";
+    let check = "test=! grep -q bad bad.txt || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+    let args = ["--json", "run", "--run", "night", "--iterations", "3", "--feedback", check, "--", "sh", "-c", agent];
+    env.recover(&args).expect(8);
+    let error = env.error(13, &["accept"]);
+    assert_eq!(error["code"], "confirmation_needed");
+    assert!(error["message"].as_str().unwrap().contains("iteration 2 was given up"), "{error}");
+    env.json(0, &["accept", "--yes"]);
+
+    let env = TestEnv::repo();
+    run(&env, 2, AGENT);
+    env.git(&["commit", "-q", "--allow-empty", "-m", "by hand"]);
+    let by_hand = head(&env);
+    let error = env.error(13, &["accept"]);
+    assert!(error["message"].as_str().unwrap().contains("by hand"), "{error}");
+    let done = env.json(0, &["accept", "--yes"]);
+    assert_eq!(done["kept_ref"], Value::Null);
+    assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), by_hand);
+}
+
+fn hook(env: &TestEnv, name: &str, body: &str) {
+    let path = env.work().join(".git/hooks").join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("hooks");
+    fs::write(&path, format!("#!/bin/sh\n{body}\n")).expect("a hook");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a hook that runs");
+}
+
+// The user's hooks run as in git commit: one that refuses leaves everything as it was, one that edits the message is heard,
+// and what they print is no part of the document.
+#[test]
+fn hooks_run_as_in_git_commit() {
+    for agent in ["echo x >> a.txt", "echo x >> a.txt; git commit -qam agent"] {
+        let env = TestEnv::repo();
+        run(&env, 1, agent);
+        hook(&env, "pre-commit", "echo looked; git diff --cached --name-only > ../staged; exit 1");
+        let before = state(&env);
+        let error = env.error(13, &["accept"]);
+        assert!(error["message"].as_str().unwrap().contains("pre-commit"), "{error}");
+        assert_eq!(state(&env), before);
+        assert_eq!(fs::read_to_string(env.root().join("staged")).unwrap(), "a.txt\n");
+        hook(&env, "pre-commit", "echo looked");
+        hook(&env, "commit-msg", "echo read; echo 'Signed-off-by: A' >> \"$1\"; git symbolic-ref -q HEAD");
+        hook(&env, "post-commit", "git log -1 --format=%s > ../after; exit 3");
+        if agent.contains("commit") {
+            // HEAD is at what the commit comes on top of.
+            hook(
+                &env,
+                "commit-msg",
+                "echo read; echo 'Signed-off-by: A' >> \"$1\"; test $(git rev-parse HEAD) = $(git rev-parse main^)",
+            );
+        }
+        let done = env.json(0, &["accept"]);
+        assert_eq!(done["changed"], true);
+        assert!(env.git(&["log", "-1", "--format=%B"]).trim().ends_with("Signed-off-by: A"));
+        assert_eq!(fs::read_to_string(env.root().join("after")).unwrap(), "Add the parser\n");
+        assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    }
+}
+
+// A hook that formats what is staged is heard too.
+#[test]
+fn a_hook_may_change_what_is_committed() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo x >> a.txt");
+    hook(&env, "pre-commit", "echo formatted >> a.txt; git add a.txt");
+    env.json(0, &["accept"]);
+    assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nx\nformatted\n");
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+}
+
+// Commits are signed where the user's are.
+#[test]
+fn commits_are_signed_as_configured() {
+    let env = TestEnv::repo();
+    if env.sh("ssh-keygen -q -t ed25519 -N '' -f ../key").code != 0 {
+        return;
+    }
+    let key = env.root().join("key.pub");
+    for (name, value) in [("gpg.format", "ssh"), ("user.signingkey", key.to_str().unwrap()), ("commit.gpgsign", "true")]
+    {
+        env.git(&["config", name, value]);
+    }
+    run(&env, 1, "echo x >> a.txt");
+    env.json(0, &["accept"]);
+    assert!(env.git(&["cat-file", "commit", "HEAD"]).contains("BEGIN SSH SIGNATURE"));
+}
+
+// Line ends and filters are git's: what is stored is what git add would have stored, also of an iteration's checkpoint.
+#[test]
+fn attributes_hold() {
+    let env = TestEnv::repo();
+    env.write(".gitattributes", "*.crlf text eol=crlf\n*.up filter=up\n");
+    env.write("b.crlf", "one\r\n");
+    env.write("c.up", "big\n");
+    env.git(&["config", "filter.up.clean", "tr A-Z a-z"]);
+    env.git(&["config", "filter.up.smudge", "tr a-z A-Z"]);
+    env.git(&["add", "."]);
+    env.git(&["commit", "-q", "-m", "filtered"]);
+    env.remove("c.up");
+    env.git(&["checkout", "-q", "c.up"]);
+    assert_eq!(env.read("c.up"), "BIG\n");
+    run(&env, 2, "printf '%s\\r\\n' $RECOVER_ITERATION >> b.crlf; echo N$RECOVER_ITERATION >> c.up");
+    env.json(0, &["accept", "--per-iteration"]);
+    assert_eq!(env.git(&["show", "HEAD^:b.crlf", "HEAD:b.crlf"]), "one\n1\none\n1\n2\n");
+    assert_eq!(env.git(&["show", "HEAD^:c.up", "HEAD:c.up"]), "big\nn1\nbig\nn1\nn2\n");
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+}
+
+// Any name, and any kind of change.
+#[test]
+fn odd_names_modes_and_links_are_committed() {
+    let env = TestEnv::repo();
+    env.sh(
+        "mkdir dir; echo 1 > dir/x; echo 1 > file; echo 1 > tool; echo 1 > ':(top)q'; git add .; git commit -qm more",
+    )
+    .expect(0);
+    let agent = "printf x > 'a b\nc'; printf x > \"$(printf 'n\\377')\"; rm -r dir; echo d > dir; rm file; mkdir file; echo y > file/y; \
+                 chmod +x tool; ln -s a.txt link; echo 2 >> ':(top)q'; printf x > '*.txt'";
+    run(&env, 1, agent);
+    let done = env.json(0, &["accept", "--all"]);
+    assert_eq!(done["left_out"], json!([]));
+    let files = env.git(&["show", "--format=", "--name-status", "-z", "--no-renames", "HEAD"]);
+    for name in ["a b\nc", "n\u{fffd}", "dir\0", "D\0dir/x", "D\0file", "file/y", "tool", "link", ":(top)q", "A\0*.txt"]
+    {
+        assert!(files.contains(name), "{name:?}: {files:?}");
+    }
+    assert!(!files.contains("a.txt\0"), "{files:?}");
+    assert!(env.git(&["ls-files", "-s", "tool"]).starts_with("100755"));
+    assert!(env.git(&["ls-files", "-s", "link"]).starts_with("120000"));
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+}
+
+#[test]
+fn a_history_begins_with_it() {
+    let env = TestEnv::plain();
+    env.git(&["init", "-q", "-b", "main"]);
+    env.write("mine.txt", "mine\n");
+    run(&env, 1, "echo x > x.txt");
+    let done = env.json(0, &["accept", "--all"]);
+    assert_eq!((&done["branch"], &done["head"]["before"]), (&json!("main"), &Value::Null));
+    assert_eq!(env.git(&["log", "--format=%s %P"]), "Add the parser \n");
+    assert_eq!(env.git(&["ls-files"]), "x.txt\n");
+}
+
+#[test]
+fn a_detached_head_moves() {
+    let env = TestEnv::repo();
+    env.git(&["checkout", "-q", "--detach"]);
+    run(&env, 3, AGENT);
+    let done = env.json(0, &["accept"]);
+    assert_eq!((&done["branch"], &done["head"]["after"]), (&Value::Null, &json!(head(&env))));
+    assert_eq!(env.git(&["rev-parse", "HEAD^", "main"]).lines().collect::<std::collections::BTreeSet<_>>().len(), 1);
+}
+
+#[test]
+fn a_linked_work_tree_has_its_own_branch() {
+    let env = TestEnv::repo();
+    let main = head(&env);
+    env.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
+    let at = |args: &[&str]| env.recover(&[&["-C", "../side", "--json"], args].concat()).expect(0).json();
+    at(&["run", "--run", "night", "--", "sh", "-c", "echo x >> a.txt; git commit -qam agent; echo y >> a.txt"]);
+    let done = at(&["accept", "night"]);
+    assert_eq!(done["branch"], "side");
+    assert_eq!(env.git(&["show", "side:a.txt"]), "one\nx\ny\n");
+    assert_eq!(env.git(&["rev-parse", "side^", "main"]), format!("{main}\n{main}\n"));
+    assert_eq!(env.git(&["-C", "../side", "status", "--porcelain", "-uno"]), "");
+}
+
+// Variables that lead git elsewhere lead nowhere.
+#[test]
+fn the_environment_leads_nowhere_else() {
+    let mut env = TestEnv::repo();
+    run(&env, 1, "echo x >> a.txt");
+    let other = TestEnv::repo();
+    for (name, path) in [("GIT_DIR", ".git"), ("GIT_WORK_TREE", "."), ("GIT_INDEX_FILE", ".git/index")] {
+        env.set(name, &other.work().join(path).to_string_lossy());
+    }
+    let before = head(&other);
+    env.json(0, &["accept"]);
+    assert_eq!(head(&other), before);
+    let at = Path::new(env.work());
+    let shown = other.git(&["-C", &at.to_string_lossy(), "show", "HEAD:a.txt"]);
+    assert_eq!(shown, "one\nx\n");
+}
+
+// Folding pushed commits would rewrite what others have.
+#[test]
+fn pushed_commits_are_not_folded() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo x >> a.txt; git commit -qam agent; git update-ref refs/remotes/origin/main HEAD");
+    let error = env.error(13, &["accept"]);
+    assert_eq!(error["code"], "head_moved");
+    assert!(error["hint"].as_str().unwrap().contains("--per-iteration"), "{error}");
+}
