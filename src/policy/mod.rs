@@ -27,6 +27,7 @@ pub mod places;
 pub mod pre_tool;
 pub mod preconditions;
 pub mod program;
+pub mod project;
 pub mod prompt;
 pub mod rebuild;
 pub mod redact;

@@ -11,7 +11,7 @@ fn init_writes_the_template_and_never_overwrites() {
     let planned = env.json(0, &["init", "--dry-run"]);
     assert_eq!(planned["changed"], false);
     assert!(!env.exists(FILE));
-    assert_eq!(env.json(0, &["init"])["changed"], true);
+    assert_eq!(env.json(0, &["init", "--full"])["changed"], true);
     let template = env.read(FILE);
     for key in ["retry.max_attempts", "cooldown.duration", "rollback.safe_mode", "checkpoint.lane_file"] {
         assert!(template.contains(&format!("\n#{key} = ")), "{key}");
@@ -22,8 +22,54 @@ fn init_writes_the_template_and_never_overwrites() {
     assert_eq!(env.read(FILE), "[retry]\nmax_attempts = 7\n");
     env.json(0, &["init", "--force", "--dry-run"]);
     assert_eq!(env.read(FILE), "[retry]\nmax_attempts = 7\n");
-    env.json(0, &["init", "--force"]);
+    env.json(0, &["init", "--force", "--full"]);
     assert_eq!(env.read(FILE), template);
+}
+
+// What it writes fits the project, and works: the run is judged by the checks that it found.
+#[test]
+fn init_writes_what_fits_the_project() {
+    let package = r#"{"scripts": {"test": "node t.js", "lint": "eslint ."}}"#;
+    for (files, checks) in [
+        (&[("Cargo.toml", "[package]\nname = \"x\"\n")][..], &["test: cargo test"][..]),
+        (&[("package.json", package), ("pnpm-lock.yaml", "")], &["test: pnpm test", "lint: pnpm run lint"]),
+        (&[("pyproject.toml", "[tool.ruff]\n[tool.pytest.ini_options]\n")], &["test: pytest", "lint: ruff check ."]),
+        (&[("go.mod", "module x\n")], &["test: go test ./...", "lint: go vet ./..."]),
+        (&[("Makefile", "test:\n\ttrue\n")], &["test: make test"]),
+        (&[("justfile", "test:\n  true\n"), ("Makefile", "lint:\n")], &["test: just test"]),
+        (&[("notes.txt", "")], &[]),
+    ] {
+        let env = TestEnv::repo();
+        for (name, content) in files {
+            env.write(name, content);
+        }
+        env.write("CLAUDE.md", "");
+        let planned = env.recover(&["init", "--dry-run"]).expect(0);
+        let document = env.json(0, &["init"]);
+        let text = env.read(FILE);
+        assert!(planned.stdout.contains(&text), "{}", planned.stdout);
+        assert!(text.lines().count() <= 16, "{text}");
+        let found: Vec<String> = document["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|check| format!("{}: {}", check["kind"].as_str().unwrap(), check["command"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            (found, &document["agents"]),
+            (checks.iter().map(|c| (*c).to_owned()).collect(), &"claude".split(' ').collect())
+        );
+        let config = env.json(0, &["config"]);
+        assert_eq!(config["config"]["runner.agent"], "claude", "{text}");
+        // Nothing was installed unasked.
+        assert!(!env.exists(".claude"));
+        assert!(env.recover(&["init", "--force"]).expect(0).stdout.contains("hook install claude"));
+    }
+    let env = TestEnv::repo();
+    env.write("Makefile", "test:\n\ttest -f done\n");
+    env.recover(&["init"]).expect(0);
+    let run = env.json(0, &["run", "--attempts", "1", "--", "touch", "done"]);
+    assert_eq!(run["iterations"][0]["attempts"][0]["feedback_results"]["test"]["passed"], true, "{run}");
 }
 
 // Contract: file, line and the nearest key; every command refuses; `init --force` mends.

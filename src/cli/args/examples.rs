@@ -251,7 +251,11 @@ const ALL: &[(&str, &[Example])] = &[
     ),
     (
         "init",
-        &[("recover init", "write .ultraplan/recover.toml"), ("recover init --dry-run", "show what it would write")],
+        &[
+            ("recover init", "write .ultraplan/recover.toml with what fits this project"),
+            ("recover init --full", "every key with its default, as comments"),
+            ("recover init --dry-run", "show what it would write"),
+        ],
     ),
     (
         "config",

@@ -83,12 +83,18 @@ pub enum ReportFormat {
 
 /// Write a configuration for this project.
 ///
-/// A commented .ultraplan/recover.toml with every key and its default.
+/// Looks what kind of project this is (Cargo.toml, package.json, pyproject.toml, go.mod, Makefile, justfile, settings of
+/// agents) and writes .ultraplan/recover.toml with the checks and the agent that fit. With --full it has every key with
+/// its default, as comments.
 #[derive(Args, Debug, Default)]
 pub struct InitArgs {
     /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
+
+    /// Write every key with its default, as comments
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// Show the configuration.

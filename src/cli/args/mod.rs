@@ -37,7 +37,7 @@ pub use checkpoint::{
     ShowArgs, UnpinArgs, VerifyArgs,
 };
 pub use exchange::{ImportArgs, SyncArgs};
-pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs};
+pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs, PlaceArgs};
 pub use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
     RetryStatusArgs, SchemaArgs, StatusArgs,

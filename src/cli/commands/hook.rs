@@ -19,7 +19,7 @@ use crate::model::time::format_duration;
 use crate::process::Interrupts;
 
 use super::super::args::{
-    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs,
+    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs, PlaceArgs,
 };
 use super::super::exit::ExitCode;
 use super::super::replies::hook::{
@@ -57,6 +57,12 @@ fn print(context: &Context, args: &HookPrintArgs) -> Reply {
         settings: serde_json::from_str(&text).ok(),
     };
     Reply::new(document, text.as_str())
+}
+
+/// Installs an agent's hook in the project's settings.
+pub(super) fn install_for(context: &Context, agent: HookAgent) -> Result<Reply> {
+    let place = PlaceArgs::default();
+    install(context, &HookInstallArgs { agent, place, program: None })
 }
 
 fn install(context: &Context, args: &HookInstallArgs) -> Result<Reply> {

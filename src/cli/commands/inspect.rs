@@ -2,13 +2,12 @@
 
 use anyhow::Context as _;
 
-use crate::config;
-use crate::durable::{Root, Sync};
 use crate::engine::flow::doctor::{NEWER_LEDGER, NO_SPACE, READ_ONLY, doctor as examine};
-use crate::engine::flow::{project_trust, retry};
+use crate::engine::flow::{init as engine_init, retry};
 use crate::engine::recovery::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
+use crate::model::hook::HookAgent;
 
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs, Wait,
@@ -18,9 +17,10 @@ use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
 use super::super::replies::status::RetryReply;
-use super::super::replies::upkeep::{CompletionsReply, ConfigReply, InitReply, ManReply, SchemaReply};
+use super::super::replies::upkeep::{CompletionsReply, ConfigReply, InitCheck, InitReply, ManReply, SchemaReply};
 use super::super::schema;
-use super::super::ui::{Reply, escape};
+use super::super::screens::agrees;
+use super::super::ui::{Reply, Ui, escape};
 
 /// `recover retry-status`.
 pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
@@ -37,26 +37,43 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
 }
 
 /// `recover init`.
-pub fn init(context: &Context, args: &InitArgs) -> Result<Reply> {
-    let path = context.worktree().join(".ultraplan").join("recover.toml");
-    let root = Root::shared(context.worktree());
-    let failed = |error| Error::io(format!("cannot write {}", path.display()), error);
-    if root.has(&path).map_err(failed)? && !args.force {
-        let message = format!("{} already exists: --force overwrites it", path.display());
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["config"])));
+pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
+    let written = engine_init::init(context, args.force, args.full)?;
+    let (path, project) = (&written.path, &written.project);
+    let mut text = String::new();
+    for check in &project.checks {
+        text.push_str(&format!("Found {}: {} runs {}\n", check.because, check.kind.as_str(), escape(&check.command)));
     }
-    if !context.dry_run() {
-        context.check_writes("writing a configuration")?;
-        if let Some(folder) = path.parent() {
-            root.create_dir_all(folder).map_err(failed)?;
-        }
-        root.write(&path, config::template().as_bytes(), Sync::All).map_err(failed)?;
-        // Who wrote it trusts it.
-        project_trust::trust(&context.at(context.cwd())?)?;
+    for agent in &project.agents {
+        text.push_str(&format!("Found settings of {agent}\n"));
     }
-    let verb = if context.dry_run() { "Would write" } else { "Wrote" };
-    let text = format!("{verb} {}\n", path.display());
-    Ok(Reply::new(InitReply { changed: !context.dry_run(), path: path.to_string_lossy() }, text))
+    if context.dry_run() {
+        text.push_str(&format!("Would write {}:\n\n{}", path.display(), written.text));
+    } else {
+        text.push_str(&format!("Wrote {}\n", path.display()));
+    }
+    for agent in &project.agents {
+        text.push_str(&offer_hook(context, agent, ui)?);
+    }
+    let checks: Vec<InitCheck<'_>> = project.checks.iter().map(InitCheck::from).collect();
+    let changed = !context.dry_run();
+    let reply = InitReply { changed, path: path.to_string_lossy(), checks, agents: &project.agents };
+    Ok(Reply::new(reply, text))
+}
+
+/// Asks on a terminal whether the agent's hook shall be installed; elsewhere says how.
+fn offer_hook(context: &Context, agent: &str, ui: &Ui) -> Result<String> {
+    let Some(hook) = HookAgent::ALL.into_iter().find(|hook| hook.as_str() == agent) else { return Ok(String::new()) };
+    let command = context.line(Hint::recover(["hook", "install", agent]));
+    let advice = format!("Checkpoints before {agent}'s edits and risky commands: {command}\n");
+    if !ui.interactive || context.dry_run() {
+        return Ok(advice);
+    }
+    let shown = format!("The hook of {agent} takes a checkpoint before its edits and risky commands.");
+    if !agrees(context, ui, &shown, "Install it in this project's settings?")? {
+        return Ok(advice);
+    }
+    Ok(super::hook::install_for(context, hook)?.text)
 }
 
 /// `recover config`.

@@ -256,7 +256,7 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Import(args) => exchange::import(context, args),
         Command::Sync(args) => exchange::sync(context, args),
         Command::Trust(args) => trust::trust(context, args, ui),
-        Command::Init(args) => inspect::init(context, args),
+        Command::Init(args) => inspect::init(context, args, ui),
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args),
         Command::Agents(_) => agents::agents(context, ui),

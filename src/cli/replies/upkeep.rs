@@ -10,6 +10,8 @@ use crate::engine::flow::agents::Agent;
 use crate::engine::flow::import::ImportedFile;
 use crate::engine::flow::project_trust::GuardedValue;
 use crate::engine::flow::trust::StateReport;
+use crate::model::loop_kind::LoopKind;
+use crate::policy::project::Suggested;
 use crate::policy::report::Report;
 
 use super::super::args::ReportFormat;
@@ -19,6 +21,25 @@ use super::super::args::ReportFormat;
 pub struct InitReply<'a> {
     pub changed: bool,
     pub path: Cow<'a, str>,
+    /// What was found: checks that fit the project, in the order in which they run.
+    pub checks: Vec<InitCheck<'a>>,
+    /// The agents whose settings lie here.
+    pub agents: &'a [&'static str],
+}
+
+/// A check that fits the project.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InitCheck<'a> {
+    pub kind: LoopKind,
+    pub command: &'a str,
+    /// The file that says so.
+    pub found: &'static str,
+}
+
+impl<'a> From<&'a Suggested> for InitCheck<'a> {
+    fn from(check: &'a Suggested) -> Self {
+        Self { kind: check.kind, command: &check.command, found: check.because }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -15,6 +15,7 @@ mod foreign_views;
 pub mod forget;
 pub mod hook;
 pub mod import;
+pub mod init;
 pub mod inside;
 pub mod inspect;
 pub mod manual_fix;
