@@ -94,7 +94,10 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     }
     let message = match record.final_text.as_deref() {
         Some(text) if !text.is_empty() => text.to_owned(),
-        _ if errors.is_empty() => text(object, "error").unwrap_or(subtype).to_owned(),
+        _ if errors.is_empty() => {
+            let nested = object.pointer("/error/message").and_then(Value::as_str);
+            text(object, "error").or(nested).unwrap_or(subtype).to_owned()
+        }
         _ => errors.join("; "),
     };
     record.interrupted |= message.contains("interrupted by user");

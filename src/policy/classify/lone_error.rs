@@ -7,6 +7,9 @@ use crate::policy::text::Text;
 /// A longer paragraph is an explanation.
 const MAX_CHARS: usize = 1_200;
 
+/// How aider begins what it adds to an error, the same for all of a kind ("… servers are down or overloaded").
+const COMMENT: &str = " The API provider";
+
 /// How programs begin to speak of their own trouble; prose that quotes an error begins otherwise.
 static HEAD: Single = Single::new(
     r"^\W{0,4}(?:\[?API Error|(?i:error\W)|(?:[A-Za-z_]+\.)*[A-Za-z]*(?:Error|Exception)\b\W|(?i:you(?:'|’)ve (?:hit|reached|exceeded)|you have (?:hit|reached|exhausted|exceeded)|(?:claude ai |5-hour |weekly |session |usage )(?:usage )?limit|credit balance|invalid api key|not logged in|please run /login|oauth token|prompt is too long|conversation (?:is )?too long|unable to connect|connection failed|fetch failed|rate limit|request rejected|overloaded|quota exceeded|insufficient_quota|resource_exhausted|repeated 529|status(?: code)?:? [45]\d\d|[45]\d\d [a-z]))",
@@ -29,10 +32,14 @@ pub fn lone_error(output: &[u8]) -> Option<String> {
             last.push((line.number, said));
         }
     }
-    let paragraph = last.into_iter().rev().map(|(_, said)| said).collect::<Vec<_>>().join(" ");
-    let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-    let begins = HEAD.first(&paragraph).is_some();
-    (begins && paragraph.chars().count() <= MAX_CHARS).then(|| escape(&paragraph))
+    // Oldest line first. One error after the other, of a program that tried again: the last one counts.
+    let lines: Vec<String> = last.into_iter().rev().map(|(_, said)| said).collect();
+    HEAD.first(lines.first()?)?;
+    let first_word = |line: &String| line.split_whitespace().next().map(str::to_owned);
+    let begins = lines.iter().rposition(|line| first_word(line) == first_word(&lines[0]))?;
+    let paragraph = lines.get(begins..)?.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let error = paragraph.split(COMMENT).next().unwrap_or(&paragraph);
+    (error.chars().count() <= MAX_CHARS).then(|| escape(error))
 }
 
 #[cfg(test)]
@@ -45,6 +52,11 @@ mod tests {
         assert!(lone_error(aider).unwrap().ends_with("Incorrect API key provided: sk-x."));
         assert!(lone_error("You\u{2019}ve hit your limit · resets 6:41am (UTC)\n\n".as_bytes()).is_some());
         assert!(lone_error(b"[API Error: 429 Too Many Requests]").is_some());
+        let again = "litellm.InternalServerError: InternalServerError: OpenAIException - The server had an\nerror.\n\
+                     The API provider's servers are down or overloaded.\nRetrying in 0.2 seconds...\n";
+        let repeated = format!("Repo-map: using 4096 tokens\n\n{}", again.repeat(20));
+        let last = "litellm.InternalServerError: InternalServerError: OpenAIException - The server had an error.";
+        assert_eq!(lone_error(repeated.as_bytes()).as_deref(), Some(last));
         for said in [
             "The test fails with \"API Error: 429\", so I added a retry.",
             "Done.\n\nAll tests pass.",

@@ -3,14 +3,21 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::checkpoint;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::tree::changes;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType};
 use crate::model::launch::Launch;
 use crate::model::loop_kind::LoopKind;
 use crate::model::run::RunKey;
+use crate::model::snapshot::Change;
 use crate::model::time::Timestamp;
 use crate::policy::classify::{classify, lone_error};
+use crate::policy::path_filter::Selection;
 use crate::policy::settings::UserRule;
+
+/// What aider says where it makes git ignore its notes.
+const IGNORES: &[u8] = b"Added .aider* to .gitignore";
 
 /// What is known of the command's end.
 pub struct CommandEvidence<'a> {
@@ -69,7 +76,7 @@ fn hidden_failure(
         }
         (None, None) => return None,
     };
-    left_unchanged(context, key).then_some(failure)
+    left_unchanged(context, key, evidence).then_some(failure)
 }
 
 /// The flag that was missing.
@@ -83,18 +90,33 @@ fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String 
     format!("{edit} permits to edit, {all} everything")
 }
 
-/// Whether the work tree is what it was when the attempt began, as far as that is known.
-fn left_unchanged(context: &Context, key: &RunKey) -> bool {
+/// Whether the work tree is what it was when the attempt began, as far as that is known, but for what the agent's program
+/// keeps there for itself.
+fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -> bool {
     let look = || -> Result<bool> {
         let state = context.load()?.state;
         let began = state.run(key).and_then(|run| run.live.as_ref()?.baseline.as_ref());
         let Some(before) = began.and_then(|id| state.checkpoint(id)) else { return Ok(false) };
-        Ok(checkpoint::prepare(context)?.capture.tree == before.tree)
+        let now = checkpoint::prepare(context)?.capture;
+        if now.tree == before.tree {
+            return Ok(true);
+        }
+        let before = load_checkpoint(context.repo()?, &before.commit)?;
+        let changes = changes(now.objects(), before.view(), now.view(), &Selection::all())?;
+        Ok(changes.iter().all(|change| is_own(change, evidence)))
     };
     look().unwrap_or_else(|error| {
         tracing::warn!(%error, "whether the attempt changed anything is not known");
         false
     })
+}
+
+/// Whether a change is one of aider's notes, or the line in `.gitignore` that it says it added for them.
+fn is_own(change: &Change, evidence: &FailureEvidence) -> bool {
+    let path = change.path.to_lossy();
+    let one_line = (change.added, change.deleted) == (Some(1), Some(0));
+    let said = || evidence.stdout.windows(IGNORES.len()).any(|words| words == IGNORES);
+    path.starts_with(".aider.") || (path == ".gitignore" && one_line && said())
 }
 
 /// What the profile says that an exit code means, where nothing else decided.

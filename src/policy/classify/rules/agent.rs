@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "agent.throttled-quota",
         ANY,
-        r"(?i)RESOURCE_EXHAUSTED|retryDelay|please (?:retry|try again) in [\d.]+ ?(?:m?s|sec|min|h)|(?:tokens|requests|images|input tokens|output tokens|TPM|RPM)(?: per |/)(?:min|sec|hour|minute|second)|tokens per min|exhausted your (?:capacity|quota)|generate_content_\w+requests|quota metric",
+        r"(?i)RESOURCE(?:_| has been )EXHAUSTED|request a quota increase|retryDelay|please (?:retry|try again) in [\d.]+ ?(?:m?s|sec|min|h)|(?:tokens|requests|images|input tokens|output tokens|TPM|RPM)(?: per |/)(?:min|sec|hour|minute|second)|tokens per min|exhausted your (?:capacity|quota)|generate_content_\w+requests|quota metric",
         THROTTLED,
     ),
     rule(
