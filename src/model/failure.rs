@@ -30,7 +30,8 @@ pub enum FailureType {
 impl Failure {
     /// Whether nobody's work was wrong: a limit, the network or the service of the agent, a kill, a crash of `recover`.
     pub fn is_interruption(&self) -> bool {
-        let service = matches!(self.detail, Some(CauseDetail::SupervisorLost | CauseDetail::ServiceError));
+        use CauseDetail::{ServiceError, SessionNotFound, SupervisorLost};
+        let service = matches!(self.detail, Some(SupervisorLost | ServiceError | SessionNotFound));
         let network = self.cause == Cause::NetworkError && self.kind == FailureType::AgentError;
         service || network || matches!(self.cause, Cause::RateLimited | Cause::Cancelled | Cause::Crashed)
     }

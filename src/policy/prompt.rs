@@ -1,7 +1,7 @@
 //! The prompt of an attempt (B6, B9): the base prompt, what went wrong before, and what a person adds.
 
 use crate::model::decision::Strategy;
-use crate::model::failure::Failure;
+use crate::model::failure::{CauseDetail, Failure};
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::{RestoredFiles, Run};
 
@@ -36,11 +36,13 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     // from, is.
     let own = |failure: &&Failure| failure.iteration.is_none_or(|number| number >= parts.run.current_iteration);
     let failure = parts.run.failure.as_ref().filter(|_| parts.error_context).filter(own);
-    if let Some(failure) = failure.filter(|_| parts.run.was_interrupted()) {
+    let failure = failure.map(|failure| (failure, parts.run.was_interrupted()));
+    let failure = failure.and_then(|about| if is_session_lost(about.0) { before_the_loss(parts) } else { Some(about) });
+    if let Some((failure, true)) = failure {
         let text =
             format!("You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}", failure.message);
         sections.push(format!("## Interrupted\n\n{text}"));
-    } else if let Some(failure) = failure {
+    } else if let Some((failure, false)) = failure {
         let mut context = error_context(failure, parts.strategy);
         let hints = hints::hints(parts.run, parts.subtask).map(|hints| format!("\n\n{hints}")).unwrap_or_default();
         // The end of the error says more than that of the hints, which may take half of the room.
@@ -67,6 +69,17 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
         sections.insert(0, restored_text(restored));
     }
     if sections.is_empty() { None } else { Some(sections.join("\n\n") + "\n") }
+}
+
+fn is_session_lost(failure: &Failure) -> bool {
+    failure.detail == Some(CauseDetail::SessionNotFound)
+}
+
+/// What the attempt that did not find its session was to go on from, and whether that was an interruption.
+fn before_the_loss<'a>(parts: &PromptParts<'a>) -> Option<(&'a Failure, bool)> {
+    let ended = parts.run.iterations.attempts_on(parts.subtask).map(|(_, attempt)| attempt).rev();
+    let failed = ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
+    failed.into_iter().find(|(failure, _)| !is_session_lost(failure))
 }
 
 /// What the agent knows of its files is true no more.

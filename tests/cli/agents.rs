@@ -306,6 +306,28 @@ fn an_interrupted_agent_goes_on_in_its_session() {
     assert!(prompt.contains("You were interrupted; go on.") && !prompt.contains("DIFFERENT"), "{prompt}");
 }
 
+/// An attempt that does not find its session never began: the next one is told what that one was told.
+#[test]
+fn a_lost_session_is_nobodys_approach() {
+    let gone =
+        "elif [ $n = 2 ]; then echo 'No conversation found with session ID: s-1' >&2; exit 1; fi; ends false done";
+    let env = quick();
+    claude(&env, &format!("if [ $n = 1 ]; then ends true 'API Error: 529 Overloaded'; exit 1; {gone}"));
+    env.json(0, &["run", "--agent", "claude", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    assert_eq!(sessions(&env), ["none", "s-1", "none"]);
+    let prompt = env.sh("cat ../prompt.3").stdout;
+    assert!(prompt.contains("You were interrupted; go on.") && prompt.contains("529"), "{prompt}");
+    assert!(!prompt.contains("DIFFERENT") && !prompt.contains("No conversation"), "{prompt}");
+
+    let env = quick();
+    claude(&env, &format!("if [ $n = 1 ]; then echo bad > state; ends false done; exit 0; {gone}"));
+    let check = "test=[ $(cat ../count) = 3 ] || { echo 'FAILED: assert 1 == 2'; exit 1; }";
+    let args = ["run", "--agent", "claude", "--prompt", "Fix it.", "--feedback", check, "--", "./claude", "-p"];
+    env.json(0, &args);
+    let prompt = env.sh("cat ../prompt.3").stdout;
+    assert!(prompt.contains("assert 1 == 2") && !prompt.contains("No conversation"), "{prompt}");
+}
+
 /// Where files went back, and for another iteration, the session is a fresh one, and its prompt begins with that.
 #[test]
 fn a_rollback_begins_a_fresh_session() {
@@ -451,6 +473,9 @@ fn an_error_of_the_api_is_seen_behind_a_success() {
     let failure = &attempts[0]["failure"];
     assert_eq!((&failure["type"], &failure["cause"]), (&json!("agent_error"), &json!("AUTH_FAILED")), "{document}");
     run(&format!("{banner}{error}touch work"), 0);
+    // What it keeps for itself is no work.
+    let notes = "echo 'Added .aider* to .gitignore'; echo '.aider*' >> .gitignore; echo x > .aider.notes.md; echo; ";
+    run(&format!("{notes}{error}"), 8);
     run(&format!("{banner}echo 'The log says \"API Error: 401\"; nothing is to be done.'"), 0);
 }
 

@@ -43,15 +43,18 @@ pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strat
     let mut run = run.clone();
     run.current_iteration = iteration_of(&run, request, strategy);
     run.next_instructions.clone_from(&request.instructions);
-    run.next_error_context = error_context(request, strategy);
+    run.next_error_context = error_context(&run, request, strategy);
     run.resumed_with = strategy;
     run
 }
 
-fn error_context(request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
+/// Whether the next prompt says how the last attempt ended. One that was only interrupted hears of that, unless it is
+/// asked for in so many words that nothing is different.
+fn error_context(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
+    let goes_on = request.strategy.is_none() && strategy == Some(Strategy::RetrySame) && run.was_interrupted();
     !request.no_error_context
         && !request.restart
-        && matches!(strategy, Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry))
+        && (goes_on || matches!(strategy, Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry)))
 }
 
 /// Files first (that may be refused), then the ledger.
@@ -134,7 +137,7 @@ fn announced(
         iteration,
         supersede: request.restart || request.from_iteration.is_some(),
         instructions: request.instructions.clone(),
-        error_context: error_context(request, strategy),
+        error_context: error_context(run, request, strategy),
         granted: granted || (strategy == Some(Strategy::ContinueNext)),
         restart: request.restart,
     });
