@@ -1,7 +1,7 @@
 //! A stand-in for the model's API on 127.0.0.1: answers as it is told and records what it was sent.
 //!
-//! It speaks as much of the Anthropic messages API and of the `OpenAI` responses API as the agents' programs use. The
-//! programs themselves are the real ones.
+//! It speaks as much of the Anthropic messages API, the `OpenAI` responses and chat APIs and the Gemini API as the
+//! agents' programs use. The programs themselves are the real ones.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -23,6 +23,8 @@ pub enum Answer {
         /// All of it.
         content: &'static str,
     },
+    /// The model has a shell command run, by the agent's own tool.
+    Runs(String),
     /// The API refuses.
     Refuses {
         /// HTTP status.
@@ -46,23 +48,71 @@ pub struct Asked {
 }
 
 impl Asked {
+    fn turns(&self) -> impl Iterator<Item = &Value> {
+        let lists = ["messages", "input", "contents"].into_iter().filter_map(|name| self.body[name].as_array());
+        lists.flatten()
+    }
+
     /// All that the user's side of the conversation holds, oldest first.
     pub fn user_texts(&self) -> Vec<String> {
-        let turns = self.body["messages"].as_array().or(self.body["input"].as_array()).cloned().unwrap_or_default();
-        let texts = turns.iter().filter(|turn| turn["role"] == "user").flat_map(|turn| match &turn["content"] {
-            Value::String(text) => vec![text.clone()],
-            Value::Array(parts) => {
-                parts.iter().filter_map(|part| part["text"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+        let texts = |turn: &Value| {
+            let content = if turn["parts"].is_array() { &turn["parts"] } else { &turn["content"] };
+            match content {
+                Value::String(text) => vec![text.clone()],
+                Value::Array(parts) => {
+                    parts.iter().filter_map(|part| part["text"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+                }
+                _ => Vec::new(),
             }
-            _ => Vec::new(),
-        });
-        texts.filter(|text| !text.starts_with('<')).collect()
+        };
+        self.turns().filter(|turn| turn["role"] == "user").flat_map(texts).collect()
     }
 
     /// Whether the conversation holds an earlier answer of the model: the session was gone on with.
     pub fn goes_on(&self) -> bool {
-        let turns = self.body["messages"].as_array().or(self.body["input"].as_array());
-        turns.is_some_and(|turns| turns.iter().any(|turn| turn["role"] == "assistant"))
+        let is_answer = |turn: &Value| ["assistant", "model"].iter().any(|role| turn["role"] == *role);
+        self.turns().any(|turn| is_answer(turn) || turn["type"] == "function_call")
+    }
+
+    /// Whether the program asks for itself: a title, a commit's message, notes for later.
+    fn is_aside(&self) -> bool {
+        // The Anthropic API's system prompt stands beside the conversation, and only a conversation has tools.
+        if self.body["system"].is_array() && self.tools().is_empty() {
+            return true;
+        }
+        let system = self.turns().find(|turn| turn["role"] == "system").map(|turn| turn["content"].to_string());
+        let aside = ["title generator", "managed memory", "Git commit messages"];
+        system.is_some_and(|system| aside.iter().any(|what| system.contains(what)))
+    }
+
+    /// The tools that the model may call.
+    fn tools(&self) -> Vec<String> {
+        let listed = self.body["tools"].as_array().cloned().unwrap_or_default();
+        let inner = listed.iter().flat_map(|tool| tool["functionDeclarations"].as_array().cloned().unwrap_or_default());
+        let own =
+            listed.iter().map(|tool| if tool["function"].is_object() { &tool["function"] } else { tool }).cloned();
+        inner.chain(own).filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+/// The form of a request and of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Api {
+    Messages,
+    Responses,
+    Chat,
+    Gemini,
+}
+
+impl Api {
+    fn of(path: &str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or_default();
+        match path {
+            "/v1/messages" => Some(Self::Messages),
+            "/v1/responses" => Some(Self::Responses),
+            "/v1/chat/completions" => Some(Self::Chat),
+            _ => path.ends_with(":streamGenerateContent").then_some(Self::Gemini),
+        }
     }
 }
 
@@ -99,6 +149,11 @@ impl Stub {
         format!("http://{}", self.address)
     }
 
+    /// From now on gives these answers.
+    pub fn answer(&self, answers: Vec<Answer>) {
+        locked(&self.shared).answers = answers.into();
+    }
+
     /// What the model was asked so far.
     pub fn asked(&self) -> Vec<Asked> {
         locked(&self.shared).asked.clone()
@@ -128,14 +183,15 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let anthropic = path.starts_with("/v1/messages") && !path.contains("count_tokens");
-    if !anthropic && !path.starts_with("/v1/responses") {
+    let Some(api) = Api::of(&path) else {
         return send(stream, 404, &[], "application/json", b"{}");
-    }
-    let body: Value = serde_json::from_slice(&body)?;
-    let answer = {
+    };
+    let asked = Asked { body: serde_json::from_slice(&body)? };
+    let answer = if asked.is_aside() {
+        Some(Answer::Says("Done."))
+    } else {
         let mut shared = locked(shared);
-        shared.asked.push(Asked { body: body.clone() });
+        shared.asked.push(asked.clone());
         if shared.answers.len() > 1 { shared.answers.pop_front() } else { shared.answers.front().cloned() }
     };
     match answer.unwrap_or(Answer::Says("Done.")) {
@@ -147,15 +203,14 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
             Ok(())
         }
         Answer::Cut => {
-            let (mut stream, events) = (stream, events(anthropic, &Content::Text("I was about to")));
+            let (mut stream, events) = (stream, events(api, &Content::Text("I was about to".to_owned())));
             let half = &events.as_bytes()[..events.len() / 2];
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n")?;
             stream.write_all(half)?;
             stream.shutdown(std::net::Shutdown::Both)
         }
-        Answer::Says(text) => stream_events(stream, &events(anthropic, &Content::Text(text))),
-        // The agent sends back what its tool answered: then it is done.
-        Answer::Writes { path, content } => stream_events(stream, &events(anthropic, &Content::Write(&path, content))),
+        // What the agent's tool answers, it sends back.
+        answer => stream_events(stream, &events(api, &content(&answer, &asked))),
     }
 }
 
@@ -173,29 +228,67 @@ fn send(mut stream: TcpStream, status: u16, headers: &[(&str, String)], kind: &s
     stream.flush()
 }
 
-enum Content<'a> {
-    Text(&'a str),
-    Write(&'a str, &'a str),
+/// What the model says.
+enum Content {
+    Text(String),
+    /// A tool's name and its arguments.
+    Call(String, Value),
 }
 
-fn events(anthropic: bool, content: &Content<'_>) -> String {
-    let events = if anthropic { messages(content) } else { responses(content) };
-    let texts: Vec<String> = events
-        .iter()
-        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or("")))
-        .collect();
-    texts.concat()
+/// The answer by the tools that the request names.
+fn content(answer: &Answer, asked: &Asked) -> Content {
+    let tools = asked.tools();
+    let call = |known: &[&str], arguments: &dyn Fn(&str) -> Value| {
+        let tool = known.iter().find(|name| tools.iter().any(|tool| tool == *name))?;
+        Some(Content::Call((*tool).to_owned(), arguments(tool)))
+    };
+    match answer {
+        Answer::Writes { path, content } => {
+            let arguments = |tool: &str| match tool {
+                "write" => json!({"filePath": path, "content": content}),
+                "create" => json!({"path": path, "file_text": content}),
+                "exec_command" => json!({"cmd": format!("printf %s '{content}' > '{path}'")}),
+                _ => json!({"file_path": path, "content": content}),
+            };
+            // Without tools the whole file is in the text.
+            let name = path.rsplit('/').next().unwrap_or(path);
+            call(&["Write", "write_file", "write", "create", "exec_command"], &arguments)
+                .unwrap_or_else(|| Content::Text(format!("{name}\n```\n{content}\n```\n")))
+        }
+        Answer::Runs(command) => {
+            let arguments = |tool: &str| match tool {
+                "exec_command" => json!({"cmd": command}),
+                _ => json!({"command": command, "description": "Run it"}),
+            };
+            call(&["Bash", "run_shell_command", "bash", "exec_command"], &arguments)
+                .unwrap_or_else(|| Content::Text(format!("Run `{command}`.")))
+        }
+        Answer::Says(text) => Content::Text((*text).to_owned()),
+        Answer::Refuses { .. } | Answer::Cut | Answer::Hangs(_) => Content::Text(String::new()),
+    }
 }
 
-fn messages(content: &Content<'_>) -> Vec<Value> {
+fn events(api: Api, content: &Content) -> String {
+    let events = match api {
+        Api::Messages => messages(content),
+        Api::Responses => responses(content),
+        Api::Chat => chat(content),
+        Api::Gemini => gemini(content),
+    };
+    let name = |event: &Value| event["type"].as_str().map(|name| format!("event: {name}\n")).unwrap_or_default();
+    let texts: Vec<String> = events.iter().map(|event| format!("{}data: {event}\n\n", name(event))).collect();
+    let end = if api == Api::Chat { "data: [DONE]\n\n" } else { "" };
+    texts.concat() + end
+}
+
+fn messages(content: &Content) -> Vec<Value> {
     let (block, delta, stop) = match content {
         Content::Text(text) => {
             (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text}), "end_turn")
         }
-        Content::Write(path, content) => (
-            json!({"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {}}),
-            json!({"type": "input_json_delta",
-                "partial_json": json!({"file_path": path, "content": content}).to_string()}),
+        Content::Call(tool, arguments) => (
+            json!({"type": "tool_use", "id": "toolu_1", "name": tool, "input": {}}),
+            json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
             "tool_use",
         ),
     };
@@ -213,13 +306,12 @@ fn messages(content: &Content<'_>) -> Vec<Value> {
     ]
 }
 
-fn responses(content: &Content<'_>) -> Vec<Value> {
+fn responses(content: &Content) -> Vec<Value> {
     let item = match content {
         Content::Text(text) => json!({"type": "message", "role": "assistant", "id": "m1",
             "content": [{"type": "output_text", "text": text}]}),
-        Content::Write(path, content) => json!({"type": "function_call", "id": "f1", "call_id": "call_1",
-            "name": "exec_command",
-            "arguments": json!({"cmd": format!("printf %s '{content}' > '{path}'")}).to_string()}),
+        Content::Call(tool, arguments) => json!({"type": "function_call", "id": "f1", "call_id": "call_1",
+            "name": tool, "arguments": arguments.to_string()}),
     };
     vec![
         json!({"type": "response.created", "response": {"id": "resp_1"}}),
@@ -228,4 +320,40 @@ fn responses(content: &Content<'_>) -> Vec<Value> {
             "input_tokens_details": {"cached_tokens": 5}, "output_tokens": 7,
             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 37}}}),
     ]
+}
+
+fn chat(content: &Content) -> Vec<Value> {
+    let (delta, reason) = match content {
+        Content::Text(text) => (json!({"role": "assistant", "content": text}), "stop"),
+        Content::Call(tool, arguments) => (
+            json!({"role": "assistant", "content": null, "tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+                "function": {"name": tool, "arguments": arguments.to_string()}}]}),
+            "tool_calls",
+        ),
+    };
+    let chunk = |choices: Value| {
+        json!({"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "stub",
+        "choices": choices})
+    };
+    let mut last = chunk(json!([]));
+    last["usage"] = json!({"prompt_tokens": 30, "completion_tokens": 7, "total_tokens": 37,
+        "prompt_tokens_details": {"cached_tokens": 5}});
+    vec![
+        chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}])),
+        chunk(json!([{"index": 0, "delta": {}, "finish_reason": reason}])),
+        last,
+    ]
+}
+
+fn gemini(content: &Content) -> Vec<Value> {
+    let part = match content {
+        Content::Text(text) => json!({"text": text}),
+        Content::Call(tool, arguments) => json!({"functionCall": {"name": tool, "args": arguments}}),
+    };
+    vec![json!({
+        "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": 30, "candidatesTokenCount": 7, "totalTokenCount": 37,
+            "cachedContentTokenCount": 5},
+        "modelVersion": "stub",
+    })]
 }
