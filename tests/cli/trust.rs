@@ -192,6 +192,20 @@ fn a_run_keeps_the_checks_that_it_began_with() {
     assert_eq!(env.error(13, &["run", "--run", "s", "--", "true"])["code"], "not_trusted");
 }
 
+// A check that was wrong from the start must not stop its run for good.
+#[test]
+fn a_person_gives_a_run_another_check() {
+    let env = TestEnv::repo();
+    env.put(FILE, "[[feedback]]\nname = 'test'\ncommand = 'no-such-check'\n[cooldown]\nduration = '0s'\n");
+    env.recover(&["trust"]).expect(0);
+    env.json(2, &["run", "--run", "r", "--", "true"]);
+    env.json(2, &["resume", "r", "--strategy", "retry_same"]);
+    env.error(2, &["resume", "r", "--feedback", "test=true", "--feedback", "test=false"]);
+    let given = ["resume", "r", "--strategy", "retry_same", "--feedback", "test=echo given > ../given"];
+    assert_eq!(env.json(0, &given)["outcome"], "complete");
+    assert!(env.root().join("given").exists());
+}
+
 #[test]
 fn a_fix_is_judged_by_the_checks_of_its_run_and_by_no_untrusted_ones() {
     let env = clone();

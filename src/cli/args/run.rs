@@ -198,6 +198,12 @@ pub struct ResumeArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
+    /// Check in place of the run's own of that name, or a new one
+    ///
+    /// Repeatable. A run keeps the checks of the configuration that it began with: this gives it others.
+    #[arg(long, hide_short_help = true, value_name = "NAME=CMD", value_parser = feedback)]
+    pub feedback: Vec<(String, String)>,
+
     /// Trust what the project's configuration starts, for this call
     ///
     /// RECOVER_TRUST=1 in the environment does the same; recover trust is remembered.

@@ -124,15 +124,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
     let settings = context.settings();
     // What the command line names starts where it was typed, what the configuration names at the project's root.
     let here = called_in(context);
-    let mut feedback: Vec<FeedbackLoop> = Vec::new();
-    for (name, command) in &args.feedback {
-        if feedback.iter().any(|known| known.name == *name) {
-            return Err(Error::new(ErrorKind::Usage, format!("--feedback {name} is given twice")));
-        }
-        let kind = guess_loop(name, command);
-        let dir = here.clone();
-        feedback.push(FeedbackLoop { name: name.clone(), command: command.clone(), kind, dir, timeout_ms: None });
-    }
+    let feedback = typed_checks(&here, &args.feedback)?;
     let iterations_total = match (args.iterations, &args.until) {
         (Some(number), _) => Some(number),
         (None, Some(_)) => None,
@@ -184,6 +176,20 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         fallback: fallback(settings, args.fallback.as_deref()),
         pty: args.pty,
     })
+}
+
+/// The checks that were typed in the folder `here`.
+fn typed_checks(here: &FolderId, given: &[(String, String)]) -> Result<Vec<FeedbackLoop>> {
+    let mut checks: Vec<FeedbackLoop> = Vec::new();
+    for (name, command) in given {
+        if checks.iter().any(|known| known.name == *name) {
+            return Err(Error::new(ErrorKind::Usage, format!("--feedback {name} is given twice")));
+        }
+        let kind = guess_loop(name, command);
+        let dir = here.clone();
+        checks.push(FeedbackLoop { name: name.clone(), command: command.clone(), kind, dir, timeout_ms: None });
+    }
+    Ok(checks)
 }
 
 /// The agent that is meant.
@@ -278,6 +284,7 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         session: args.session.mode(),
         prepare_only: args.prepare_only,
         wait: args.wait.map(longest),
+        feedback: typed_checks(&called_in(context), &args.feedback)?,
         command: args.command.clone(),
         dir: called_in(context),
     };

@@ -41,7 +41,9 @@ pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &Re
     // It keeps its own, whatever the file says now.
     if run.spec.configured.as_ref().is_some_and(|own| *own != configured_checks(context)) {
         let message =
-            "the checks of the configuration are not those that the run began with, which it keeps".to_owned();
+            "the checks of the configuration are not those that the run began with, which it keeps; resume --feedback \
+                       NAME=CMD gives it others"
+                .to_owned();
         checks.push(Check { check: "configuration", ok: false, message });
     }
     let missing = missing_checks(context, run);

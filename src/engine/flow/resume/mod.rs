@@ -20,6 +20,7 @@ use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::decision::{Action, Standing, Strategy};
 use crate::model::event::Payload;
+use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -58,6 +59,8 @@ pub struct ResumeRequest {
     pub prepare_only: bool,
     /// Wait for the earliest time: `Some(None)` as long as it takes.
     pub wait: Option<Option<Duration>>,
+    /// Checks in place of the run's own of the same names, or beside them.
+    pub feedback: Vec<FeedbackLoop>,
     /// A command in place of the recorded one.
     pub command: Vec<String>,
     /// Where that one starts, relative to the work tree.

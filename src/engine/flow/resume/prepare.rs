@@ -112,6 +112,10 @@ fn announced(
     if let Some(session) = request.session {
         spec.session = session;
     }
+    for given in &request.feedback {
+        spec.feedback.retain(|known| known.name != given.name);
+        spec.feedback.push(given.clone());
+    }
     if !request.command.is_empty() {
         spec.command.clone_from(&request.command);
         spec.launch = None;
