@@ -15,7 +15,9 @@ fn each(starts: &[Start], judge: impl Fn(Agent, &Path, Start) + Sync) {
             scope.spawn(move || {
                 for agent in agents.iter().copied() {
                     let Some(folder) = agent.installed() else { continue };
-                    starts.iter().for_each(|start| judge(agent, &folder, *start));
+                    for start in starts {
+                        judge(agent, &folder, *start);
+                    }
                 }
             });
         }

@@ -318,7 +318,14 @@ fn a_person_is_asked_once() {
 #[test]
 fn who_writes_the_configuration_trusts_it() {
     let env = TestEnv::repo();
+    env.write("Makefile", "test:\n\t@echo made >> ../made\n");
     env.recover(&["init"]).expect(0);
+    assert_eq!(env.json(0, &["trust"])["changed"], false);
     env.json(0, &["run", "--run", "r", "--", "true"]);
-    assert_eq!(env.json(0, &["trust"])["trusted"], true);
+    // An agent does not, though it is the same file.
+    env.recover(&["trust", "--revoke"]).expect(0);
+    let recover = env!("CARGO_BIN_EXE_recover");
+    let line = format!("rm {FILE}; {recover} init");
+    env.recover(&["run", "--run", "s", "--trust", "--", "sh", "-c", &line]).expect(0);
+    assert_eq!(env.error(13, &["run", "--run", "t", "--", "true"])["code"], "not_trusted");
 }

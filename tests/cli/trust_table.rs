@@ -51,9 +51,10 @@ fn row_with(env: &TestEnv, situation: &str, args: &[&str], vars: &[(&str, &str)]
     assert!(words.contains(said), "{situation}: {args:?}: {said}\n{words}");
     let words =
         words.replace(&*env.root().to_string_lossy(), "<root>").trim().replace('\n', "<br>").replace('|', "\\|");
-    let vars: String = vars.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    let vars = vars.iter().map(|(name, value)| format!("{name}={value}"));
+    let call = vars.chain(["recover".to_owned(), args.join(" ")]).collect::<Vec<_>>().join(" ");
     let outcome = format!("{outcome:?}").to_lowercase();
-    println!("| {situation} | `{vars}recover {}` | {outcome} | {words} |", args.join(" "));
+    eprintln!("| {situation} | `{call}` | {outcome} | {words} |");
 }
 
 /// What looks, adds or goes back is served whatever is trusted.
@@ -81,7 +82,7 @@ const RUN: [&str; 3] = ["run", "--", "true"];
 
 #[test]
 fn in_a_project_of_ones_own_and_in_a_clone() {
-    println!("| situation | command | outcome | words |\n| --- | --- | --- | --- |");
+    eprintln!("| situation | command | outcome | words |\n| --- | --- | --- | --- |");
     let own = TestEnv::repo();
     row(&own, "own project, nothing configured", &["init"], &Served, "");
     row(&own, "own project, nothing configured", &RUN, &Served, "complete");
@@ -128,7 +129,7 @@ fn within_a_run() {
     let line = format!("{recover} trust 2> ../said; test $? = 11");
     env.recover(&["run", "--run", "s", "--trust", "--", "sh", "-c", &line]).expect(0);
     let said = fs::read_to_string(env.root().join("said")).expect("words").trim().replace('\n', "<br>");
-    println!("| agent trusts within an attempt | `recover trust` | refused | {said} |");
+    eprintln!("| agent trusts within an attempt | `recover trust` | refused | {said} |");
     row(&env, "after an agent tried to trust", &RUN, &Refused, "has changed since it was trusted");
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(missing_docs, reason = "doc comments here are help texts; flattened groups and subcommands have their own")]
 #![expect(clippy::doc_markdown, reason = "help texts are plain text: a terminal shows backticks as they are")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts name sections of the configuration: [retry]")]
 #![expect(clippy::struct_excessive_bools, reason = "flags are what a command line is made of")]
 
 mod accept;

@@ -46,7 +46,7 @@ pub fn init(context: &Context, force: bool, full: bool) -> Result<Initialised> {
         }
         root.write(&path, text.as_bytes(), Sync::All).map_err(failed)?;
         // Who wrote it trusts it.
-        project_trust::trust(&context.at(context.cwd())?)?;
+        project_trust::trust_own(&context.at(context.cwd())?)?;
     }
     Ok(Initialised { path, text, project })
 }
@@ -56,8 +56,8 @@ fn top(root: &Root, context: &Context) -> Vec<Found> {
     let names = root.list(context.worktree()).unwrap_or_default();
     let found = |(name, _): (std::ffi::OsString, _)| {
         let name = name.into_string().ok()?;
-        let content = if READ.contains(&name.as_str()) { content(root, &context.worktree().join(&name)) } else { None };
-        Some(Found { name, content: content.unwrap_or_default() })
+        let text = if READ.contains(&name.as_str()) { content(root, &context.worktree().join(&name)) } else { None };
+        Some(Found { name, content: text.unwrap_or_default() })
     };
     names.into_iter().filter_map(found).collect()
 }

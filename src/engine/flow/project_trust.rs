@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use crate::config::Guarded;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::inside::{self, Reach};
 use crate::model::hint::{Hint, join};
 use crate::model::run::Run;
 use crate::model::time::format_duration;
@@ -97,6 +98,14 @@ pub fn trust(context: &Context) -> Result<bool> {
         kept.map_err(|error| unwritten(context, error))?;
     }
     Ok(!found.trusted)
+}
+
+/// Trusts what `recover` wrote for the user. For a supervised agent it does not: the run after it would not ask.
+pub fn trust_own(context: &Context) -> Result<()> {
+    if inside::refuse(context, "trust", Reach::Record).is_ok() {
+        trust(context)?;
+    }
+    Ok(())
 }
 
 /// Forgets all that was trusted in this repository; whether there was anything. In a dry run only says so.

@@ -1,7 +1,7 @@
 //! The user's own `git`, for what only it does: clean filters, signing, and the author of a commit.
 //!
 //! [`Staging`] makes commits beside HEAD and the index: in an index of its own, with objects that nobody sees before they are
-//! published. [`conclude`] then moves the branch and lets the user's index follow, and a [`CommitJournal`] says what was
+//! published. [`conclude()`] then moves the branch and lets the user's index follow, and a [`CommitJournal`] says what was
 //! meant meanwhile, so that a kill leaves either everything as it was or something to finish.
 //!
 //! This is the one room that starts a program.

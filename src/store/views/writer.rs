@@ -107,7 +107,7 @@ impl Marks {
 /// another system wrote in their places is copied to `recover/before` first. Returns which were written.
 fn write(store: &Store, state: &State, views: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<PathBuf>, StoreError> {
     let private = store.private_dir();
-    let mut stale = Vec::new();
+    let mut outdated = Vec::new();
     let mut shared = Vec::new();
     for (relative, content) in views {
         let path = store.dir().join(&relative);
@@ -117,7 +117,7 @@ fn write(store: &Store, state: &State, views: Vec<(PathBuf, Vec<u8>)>) -> Result
             shared.push((path.clone(), present, same, content.clone()));
         }
         if !same {
-            stale.push((relative, path, content));
+            outdated.push((relative, path, content));
         }
     }
     if shared.iter().any(|(_, _, same, _)| !same) {
@@ -133,7 +133,7 @@ fn write(store: &Store, state: &State, views: Vec<(PathBuf, Vec<u8>)>) -> Result
         written.write(store.root(), &private);
     }
     let mut written = Vec::new();
-    for (relative, path, content) in stale {
+    for (relative, path, content) in outdated {
         write_view(store, &path, &content)?;
         written.push(relative);
     }
