@@ -238,3 +238,24 @@ fn one_way_on_is_recommended_everywhere() {
         assert_eq!(end.strip_prefix(&place), next.strip_prefix("recover "), "{line}");
     }
 }
+
+// runs.md: a size is a number also where there are too many checkpoints to read each of them, and after some are gone.
+#[test]
+fn a_run_of_many_checkpoints_has_a_size() {
+    let env = TestEnv::repo();
+    for number in 0..103 {
+        env.write("a.txt", format!("{number}\n{}", "x".repeat(1000)));
+        env.recover(&["-q", "checkpoint", "create"]).expect(0);
+    }
+    let size = || env.json(0, &["status"])["size_bytes"].as_u64().expect("a number");
+    let counted = size();
+    assert!((103_000..1_000_000).contains(&counted), "{counted}");
+    let listed = env.json(0, &["runs"])["runs"][0]["size_bytes"].as_u64().expect("a number");
+    assert!(counted.abs_diff(listed) < counted / 10, "{counted} counted, {listed} found");
+    // What no version before this one noted is found out.
+    std::fs::remove_file(env.work().join(".ultraplan/state/recover/sizes")).expect("it was noted");
+    assert_eq!(size(), listed);
+    assert_eq!(size(), listed);
+    env.recover(&["-q", "--yes", "checkpoint", "prune", "--keep-last", "2", "--max-age", "0s"]).expect(0);
+    assert!(size() < listed / 2);
+}

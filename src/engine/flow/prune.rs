@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::{nested, seed_json, select, storage};
+use crate::engine::record::{nested, seed_json, select, sizes, storage};
 use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
 use crate::git::prune::{added_bytes, discard, exclusive_bytes};
@@ -168,6 +168,7 @@ fn remove(
     let patches = storage::remove_patches(context, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
     let discarded = discard(repo, &lock, &commits);
+    sizes::forget(context);
     Ok(Pruned {
         changed: true,
         kept: plan.kept,

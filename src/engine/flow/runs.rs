@@ -8,7 +8,7 @@ use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
-use crate::engine::record::select;
+use crate::engine::record::{select, sizes as counts};
 use crate::engine::recovery::crash;
 use crate::git::prune::added_bytes;
 use crate::model::checkpoint::Checkpoint;
@@ -60,15 +60,34 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
 /// of its trees.
 const SIZED_AT_ONCE: usize = 100;
 
-/// What one run takes, as [`list`] has it; `None` where that cannot be found out, or takes long.
+/// What one run takes, as [`list`] has it; with many checkpoints by what their captures counted, which branches may hold
+/// meanwhile. `None` where it cannot be found out.
 pub(super) fn size_of(context: &Context, state: &State, key: &RunKey) -> Option<u64> {
     if state.checkpoints.len() > SIZED_AT_ONCE {
-        return None;
+        let counted = counted_size(context, state, key);
+        return counted.inspect_err(|error| tracing::debug!(%error, "the size of the run is not known")).ok();
     }
     // What came later is of no account.
     let last = state.checkpoints.of(key).next_back().map_or(0, |checkpoint| checkpoint.seq);
     let sizes = sizes(context, state, state.checkpoints.values().filter(|checkpoint| checkpoint.seq <= last));
     sizes.inspect_err(|error| tracing::debug!(%error, "the size of the run is not known")).ok()?.get(key).copied()
+}
+
+/// What one run takes, by the counts of its checkpoints. Where some are missing (an older version took them), all are found
+/// out once.
+fn counted_size(context: &Context, state: &State, key: &RunKey) -> Result<u64> {
+    let mut counts = counts::known(context);
+    if !state.checkpoints.ids().all(|id| counts.contains_key(id)) {
+        let all: Vec<&Checkpoint> = state.checkpoints.values().collect();
+        let commits: Vec<_> = all.iter().map(|checkpoint| checkpoint.commit.clone()).collect();
+        let bases = all.iter().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+        let added = added_bytes(context.repo()?, &commits, &bases)?;
+        counts = all.iter().map(|checkpoint| checkpoint.id.clone()).zip(added).collect();
+        counts::replace(context, counts.iter().map(|(id, bytes)| (id, *bytes)));
+    }
+    let own = state.checkpoints_of(key).filter_map(|checkpoint| counts.get(&checkpoint.id));
+    let files = size_below(context.store().root(), &context.store().run_dir(key));
+    Ok(own.fold(files, |sum, bytes| sum.saturating_add(*bytes)))
 }
 
 /// What each run takes: its files, and what its checkpoints hold beyond branches and what came before. `checkpoints` are all

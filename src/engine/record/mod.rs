@@ -19,5 +19,6 @@ pub mod request;
 pub mod run_settings;
 pub mod seed_json;
 pub mod select;
+pub mod sizes;
 pub mod step_liveness;
 pub mod storage;

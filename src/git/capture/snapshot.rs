@@ -112,6 +112,11 @@ impl Capture {
         cache.alive.then(|| ObjectId(cache.header.commit.clone()))
     }
 
+    /// Bytes (uncompressed) of what was written so far that the repository did not have.
+    pub fn added_bytes(&self) -> u64 {
+        self.writer.added_bytes()
+    }
+
     /// Makes the captured objects durable without a checkpoint (nothing refers to them, so that `git gc` may drop them).
     pub fn keep_objects(&self) -> Result<()> {
         self.writer.publish()

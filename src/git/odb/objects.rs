@@ -100,6 +100,8 @@ struct State {
     broken: Option<Broken>,
     /// Bytes of packs that were published before the rest was written.
     kept: u64,
+    /// Bytes of all that is new, as they are before they are packed.
+    added: u64,
     /// For names of files.
     count: u64,
 }
@@ -241,11 +243,17 @@ impl ObjectWriter {
                 // Another thread was faster.
                 return Ok(oid);
             }
+            state.added += data.len() as u64;
             let object = (oid, kind, data);
             // A loose object is found before a packed one.
             let result = if damaged { self.add_loose(state, tools, object) } else { self.add(state, tools, object) };
             result.inspect_err(|error| self.state().give_up(error)).map(|()| oid)
         })
+    }
+
+    /// Bytes (uncompressed) of the objects that were new; those that another database's files brought are not counted.
+    pub fn added_bytes(&self) -> u64 {
+        self.state().added
     }
 
     /// Adds an object that is new: to memory, to a file of its own, or to the pack.

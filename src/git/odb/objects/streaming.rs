@@ -30,6 +30,9 @@ impl ObjectWriter {
             // The next writer removes what cannot be removed now.
             let _ = fs::remove_file(&path);
         }
+        if matches!(written, Ok(Ok(Some((_, true))))) {
+            self.state().added += size;
+        }
         Ok(written?.map(|found| found.map(|(oid, _)| oid)))
     }
 
