@@ -23,8 +23,10 @@ use std::process::ExitCode as ProcessExitCode;
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser};
 
+use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
+use crate::policy::settings::RedactSettings;
 use crate::process::{HELPER, exec_on_terminal};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
@@ -46,6 +48,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         Ok(true) => return ProcessExitCode::SUCCESS,
         Err(error) => error.exit(),
     }
+    // Those of the configuration too, once it is read.
+    mask_secrets(&RedactSettings::default());
     let args = expand_aliases(args);
     // Only the command that is called is built; help, and errors with what may have been meant, come from the whole tree.
     let parsed = Cli::try_parse_from(&args).or_else(|error| match error.kind() {

@@ -1,5 +1,6 @@
 //! Output: one answer on stdout (a document with `--json`, else text), everything else on stderr.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
@@ -8,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::Error;
 use crate::model::hint::quote;
+use crate::policy::redact::{redact, redact_json};
 use crate::policy::settings::ColorWhen;
 use crate::process::Stderr;
 
@@ -29,18 +31,26 @@ pub struct Reply {
     pub text: String,
     /// What the process ends with.
     pub exit: ExitCode,
+    /// It is content for a program, of which nothing is masked.
+    is_content: bool,
 }
 
 impl Reply {
     /// An answer made of a document and text.
     pub fn new(document: impl Serialize, text: impl Into<String>) -> Self {
         let document = serde_json::to_value(document);
-        Self { document, warnings: Vec::new(), text: text.into(), exit: ExitCode::Done }
+        Self { document, warnings: Vec::new(), text: text.into(), exit: ExitCode::Done, is_content: false }
     }
 
     /// An answer for people, where no document was asked for.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Map::new(), text)
+    }
+
+    /// As content that a program is to take as it is (a patch, a script): nothing of it is masked.
+    #[must_use]
+    pub fn content(self) -> Self {
+        Self { is_content: true, ..self }
     }
 
     /// With what was warned of, where there is any.
@@ -137,13 +147,16 @@ impl Ui {
     pub fn answer(&self, command: &str, reply: Reply) -> ExitCode {
         let written = if self.json {
             let document = reply.document.map_err(io::Error::from);
-            document.and_then(|document| write_json(&Document::new(command, document, &reply.warnings)))
+            let document = document.map(|document| if reply.is_content { document } else { redact_json(document) });
+            let warnings: Vec<String> = reply.warnings.iter().map(|text| redact(text).into_owned()).collect();
+            document.and_then(|document| write_json(&Document::new(command, document, &warnings)))
         } else if reply.text.is_empty() {
             Ok(())
         } else {
             let mut out = io::stdout().lock();
             let end = if reply.text.ends_with('\n') { "" } else { "\n" };
             let text = if self.width.is_some() { without_place(&reply.text) } else { reply.text };
+            let text = if reply.is_content { Cow::Borrowed(text.as_str()) } else { redact(&text) };
             write!(out, "{text}{end}").and_then(|()| out.flush())
         };
         match written {
@@ -157,7 +170,7 @@ impl Ui {
 
     /// The text as this terminal can show it.
     pub fn shown(&self, text: &str) -> String {
-        let text = escape(text);
+        let text = escape(&redact(text));
         if self.unicode { text } else { text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
     }
 
@@ -177,7 +190,7 @@ impl Ui {
     /// Says something beside the answer that must not be overlooked, on stderr, also where notes are not wanted.
     pub fn warn(text: &str) {
         // With stderr closed there is nobody left to report to.
-        let _ = writeln!(io::stderr(), "warning: {}", escape_lines(text));
+        let _ = writeln!(io::stderr(), "warning: {}", escape_lines(&redact(text)));
     }
 
     /// Prints an error: on stderr for people, as a document with `--json`.
@@ -193,7 +206,8 @@ impl Ui {
                 paths: &error.paths,
             };
             let document = Document::new(command, ErrorDocument { error: body }, &[]);
-            if let Err(problem) = write_json(&document)
+            let document = serde_json::to_value(document).map(redact_json).map_err(io::Error::from);
+            if let Err(problem) = document.and_then(|document| write_json(&document))
                 && problem.kind() != io::ErrorKind::BrokenPipe
             {
                 tracing::error!(error = %problem, "the answer could not be written");
@@ -221,7 +235,7 @@ impl Ui {
             text.push_str(&format!("{}: {}\n", label(cyan, "hint"), escape_lines(&hint)));
         }
         // With stderr closed there is nobody left to report to.
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(redact(&text).as_bytes());
         exit
     }
 }

@@ -1,8 +1,13 @@
 //! What clap has to say: help and version, and wrong arguments (exit 2).
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::policy::redact::{redact, redact_json};
+use crate::process::Stderr;
 
 use super::args::VALUE_FLAGS;
 use super::exit::ExitCode;
@@ -46,9 +51,14 @@ pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         let named = if command.is_empty() { "recover" } else { &command };
         let document = Document::new(named, ErrorDocument { error: body }, &[]);
         // A closed pipe ends quietly.
-        let _ = write_json(&document);
+        let _ = serde_json::to_value(document).map(redact_json).map(|document| write_json(&document));
     }
-    let _ = error.print();
+    let plain = error.render().to_string();
+    // Without the colours, where something typed is a secret.
+    let _ = match redact(&plain) {
+        Cow::Borrowed(_) => error.print(),
+        Cow::Owned(redacted) => Stderr.write_all(redacted.as_bytes()),
+    };
     ExitCode::Usage
 }
 

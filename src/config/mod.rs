@@ -230,7 +230,14 @@ impl Config {
 
     fn lay(&mut self, layer: Layer, origin: impl Fn(usize) -> Origin) {
         for (path, stored) in layer {
-            self.said.insert(path, Entry { value: stored.value, origin: origin(stored.line) });
+            let mut value = stored.value;
+            if schema::leaf(&path).is_some_and(|key| key.adds)
+                && let (Some(before), Json::Array(more)) = (self.said.get(&path), &mut value)
+            {
+                let known = before.value.as_array().cloned().unwrap_or_default();
+                more.splice(0..0, known);
+            }
+            self.said.insert(path, Entry { value, origin: origin(stored.line) });
         }
     }
 

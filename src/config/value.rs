@@ -73,6 +73,10 @@ pub(super) enum Kind {
     Globs,
     /// A regular expression.
     Regex,
+    /// Regular expressions.
+    Regexes,
+    /// Names of environment variables.
+    Variables,
     /// A folder of the project, relative to it.
     Folder,
 }
@@ -119,7 +123,7 @@ impl Raw {
             Kind::Bool => text.parse().ok().map(Self::Bool),
             Kind::Count(_) | Kind::Total | Kind::Retries(_) | Kind::Millis | Kind::Hours | Kind::Days => number(),
             Kind::Money => text.parse().ok().map(Self::Float),
-            Kind::Globs => Some(Self::List(vec![Self::Text(text.to_owned())])),
+            Kind::Globs | Kind::Regexes | Kind::Variables => Some(Self::List(vec![Self::Text(text.to_owned())])),
             _ => None,
         };
         parsed.unwrap_or_else(|| Self::Text(text.to_owned()))
@@ -186,6 +190,8 @@ impl Kind {
             Self::ExitCodes => "causes by exit code ({ 3 = \"RATE_LIMITED\" })".to_owned(),
             Self::Globs => "a list of glob patterns ([\"target/**\"])".to_owned(),
             Self::Regex => "a regular expression".to_owned(),
+            Self::Regexes => "a list of regular expressions (['ACME-[0-9]+'])".to_owned(),
+            Self::Variables => "a list of names of variables ([\"MY_PIN\"])".to_owned(),
             Self::Folder => "a folder of the project, relative to it (\"crates/core\")".to_owned(),
         };
         if optional { format!("{own}, or \"none\"") } else { own }
@@ -246,10 +252,12 @@ impl Kind {
             (Self::Words, Raw::List(items)) => texts(items).map(|words| json!(words)).ok_or(None),
             (Self::ExitCodes, Raw::Table(codes)) => exit_codes(codes).ok_or(None),
             (Self::Globs, Raw::List(items)) => globs(items),
-            (Self::Regex, Raw::Text(text)) if !text.is_empty() => match regex::Regex::new(text) {
-                Ok(_) => Ok(json!(text)),
-                Err(error) => Err(error.to_string().lines().last().map(|line| line.trim().to_owned())),
-            },
+            (Self::Regex, Raw::Text(text)) if !text.is_empty() => valid_regex(text).map(|()| json!(text)).map_err(Some),
+            (Self::Regexes, Raw::List(items)) => regexes(items),
+            (Self::Variables, Raw::List(items)) => {
+                let is_name = |name: &&str| !name.is_empty() && !name.contains(['=', '\0', ' ']);
+                texts(items).filter(|names| names.iter().all(is_name)).map(|names| json!(names)).ok_or(None)
+            }
             (Self::Folder, Raw::Text(text)) => folder(text).map(|folder| json!(folder)).ok_or(None),
             _ => Err(None),
         }
@@ -371,6 +379,21 @@ fn globs(items: &[Raw]) -> Result<Json, Option<String>> {
     let patterns = texts(items).ok_or(None)?;
     for pattern in &patterns {
         globset::Glob::new(pattern).map_err(|error| Some(error.to_string()))?;
+    }
+    Ok(json!(patterns))
+}
+
+fn valid_regex(text: &str) -> Result<(), String> {
+    let last = |error: regex::Error| error.to_string().lines().last().unwrap_or_default().trim().to_owned();
+    regex::Regex::new(text).map(drop).map_err(last)
+}
+
+fn regexes(items: &[Raw]) -> Result<Json, Option<String>> {
+    let patterns = texts(items).ok_or(None)?;
+    for pattern in &patterns {
+        let matches_nothing = regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(""));
+        let valid = if matches_nothing { Err("it matches the empty text".to_owned()) } else { valid_regex(pattern) };
+        valid.map_err(|problem| Some(format!("'{pattern}': {problem}")))?;
     }
     Ok(json!(patterns))
 }

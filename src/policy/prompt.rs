@@ -7,6 +7,7 @@ use crate::model::run::{RestoredFiles, Run};
 
 use super::excerpt::{cut, of_text};
 use super::hints;
+use super::redact::redact;
 use super::text::Text;
 
 /// What goes into an attempt's prompt.
@@ -41,7 +42,7 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     if let Some((failure, true)) = failure {
         let text =
             format!("You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}", failure.message);
-        sections.push(format!("## Interrupted\n\n{text}"));
+        sections.push(format!("## Interrupted\n\n{}", redact(&text)));
     } else if let Some((failure, false)) = failure {
         let mut context = error_context(failure, parts.strategy);
         let hints = hints::hints(parts.run, parts.subtask).map(|hints| format!("\n\n{hints}")).unwrap_or_default();
@@ -51,11 +52,12 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
             context = of_text(&Text::new(context.as_bytes()), Some(1), room);
         }
         context.push_str(&hints);
+        context = redact(&context).into_owned();
         cut(&mut context, parts.limit);
         sections.push(format!("## Previous Attempt Failed\n\n{context}"));
     }
     if let Some(text) = hints::weakened(parts.run).filter(|_| parts.error_context) {
-        sections.push(format!("## Checks Were Weakened\n\n{text}"));
+        sections.push(format!("## Checks Were Weakened\n\n{}", redact(&text)));
     }
     if let Some(text) = parts.instructions.map(str::trim).filter(|text| !text.is_empty()) {
         if text.starts_with("## ") {
@@ -111,8 +113,10 @@ pub fn manual_fix_context(session: &ManualFixSession) -> String {
     let changes: Vec<String> =
         session.detected_changes.iter().map(|change| format!("- {}: {}", change.kind.as_str(), change.path)).collect();
     let changes = if changes.is_empty() { "- (none)".to_owned() } else { changes.join("\n") };
-    format!(
+    let text = format!(
         "## Manual Fix Applied\n\nThe user manually fixed the following issue:\n{issue}\n\nFiles changed:\n{changes}\n\n\
          Continue building on these changes."
-    )
+    );
+    // What a person adds to a prompt stays as it is, and so would this.
+    redact(&text).into_owned()
 }

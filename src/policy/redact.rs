@@ -1,9 +1,17 @@
-//! Secrets out of text that is stored, shown or put into a prompt.
+//! Secrets out of text that is shown, leaves the machine or is put into a prompt.
+//!
+//! Masked are the usual patterns, and what a [`Redactor`] knows beside them: the values of variables that hold secrets,
+//! and the configured patterns. It is made once, before anything is shown, and holds for the whole process: a secret of
+//! its environment is none of one of its parts alone.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+
+use regex::Regex;
+use serde_json::{Map, Value};
 
 use super::patterns::{Found, Patterns, Single};
+use super::settings::RedactSettings;
 
 /// What a secret becomes.
 pub const REDACTED: &str = "[redacted]";
@@ -80,9 +88,134 @@ const SYSTEM_ERRORS: [&str; 41] = [
 static SECRETS: LazyLock<(Patterns, Vec<Single>)> =
     LazyLock::new(|| (Patterns::new(PATTERNS.iter().copied()), PATTERNS.iter().copied().map(Single::new).collect()));
 
-/// Replaces tokens, keys, passwords in URLs, authorisation headers and private keys by `[redacted]`. Done twice it says
-/// the same.
+/// A value that is shorter would mask words that are no secret.
+const SHORTEST_VALUE: usize = 8;
+
+/// What is masked beside the usual patterns.
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    /// Longest first: one may be part of another.
+    values: Vec<String>,
+    /// The same as they stand in a JSON text, where that is something else.
+    in_json: Vec<String>,
+    patterns: Vec<Regex>,
+}
+
+static REDACTOR: LazyLock<RwLock<Arc<Redactor>>> = LazyLock::new(RwLock::default);
+
+impl Redactor {
+    /// The secrets among the variables `env`, by their names or as `settings` name them, and the configured patterns.
+    /// `is_path` tells whether a value is a path that exists, which is no secret.
+    pub fn new(
+        env: impl IntoIterator<Item = (String, String)>,
+        settings: &RedactSettings,
+        is_path: impl Fn(&str) -> bool,
+    ) -> Self {
+        let is_named = |name: &str| settings.variables.iter().any(|variable| variable == name);
+        let held = env.into_iter().filter(|(name, _)| is_named(name) || is_secret_name(name));
+        // Of a key of several lines each may be shown alone.
+        let mut values: Vec<String> = held
+            .flat_map(|(_, value)| value.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>())
+            .filter(|value| may_be_secret(value) && !is_path(value))
+            .collect();
+        values.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        values.dedup();
+        let in_json = values.iter().filter_map(|value| {
+            let text = Value::from(value.as_str()).to_string();
+            let inner = &text[1..text.len() - 1];
+            (inner != value).then(|| inner.to_owned())
+        });
+        // What the configuration holds was examined when it was read.
+        let patterns = settings.patterns.iter().filter_map(|pattern| Regex::new(pattern).ok());
+        Self { in_json: in_json.collect(), patterns: patterns.collect(), values }
+    }
+
+    /// Has [`redact`] mask this too, from now on.
+    pub fn install(self) {
+        *REDACTOR.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(self);
+    }
+
+    /// The one that holds.
+    pub fn current() -> Arc<Self> {
+        Arc::clone(&REDACTOR.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The values that are masked, longest first.
+    pub fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut redacted = Cow::Borrowed(text);
+        for value in self.values.iter().filter(|value| value.len() <= text.len()) {
+            if memchr::memmem::find(redacted.as_bytes(), value.as_bytes()).is_some() {
+                redacted = Cow::Owned(redacted.replace(value.as_str(), REDACTED));
+            }
+        }
+        for pattern in &self.patterns {
+            if let Cow::Owned(replaced) = pattern.replace_all(&redacted, regex::NoExpand(REDACTED)) {
+                redacted = Cow::Owned(replaced);
+            }
+        }
+        redacted
+    }
+
+    /// Whether a JSON text may hold anything to mask.
+    fn may_be_in_json(&self, json: &str) -> bool {
+        let has = |value: &String| memchr::memmem::find(json.as_bytes(), value.as_bytes()).is_some();
+        !self.patterns.is_empty() || self.values.iter().chain(&self.in_json).any(has)
+    }
+}
+
+/// Replaces tokens, keys, passwords in URLs, authorisation headers and private keys by `[redacted]`, and what the
+/// [`Redactor`] knows. Done twice it says the same.
 pub fn redact(text: &str) -> Cow<'_, str> {
+    let redacted = redact_usual(text);
+    let redactor = Redactor::current();
+    match redactor.redact(&redacted) {
+        Cow::Borrowed(_) => redacted,
+        Cow::Owned(more) => Cow::Owned(more),
+    }
+}
+
+/// [`redact`] of every text in a document, names of fields included.
+pub fn redact_json(document: Value) -> Value {
+    match document {
+        Value::String(text) => match redact(&text) {
+            Cow::Borrowed(_) => Value::String(text),
+            Cow::Owned(redacted) => Value::String(redacted),
+        },
+        Value::Array(items) => items.into_iter().map(redact_json).collect(),
+        Value::Object(fields) => {
+            let mut all = Map::with_capacity(fields.len());
+            for (name, value) in fields {
+                let redacted = redact(&name);
+                // Two names that are the same then stay two.
+                let mut number = 1;
+                let mut shown = redacted.clone().into_owned();
+                while all.contains_key(&shown) {
+                    number += 1;
+                    shown = format!("{redacted}-{number}");
+                }
+                all.insert(shown, redact_json(value));
+            }
+            Value::Object(all)
+        }
+        other => other,
+    }
+}
+
+/// A document as JSON text, redacted; `pretty` for people.
+pub fn redacted_json_text(document: &impl serde::Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(document)?;
+    // Hardly any holds a secret, and a look at the whole is cheap.
+    if SECRETS.0.possible(text.as_bytes()).is_empty() && !Redactor::current().may_be_in_json(&text) {
+        return Ok(text);
+    }
+    serde_json::to_string_pretty(&redact_json(serde_json::to_value(document)?))
+}
+
+fn redact_usual(text: &str) -> Cow<'_, str> {
     let (patterns, secrets) = &*SECRETS;
     let mut redacted = Cow::Borrowed(text);
     for number in patterns.possible(text.as_bytes()) {
@@ -95,10 +228,16 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 
 /// Whether a variable of that name holds a secret, as far as the name shows.
 pub fn is_secret_name(name: &str) -> bool {
-    const WORDS: [&str; 9] =
-        ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIALS"];
+    const WORDS: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS", "APIKEY"];
+    const LAST: [&str; 3] = ["KEY", "AUTH", "PWD"];
     let name = name.to_ascii_uppercase();
-    WORDS.iter().any(|word| name.ends_with(word) || name.contains(&format!("{word}_")))
+    let last = name.rsplit('_').next().unwrap_or_default();
+    LAST.contains(&last) || name.split('_').any(|word| WORDS.contains(&word))
+}
+
+/// Whether a value may be a secret: words and short values are none.
+fn may_be_secret(value: &str) -> bool {
+    value.chars().count() >= SHORTEST_VALUE && !value.chars().all(char::is_alphabetic)
 }
 
 /// A match without its secret.
@@ -135,6 +274,54 @@ mod tests {
         crate::policy::patterns::oracle::nothing_is_missed(PATTERNS);
         let no_words: Vec<u8> = (0..=u8::MAX).flat_map(|byte| [byte, 1]).collect();
         assert!(patterns.possible(&no_words).is_empty(), "every pattern has words that it needs");
+    }
+
+    #[test]
+    fn names_and_values_of_secrets() {
+        for name in
+            ["GITHUB_TOKEN", "npm_token", "TOKEN_FILE", "DB_PASSWD", "MY_CREDENTIAL", "OPENAI_API_KEY", "HTTP_AUTH"]
+        {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in
+            ["GIT_AUTHOR_NAME", "SSH_AUTH_SOCK", "AUTH_MODE", "TOKENIZERS", "KEYBOARD", "KEY_ID", "PWDX", "MONKEY"]
+        {
+            assert!(!is_secret_name(name), "{name}");
+        }
+        let env = [
+            ("A_TOKEN", "tok-12345678"),
+            ("B_TOKEN", "short-1"),
+            ("C_TOKEN", "lettersonly"),
+            ("D_TOKEN", "/usr/bin"),
+            ("E_SECRET", "one-line-1\n\n two-line-22 \n"),
+            ("F_TOKEN", "tok-12345678-longer"),
+            ("PLAIN", "plain-12345678"),
+            ("NAMED", "named \"12345678\""),
+        ];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let settings = RedactSettings { patterns: vec!["ACME-[0-9]+".to_owned()], variables: vec!["NAMED".to_owned()] };
+        let redactor = Redactor::new(env, &settings, |value| value == "/usr/bin");
+        assert_eq!(
+            redactor.values(),
+            ["tok-12345678-longer", "named \"12345678\"", "tok-12345678", "two-line-22", "one-line-1"]
+        );
+        let text = "x tok-12345678-longer tok-12345678, ACME-77 plain-12345678 short-1 /usr/bin";
+        assert_eq!(redactor.redact(text), "x [redacted] [redacted], [redacted] plain-12345678 short-1 /usr/bin");
+        assert!(Redactor { patterns: Vec::new(), ..redactor }.may_be_in_json(r#"{"a": "named \"12345678\""}"#));
+    }
+
+    #[test]
+    fn a_document_is_redacted_with_its_names() {
+        let document = serde_json::json!({
+            "password=hunter22": 1, "password=hunter23": [{"a": "Authorization: Bearer abcdefgh12"}], "n": 3, "ok": "fine"
+        });
+        let shown = redact_json(document.clone());
+        assert_eq!(
+            shown.to_string(),
+            r#"{"password=[redacted]":1,"password=[redacted]-2":[{"a":"Authorization: Bearer [redacted]"}],"n":3,"ok":"fine"}"#
+        );
+        let text = redacted_json_text(&document).unwrap();
+        assert!(!text.contains("hunter") && text.contains("\n  \"ok\": \"fine\""), "{text}");
     }
 
     #[test]

@@ -15,6 +15,8 @@ use rustix::process::getpgrp;
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use unicode_width::UnicodeWidthStr;
 
+use crate::policy::redact::redact;
+
 /// Nothing came for so long: an unfinished line may stay unfinished for a while.
 const CALM: Duration = Duration::from_millis(300);
 
@@ -88,7 +90,7 @@ pub(super) fn pass<R>(terminal: &File, bytes: &[u8], write: impl FnOnce() -> R) 
     result
 }
 
-/// This process's stderr; what is written to it comes above the line, at the beginning of a line of its own.
+/// This process's stderr; what is written to it comes above the line, at the beginning of a line of its own, without secrets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stderr;
 
@@ -98,6 +100,20 @@ impl Write for Stderr {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.write_as_is(redact(text).as_bytes()),
+            Err(_) => self.write_as_is(redact(&String::from_utf8_lossy(bytes)).as_bytes()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stderr {
+    /// Writes what must not be masked: who reads it is told secrets to mask them.
+    pub fn write_as_is(self, bytes: &[u8]) -> io::Result<()> {
         if !is_open() {
             return io::stderr().write_all(bytes);
         }
@@ -108,10 +124,6 @@ impl Write for Stderr {
         }
         all.extend_from_slice(bytes);
         pass(&terminal, &all, || (&terminal).write_all(&all))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -67,6 +67,7 @@ mod run;
 mod runs;
 mod schema;
 mod screens;
+mod secrets;
 mod seen;
 mod signals;
 mod smoke;

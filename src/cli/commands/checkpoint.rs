@@ -161,7 +161,8 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
         text = format!("{text}\n{patch}");
     }
     let files = look(context, checkpoint)?;
-    Ok(Reply::new(ShowReply { checkpoint, files, nested: &nested, patch: patch.as_deref() }, text))
+    let reply = Reply::new(ShowReply { checkpoint, files, nested: &nested, patch: patch.as_deref() }, text);
+    Ok(if patch.is_some() { reply.content() } else { reply })
 }
 
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
@@ -181,7 +182,7 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
         patch: patch.as_deref(),
     };
     if let Some(patch) = &patch {
-        return Ok(Reply::new(document, patch.as_ref()));
+        return Ok(Reply::new(document, patch.as_ref()).content());
     }
     let mut text = String::new();
     for change in &difference.changes {

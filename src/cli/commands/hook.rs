@@ -16,6 +16,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::quote;
 use crate::model::hook::{HookAgent, HookEvent, Moment};
 use crate::model::time::format_duration;
+use crate::policy::redact::redact;
 use crate::process::Interrupts;
 
 use super::super::args::{
@@ -196,7 +197,7 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
 /// One line on stderr. With stderr closed there is nobody left to report to.
 fn trouble(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "recover hook: nothing was done: {}", escape(text));
+    let _ = writeln!(std::io::stderr(), "recover hook: nothing was done: {}", escape(&redact(text)));
 }
 
 fn answer(

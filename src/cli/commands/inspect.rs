@@ -149,7 +149,7 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 /// `recover completions`.
 pub fn completions(args: &CompletionsArgs) -> Reply {
     let script = startup::line(args.shell);
-    Reply::new(CompletionsReply { script }, script)
+    Reply::new(CompletionsReply { script }, script).content()
 }
 
 /// `recover schema`.
@@ -165,7 +165,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Reply> {
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["schema"])));
     };
     let text = serde_json::to_string_pretty(&made).context("cannot write the schema")?;
-    Ok(Reply::new(SchemaReply { schema: made }, text + "\n"))
+    Ok(Reply::new(SchemaReply { schema: made }, text + "\n").content())
 }
 
 /// `recover man`.

@@ -11,6 +11,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::Event;
 use crate::model::hint::Hint;
 use crate::model::run::RunKey;
+use crate::policy::redact::redact;
 
 use super::super::args::LogArgs;
 use super::super::replies::log::LogReply;
@@ -43,7 +44,7 @@ fn told(event: &Event, value: &Value) -> String {
     let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
     let what = about(&value["payload"]);
     let what = if what.is_empty() { what } else { format!("  {what}") };
-    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&(run + &what)))
+    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&redact(&(run + &what))))
 }
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 
 use crate::engine::flow::report::{of_run, to_file};
 use crate::engine::{Context, Result};
+use crate::policy::redact::{redact, redacted_json_text};
 use crate::policy::report::{Report, html, markdown};
 
 use super::super::args::{ReportArgs, ReportFormat};
@@ -36,11 +37,11 @@ pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
 
 fn written(report: &Report, format: ReportFormat) -> Result<String> {
     match format {
-        ReportFormat::Md => Ok(markdown(report)),
-        ReportFormat::Html => Ok(html(report)),
+        ReportFormat::Md => Ok(redact(&markdown(report)).into_owned()),
+        ReportFormat::Html => Ok(redact(&html(report)).into_owned()),
         ReportFormat::Json => {
             let document = Document::new("report", ReportReply { report, format: None, content: None }, &[]);
-            let text = serde_json::to_string_pretty(&document);
+            let text = redacted_json_text(&document);
             Ok(text.context("cannot write the report as JSON")? + "\n")
         }
     }

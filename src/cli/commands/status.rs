@@ -9,6 +9,7 @@ use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::flow::status::status as look;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
+use crate::policy::redact::redact;
 
 use super::super::args::StatusArgs;
 use super::super::exit::ExitCode;
@@ -44,7 +45,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     let mut follow = Follow::new(context)?;
     let mut shown = None;
     loop {
-        let text = once(context, ui)?.text;
+        let text = redact(&once(context, ui)?.text).into_owned();
         if shown.as_ref() != Some(&text) {
             let between = match (redraws, &shown) {
                 (true, _) => CLEAR,

@@ -13,7 +13,7 @@ use crate::engine::record::run_settings::folder_of;
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::policy::places::{Place, places};
-use crate::policy::redact::{is_secret_name, redact};
+use crate::policy::redact::{Redactor, redact};
 
 use super::lock;
 
@@ -21,8 +21,6 @@ use super::lock;
 const SUMMARY_LIMIT: u64 = 1 << 20;
 /// Room for the line that says that something is missing.
 const NOTICE: u64 = 200;
-/// What is shorter would mask every other word.
-const SHORTEST_SECRET: usize = 4;
 
 /// The job that this process runs in.
 #[derive(Debug)]
@@ -56,15 +54,8 @@ impl Github {
 
     /// Has the runner hide the values of variables that hold secrets, a line each.
     pub fn masks() -> String {
-        let secrets = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_secret_name));
-        let values = secrets.filter_map(|(_, value)| value.into_string().ok());
-        let mut lines: Vec<String> = values
-            .flat_map(|value| value.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>())
-            .filter(|line| line.chars().count() >= SHORTEST_SECRET)
-            .collect();
-        lines.sort_unstable();
-        lines.dedup();
-        lines.into_iter().map(|line| format!("::add-mask::{}\n", data(&line))).collect::<Vec<_>>().concat()
+        let redactor = Redactor::current();
+        redactor.values().iter().map(|value| format!("::add-mask::{}\n", data(value))).collect()
     }
 
     /// What goes before the lines about it, and what after them.

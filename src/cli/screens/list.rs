@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use crate::engine::Result;
+use crate::policy::redact::redact;
 
 use super::super::keys::Key;
 use super::super::live::cut;
@@ -77,7 +78,7 @@ impl<'a> List<'a> {
     fn draw(&mut self) {
         let size = size();
         let text = if self.talk.ui.moves { self.window(size) } else { self.line(size) };
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(redact(&text).as_bytes());
     }
 
     /// The part of the list around what is chosen, drawn over what was drawn before.

@@ -3,6 +3,7 @@
 //!
 //! Defaults are not in it: they are those of [`Settings::default`](crate::policy::settings::Settings).
 
+mod redact;
 mod retry;
 mod rights;
 mod run;
@@ -30,6 +31,7 @@ pub(super) static SECTIONS: &[Section] = &[
     run::AGENT,
     run::RUN,
     run::CHECKS,
+    redact::REDACT,
     run::FEEDBACK,
     run::RULE,
     user::NOTIFY,

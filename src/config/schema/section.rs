@@ -20,6 +20,8 @@ pub(in crate::config) struct Key {
     pub only: Option<Cause>,
     /// For a list: a value to show, as TOML.
     pub example: Option<&'static str>,
+    /// Whether its list goes on where a weaker source's ends.
+    pub adds: bool,
     /// For a list: whether an item is nothing without it.
     pub required: bool,
 }
@@ -27,7 +29,17 @@ pub(in crate::config) struct Key {
 impl Key {
     /// A key that is nobody's alias, of every cause, and takes no `"none"`.
     pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Self { name, kind, optional: false, doc, alias_of: None, only: None, example: None, required: false }
+        Self {
+            name,
+            kind,
+            optional: false,
+            doc,
+            alias_of: None,
+            only: None,
+            example: None,
+            adds: false,
+            required: false,
+        }
     }
     /// With `"none"` as a value.
     pub const fn optional(self) -> Self {
@@ -44,6 +56,10 @@ impl Key {
     /// With a value to show, as TOML.
     pub const fn example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
+    }
+    /// Its list adds to those of weaker sources.
+    pub const fn adds(self) -> Self {
+        Self { adds: true, ..self }
     }
     /// Without it an item of the list is nothing.
     pub const fn required(self) -> Self {

@@ -174,7 +174,10 @@ impl Look<'_> {
     fn variables(&self, names: &BTreeSet<String>) -> Vec<Precondition> {
         let set = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         let mut all: Vec<_> = set
-            .filter(|(name, value)| !value.is_empty() && (names.contains(name) || is_secret_name(name)))
+            .filter(|(name, value)| {
+                let is_secret = || is_secret_name(name) && !Path::new(value).exists();
+                !value.is_empty() && (names.contains(name) || is_secret())
+            })
             .map(|(name, value)| (Some(self.checksum(&name, &value)), name))
             .collect();
         let unset = names.iter().filter(|name| all.iter().all(|(_, known)| known != *name));

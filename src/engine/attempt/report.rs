@@ -16,6 +16,7 @@ use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::path_filter::Selection;
+use crate::policy::redact::redact;
 use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdown, report, spans};
 use crate::store::views::attempt_history_of;
 
@@ -90,6 +91,7 @@ fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
     let state = context.load()?.state;
     let run = runs::named(&state, &key.run_id, Some(&key.phase), Some(&key.lane))?;
     let text = markdown(&make(context, &state, run, None)?);
+    let text = redact(&text);
     let folder = context.store().run_dir(key);
     let path = folder.join(FILE);
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error);

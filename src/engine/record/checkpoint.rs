@@ -20,12 +20,13 @@ use crate::model::run::{NONE, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::policy::redact::redact;
 use crate::store::{Exclusive, NewEvent};
 
 use super::message::message;
 use super::nested::{self, NestedCapture};
 use super::request::{Prepared, Request};
-use super::{memory, seed_json, step_liveness, storage};
+use super::{memory, seed_json, sizes, step_liveness, storage};
 
 use super::changes::changes_since;
 
@@ -142,7 +143,7 @@ pub fn record_with(
         patch_path: kept.patch_path,
         previous: previous.map(|checkpoint| checkpoint.id.clone()),
         created_at: now,
-        description: request.description,
+        description: redact(&request.description).into_owned(),
         pinned: request.pinned,
         pin_note: None,
         captured: capture.totals(),
@@ -180,6 +181,7 @@ pub fn record_with(
     let reference = ref_name(&key.run_id, &checkpoint.id);
     name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
     capture.write_cache(&reference, &checkpoint.commit);
+    sizes::note(context, &checkpoint.id, capture.added_bytes());
     Ok(checkpoint)
 }
 

@@ -6,6 +6,7 @@
 
 mod agent;
 mod feedback;
+mod redact;
 mod retry;
 mod run;
 mod storage;
@@ -18,6 +19,7 @@ use crate::model::feedback::FeedbackLoop;
 
 pub use agent::AgentProfile;
 pub use feedback::UserRule;
+pub use redact::RedactSettings;
 pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, RetrySettings};
 pub use run::{
     AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings, RunSettings,
@@ -51,6 +53,9 @@ pub struct Settings {
     pub run: RunSettings,
     /// What is examined beside the feedback loops' exit codes.
     pub checks: ChecksSettings,
+    /// What is masked beside the usual secrets.
+    #[serde(default)]
+    pub redact: RedactSettings,
     /// Commands that must pass.
     #[serde(default)]
     pub feedback: Vec<FeedbackLoop>,

@@ -16,6 +16,7 @@ use crate::model::id::TaskId;
 use crate::model::path::short_part;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::policy::redact::redacted_json_text;
 
 use super::error::StoreError;
 use super::ledger::{Store, file_name_of};
@@ -92,14 +93,14 @@ fn plain(c: char) -> char {
     if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }
 }
 
-/// A view's bytes: JSON for people, with a newline at its end.
+/// A view's bytes: JSON for people, without secrets, with a newline at its end.
 pub fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let failed = |error: serde_json::Error| StoreError::Io {
         action: "encode",
         path: PathBuf::from("a view"),
         source: error.into(),
     };
-    let mut bytes = serde_json::to_vec_pretty(view).map_err(failed)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    let mut text = redacted_json_text(view).map_err(failed)?;
+    text.push('\n');
+    Ok(text.into_bytes())
 }

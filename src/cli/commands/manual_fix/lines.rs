@@ -7,6 +7,7 @@ use crate::engine::flow::manual_fix::Judged;
 use crate::engine::flow::manual_fix::watch::Step;
 use crate::model::snapshot::Change;
 use crate::model::time::Timestamp;
+use crate::policy::redact::redact;
 
 use super::super::super::render::{said, seconds};
 use super::super::super::ui::{Ui, escape};
@@ -38,6 +39,7 @@ impl Lines {
     }
 
     fn write(self, text: &str) -> io::Result<()> {
+        let text = redact(text);
         match self {
             Self::Stdout => {
                 let mut out = io::stdout().lock();

@@ -3,6 +3,7 @@
 mod hint;
 mod origin;
 mod place;
+mod secrets;
 mod user_config;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -36,6 +37,7 @@ use super::trust::TrustRecord;
 use place::{check_owners, discover, lane_root, project_root, task_of_run};
 
 pub(in crate::engine) use place::plain_path;
+pub use secrets::mask_secrets;
 
 /// What the caller knows; the rest of the [`Context`] is found from it.
 #[derive(Clone, Debug)]
@@ -179,6 +181,7 @@ impl Context {
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
             config = Config::load(&files, &file, Around { task: Some(&task), ..around })?;
         }
+        mask_secrets(&config.settings.redact);
         let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
         // The default is the state directory's, wherever that is.
         let store = match config.settings.checkpoint.lane_file.as_str() {

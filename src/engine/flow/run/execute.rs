@@ -25,7 +25,7 @@ use crate::model::usage::Usage;
 use crate::policy::classify::{classify, known, stage_of_command};
 use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
-use crate::policy::redact::redact;
+use crate::policy::redact::{redact, redact_json};
 use crate::policy::settings::Leftovers;
 use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_id, own_program};
 
@@ -307,7 +307,7 @@ fn supervised(
     match failure_context(before, &started.subtask, &entries) {
         Some(json) => {
             let path = folder.join("failure-context.json");
-            write(context, &path, json.to_string().as_bytes())?;
+            write(context, &path, redact_json(json).to_string().as_bytes())?;
             set("RECOVER_FAILURE_CONTEXT", &path.to_string_lossy());
         }
         None => remove.push("RECOVER_FAILURE_CONTEXT"),

@@ -1,0 +1,13 @@
+//! What is masked in this process.
+
+use std::path::Path;
+
+use crate::policy::redact::Redactor;
+use crate::policy::settings::RedactSettings;
+
+/// Has everything masked from now on that is a secret of this process's environment or that `settings` name.
+pub fn mask_secrets(settings: &RedactSettings) {
+    let env =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Redactor::new(env, settings, |value| Path::new(value).exists()).install();
+}

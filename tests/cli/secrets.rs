@@ -1,0 +1,239 @@
+//! Secrets of real shapes, put wherever a user may have one: where each is shown, and that what runs stays as typed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::env::TestEnv;
+
+/// Texts with a secret in them, and the secret; put together here, so that nobody takes this file for a leak.
+fn secrets() -> Vec<(String, String)> {
+    let long = "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+    let bare = |prefix: &str, rest: &str| {
+        let secret = format!("{prefix}{rest}");
+        (secret.clone(), secret)
+    };
+    let around = |before: &str, secret: &str, after: &str| (format!("{before}{secret}{after}"), secret.to_owned());
+    vec![
+        bare("ghp_", long),
+        bare("github_pat_", &format!("11ABCDEFG0_{long}")),
+        bare("sk-ant-", &format!("api03-{long}")),
+        bare("sk-proj-", long),
+        bare("sk_live_", &long[..24]),
+        bare("whsec_", &long[..24]),
+        bare("AKIA", "IOSFODNN7EXAMPL2"),
+        bare("glpat-", &long[..20]),
+        bare("npm_", long),
+        bare("pypi-", &format!("AgEIcHlwaS5vcmc{long}")),
+        bare("hf_", &long[..34]),
+        bare("xoxb-", &format!("123456789012-{}", &long[..24])),
+        bare("SG.", &format!("{}.{long}", &long[..22])),
+        bare("AIza", &format!("Sy{long}")),
+        bare("ya29.", long),
+        bare("dop_v1_", "0123456789abcdef0123456789abcdef"),
+        bare("eyJ", &format!("hbGciOiJIUzI1NiJ9.{long}.{}", &long[..20])),
+        around("https://hooks.slack.com/services/", &format!("T00000000/B00000000/{}", &long[..24]), ""),
+        around("https://me:", "hunter2-in-a-url", "@git.example.com/x.git"),
+        around("Authorization: Bearer ", "bearer-0123456789", ""),
+        around("password=", "hunter2-in-a-pair", ""),
+        around("by value ", "corr3ct h0rse battery", ""),
+        around("by name ", "pin-0987-654321", ""),
+        around("by pattern ", "ACME-778899", ""),
+    ]
+}
+
+fn env() -> TestEnv {
+    let mut env = TestEnv::repo();
+    env.set("DB_PASSWORD", "corr3ct h0rse battery").set("MY_PIN", "pin-0987-654321");
+    env.set("AUTH_MODE", "production").set("SSH_AUTH_SOCK", "/tmp/agent.sock-1");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[redact]\npatterns = ['ACME-[0-9]+']\nvariables = [\"MY_PIN\"]\n[cooldown]\ncooldown_ms = 1\n",
+    );
+    env
+}
+
+#[track_caller]
+fn assert_masked(what: &str, text: &str, secrets: &[(String, String)]) {
+    for (_, secret) in secrets {
+        let escaped = secret.replace('"', "\\\"");
+        assert!(!text.contains(secret.as_str()) && !text.contains(&escaped), "{what} shows {secret}:\n{text}");
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+// trust.md, 5: what is needed to run again is as it was typed, for its owner alone; it is masked wherever it is shown.
+#[test]
+fn secrets_are_masked_wherever_they_are_shown_and_run_as_they_were_typed() {
+    let env = env();
+    let secrets = secrets();
+    let all: Vec<&str> = secrets.iter().map(|(text, _)| text.as_str()).collect();
+    let all = all.join(" ; ");
+    for (text, _) in secrets.iter().filter(|(text, _)| !text.contains('/') && text.len() < 120) {
+        env.write(&format!("named {text}.txt"), "x\n");
+    }
+    env.script(
+        "agent.sh",
+        "cat > ../stdin-$RECOVER_ATTEMPT; printf '%s\\n' \"$@\" > ../args-$RECOVER_ATTEMPT\n\
+         echo new >> \"named $2.txt\"; printf '%s\\n' \"$1\"; printf 'error: %s\\n' \"$1\" >&2; exit 1",
+    );
+    let check = format!("check=test \"{}\" = x", all.replace('"', ""));
+    let run = [
+        "-q",
+        "--json",
+        "run",
+        "--run",
+        "r",
+        "--attempts",
+        "1",
+        "--no-wait",
+        "--prompt",
+        &all,
+        "--approach",
+        &all,
+        "--feedback",
+        &check,
+        "--",
+        "./agent.sh",
+        &all,
+        "twice",
+    ];
+    let ran = env.recover(&run);
+    assert_masked("run", &ran.stdout, &secrets);
+    assert_masked("run, stderr", &ran.stderr, &secrets);
+    assert_eq!(env.read("../stdin-1"), format!("{all}\n"), "the agent gets the user's own text");
+
+    let resume =
+        ["-q", "--json", "resume", "--run", "r", "--strategy", "retry_with_context", "--wait", "--instructions", &all];
+    let resumed = env.recover(&resume);
+    assert_masked("resume", &(resumed.stdout + &resumed.stderr), &secrets);
+    assert_eq!(env.read("../args-2"), env.read("../args-1"), "it runs the same command");
+    assert!(env.read("../args-1").starts_with(&all));
+    let prompt = env.read("../stdin-2");
+    let (own, added) = prompt.split_once("## Previous Attempt Failed").expect("what went wrong");
+    let (added, instructions) = added.split_once("## Additional Instructions").expect("the instructions");
+    assert_eq!((own.trim(), instructions.trim()), (all.as_str(), all.as_str()));
+    assert_masked("what is added to the prompt", added, &secrets);
+
+    env.recover(&["-q", "checkpoint", "create", "-m", &all]).expect(0);
+    env.recover(&[
+        "-q",
+        "checkpoint",
+        "create",
+        "--lane",
+        "L",
+        "--stage",
+        "pre_pr",
+        "--status",
+        "ready",
+        "--notes",
+        &all,
+    ]);
+    env.recover(&["-q", "step", "deploy", "--run", "r", "--", "sh", "-c", "true", &all]).expect(0);
+    let shown: [&[&str]; 22] = [
+        &["status", "--run", "r"],
+        &["--json", "status", "--run", "r"],
+        &["log"],
+        &["--json", "log"],
+        &["report", "--run", "r"],
+        &["report", "--run", "r", "--format", "html"],
+        &["--json", "report", "--run", "r"],
+        &["report", "--run", "r", "-o", "../report.json"],
+        &["runs", "--all"],
+        &["--json", "runs", "--all"],
+        &["attempt", "list"],
+        &["--json", "attempt", "list"],
+        &["retry-status", "--run", "r"],
+        &["--json", "checkpoint", "list", "--all-runs"],
+        &["checkpoint", "show", "latest"],
+        &["--json", "checkpoint", "show", "latest"],
+        &["--json", "resume", "--run", "r", "--prepare", "--strategy", "retry_with_context"],
+        &["--json", "--dry-run", "rollback", "--run", "r", "--to", "initial"],
+        &["--json", "manual-fix", "status", "--run", "r"],
+        &["--json", "config"],
+        &["--json", "doctor"],
+        &["--json", "sync"],
+    ];
+    for args in shown {
+        let ran = env.recover(args);
+        assert_masked(&args.join(" "), &(ran.stdout + &ran.stderr), &secrets);
+    }
+    assert_masked("the written report", &env.read("../report.json"), &secrets);
+    let wrong = env.recover(&["report", "--run", "r", "--subtask", &all]).expect(4);
+    assert_masked("an error", &(wrong.stdout + &wrong.stderr), &secrets);
+    // Wrong words are answered before any configuration is read: what that adds is not known yet.
+    let (usual, _) = secrets.split_at(secrets.len() - 2);
+    for args in [&["checkpoint", "show", &all][..], &["--json", "checkpoint", "show", &all]] {
+        let wrong = env.recover(args).expect(2);
+        assert_masked("a usage error", &(wrong.stdout + &wrong.stderr), usual);
+    }
+    assert_masked("the messages of checkpoints", &env.sh("git log --all --format=%s").stdout, &secrets);
+
+    // On disk they are where they are needed again and in the raw logs, for nobody else to read.
+    let state = env.work().join(".ultraplan/state");
+    let mut raw = Vec::new();
+    for path in files(&state) {
+        let bytes = fs::read(&path).expect("a file");
+        let text = String::from_utf8_lossy(&bytes);
+        if secrets.iter().any(|(_, secret)| text.contains(secret.as_str())) {
+            let name = path.strip_prefix(&state).expect("below it").to_string_lossy().into_owned();
+            assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o077, 0, "{name}");
+            let needed = [
+                "events.jsonl",
+                "recover/active.json",
+                "recover/fold.cache",
+                "recover/ledger.lock",
+                "recover/views.lock",
+            ]
+            .contains(&name.as_str());
+            let of_run = name.starts_with("recover/runs/")
+                && (name.ends_with(".log")
+                    || name.ends_with(".txt")
+                    || name.ends_with(".md") && !name.ends_with("report.md"));
+            raw.push((name, needed || of_run));
+        }
+    }
+    assert!(raw.iter().all(|(_, allowed)| *allowed), "{raw:#?}");
+    assert!(raw.iter().any(|(name, _)| name == "events.jsonl"), "{raw:#?}");
+}
+
+// trust.md, 5: what only looks like one stays.
+#[test]
+fn what_is_no_secret_stays() {
+    let env = env();
+    let said = "A Tester in production at /tmp/agent.sock-1: failed";
+    let document = env.json(0, &["attempt", "fail", "--run", "r", "--message", said]);
+    let message = document["failure"]["message"].as_str().expect("a message");
+    assert!(message.contains("A Tester in production at /tmp/agent.sock-1"), "{message}");
+}
+
+// trust.md, 5: [redact] adds; a pattern that is none is a usage error at its place.
+#[test]
+fn a_bad_pattern_is_named_with_its_place() {
+    let env = TestEnv::repo();
+    for (text, said) in [
+        ("[redact]\npatterns = ['(']\n", "recover.toml:2:12: 'redact.patterns' is a list ('(': error: unclosed group"),
+        ("[redact]\npatterns = ['x*']\n", "'x*': it matches the empty text"),
+        ("[redact]\nvariables = ['A B']\n", "'redact.variables' is a list: expected a list of names of variables"),
+        ("[redact]\npattern = []\n", "did you mean 'redact.patterns'?"),
+    ] {
+        env.write(".ultraplan/recover.toml", text);
+        let ran = env.recover(&["status"]).expect(2);
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+}
+
+// A patch is for git: what it holds stays as it is.
+#[test]
+fn a_patch_is_content() {
+    let env = env();
+    env.recover(&["-q", "checkpoint", "create"]).expect(0);
+    env.write("a.txt", "password=hunter2-in-a-pair\n");
+    env.recover(&["-q", "checkpoint", "create"]).expect(0);
+    let patch = env.recover(&["checkpoint", "diff", "@1", "@2", "--patch"]).expect(0).stdout;
+    assert!(patch.contains("+password=hunter2-in-a-pair"), "{patch}");
+}
