@@ -17,7 +17,7 @@ use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
 use super::replies::{
-    SCHEMA_VERSION, accept, attempt, checkpoint, hook, log, restore, run, runs, status, step, upkeep,
+    SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, restore, run, runs, status, step, upkeep,
 };
 
 /// The dialect.
@@ -60,6 +60,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("status", &[status::StatusReply::json_schema]),
     ("runs", &[runs::RunsReply::json_schema]),
     ("accept", &[accept::AcceptReply::json_schema]),
+    ("bisect", &[bisect::BisectReply::json_schema]),
     ("close", &[runs::CloseReply::json_schema]),
     ("forget", &[runs::ForgetReply::json_schema]),
     ("log", &[log::LogReply::json_schema]),

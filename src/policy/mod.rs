@@ -6,6 +6,7 @@ mod patterns;
 mod text;
 
 pub mod backoff;
+pub mod bisection;
 pub mod budget;
 pub mod changed;
 pub mod check_summary;

@@ -4,6 +4,7 @@ mod accept;
 mod agents;
 mod attempt;
 mod between;
+mod bisect;
 mod bookkeeping;
 mod bytes;
 mod cargo_project;

@@ -6,42 +6,45 @@ use clap::Args;
 
 use super::values::name;
 
-/// Commit what a run did: the difference from its beginning to its last good checkpoint becomes ordinary commits on the
-/// current branch, or on a new one.
+/// Commit what a run did
+///
+/// The difference from its beginning to its last good checkpoint becomes ordinary commits on the current branch, or on a new
+/// one.
 ///
 /// What was uncommitted before the run stays uncommitted. Your hooks run and your commits are signed as in git commit. Refused
 /// where the files are not those of the checkpoint, or where a check of the run fails. Without RUN it is the run that recover
 /// runs marks.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  recover accept --dry-run             show what would be committed, and what is left out\n  recover accept                       commit it all at once, on the current branch\n  recover accept --per-iteration       one commit an iteration\n  recover accept --branch night --all  begin a branch, with all new files"
-)]
 pub struct AcceptArgs {
     /// Run to accept
     #[arg(value_name = "RUN", value_parser = name)]
     pub run_id: Option<String>,
 
-    /// Make one commit of everything; the run's own commits are folded into it and kept under refs/recover/ [default]
+    /// Make one commit of everything [default]
+    ///
+    /// The run's own commits are folded into it, and kept under refs/recover/.
     #[arg(long, overrides_with = "per_iteration")]
     pub squash: bool,
 
-    /// Make one commit for each iteration, on top of the run's own commits
+    /// Make one commit an iteration, on top of the run's own
     #[arg(long, overrides_with = "squash")]
     pub per_iteration: bool,
 
-    /// Begin this branch for the commits, and switch to it
+    /// Begin this branch, and switch to it
     #[arg(long, value_name = "B")]
     pub branch: Option<String>,
 
-    /// Message to commit with [default: made from the record]
+    /// Message [default: made from the record]
     #[arg(short, long, value_name = "MSG")]
     pub message: Option<String>,
 
-    /// Also take new files that are in no commit: this one, or all in this folder; repeatable
+    /// Also take this new file, or all in this folder
+    ///
+    /// New files are those that are in no commit. What looks like a secret is taken only by its own name. Repeatable.
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "all", value_hint = clap::ValueHint::AnyPath)]
     pub include: Vec<PathBuf>,
 
-    /// Also take all new files but those that look like secrets
+    /// Also take all new files but what looks secret
     #[arg(long)]
     pub all: bool,
 

@@ -203,6 +203,23 @@ const ALL: &[(&str, &[Example])] = &[
         &[("recover runs", "the runs that are not closed"), ("recover runs --all --json", "all of them, for a script")],
     ),
     (
+        "accept",
+        &[
+            ("recover accept --dry-run", "show what would be committed, and what is left out"),
+            ("recover accept", "commit it all at once, on the current branch"),
+            ("recover accept --per-iteration", "one commit an iteration"),
+            ("recover accept --branch night --all", "begin a branch, with all new files"),
+        ],
+    ),
+    (
+        "bisect",
+        &[
+            ("recover bisect -- cargo test parser", "which iteration broke the parser"),
+            ("recover bisect --prepare 'npm ci' -- npm test", "install first what no checkpoint holds"),
+            ("recover bisect --good iteration:2 -- ./check.sh", "search after iteration 2 only"),
+        ],
+    ),
+    (
         "close",
         &[
             ("recover close", "close the run that recover runs marks"),

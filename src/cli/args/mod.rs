@@ -8,6 +8,7 @@
 mod accept;
 mod agents;
 mod attempt;
+mod bisect;
 mod checkpoint;
 mod examples;
 mod exchange;
@@ -33,6 +34,7 @@ use crate::policy::settings::ColorWhen;
 pub use accept::AcceptArgs;
 pub use agents::AgentsArgs;
 pub use attempt::{AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs};
+pub use bisect::BisectArgs;
 pub use checkpoint::{
     CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs,
     ShowArgs, UnpinArgs, VerifyArgs,
@@ -164,6 +166,7 @@ pub enum Command {
     Status(StatusArgs),
     Runs(RunsArgs),
     Accept(AcceptArgs),
+    Bisect(BisectArgs),
     Close(CloseArgs),
     Forget(ForgetArgs),
     Log(LogArgs),

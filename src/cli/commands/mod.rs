@@ -3,6 +3,7 @@
 mod accept;
 mod agents;
 mod attempt;
+mod bisect;
 mod checkpoint;
 mod exchange;
 mod hook;
@@ -68,6 +69,7 @@ pub fn name(command: &Command) -> &'static str {
         Command::Status(_) => "status",
         Command::Runs(_) => "runs",
         Command::Accept(_) => "accept",
+        Command::Bisect(_) => "bisect",
         Command::Close(_) => "close",
         Command::Forget(_) => "forget",
         Command::Log(_) => "log",
@@ -145,6 +147,7 @@ pub fn supervises(command: &Command) -> bool {
         | Command::RetryStatus(_)
         | Command::Step(_)
         | Command::Accept(_)
+        | Command::Bisect(_)
         | Command::Trust(_) => true,
         // So do these.
         Command::Rollback(args) => args.iteration.is_none() && args.to.is_none() && !args.full,
@@ -209,6 +212,7 @@ pub fn reach(command: &Command) -> Reach {
         | Command::Step(_)
         | Command::Status(_)
         | Command::Runs(_)
+        | Command::Bisect(_)
         | Command::Log(_)
         | Command::Report(_)
         | Command::Sync(_)
@@ -249,6 +253,7 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
+        Command::Bisect(args) => bisect::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),
         Command::Forget(args) => runs::forget(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),

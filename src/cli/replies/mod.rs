@@ -4,6 +4,7 @@
 
 pub mod accept;
 pub mod attempt;
+pub mod bisect;
 pub mod checkpoint;
 pub mod error;
 pub mod hook;

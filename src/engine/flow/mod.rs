@@ -5,6 +5,7 @@ pub mod accept;
 pub mod agents;
 pub mod archive;
 pub mod attempt;
+pub mod bisect;
 mod bundle_import;
 pub mod checkpoint;
 pub mod doctor;

@@ -6,8 +6,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::git::program::{
-    CommitJournal, conclude, has_commit_journal, has_moved, read_commit_journal, remove_commit_journal, take_back,
-    write_commit_journal,
+    CommitJournal, conclude, has_commit_journal, has_moved, read_commit_journal, remove_commit_journal, sweep_scratch,
+    take_back, write_commit_journal,
 };
 use crate::git::{Repo, WorktreeLock};
 use crate::model::event::Payload;
@@ -58,6 +58,9 @@ pub(in crate::engine) fn record(
 /// Settles what was cut off; what was done about it.
 pub(super) fn recover(context: &Context) -> Result<Option<String>> {
     let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return Ok(None) };
+    if let Err(error) = sweep_scratch(repo) {
+        tracing::warn!(%error, "what a bisect left was not removed");
+    }
     if !has_commit_journal(repo) {
         return Ok(None);
     }

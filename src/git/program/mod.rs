@@ -8,6 +8,7 @@
 
 mod conclude;
 mod journal;
+mod scratch;
 mod staging;
 
 use std::ffi::{OsStr, OsString};
@@ -22,6 +23,7 @@ pub use conclude::{Kept, conclude, has_moved, kept_ref, take_back};
 pub use journal::{
     CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal, write_commit_journal,
 };
+pub use scratch::{Scratch, sweep_scratch};
 pub use staging::{Staging, differs_between, known_to_git, uncommitted_at};
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.

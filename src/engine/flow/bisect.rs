@@ -1,0 +1,204 @@
+//! `recover bisect`: which checkpoint of a run made a command fail.
+//!
+//! Each is shown in a work tree for the moment, never in the user's, and nothing is recorded.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use anyhow::Context as _;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::run_of;
+use crate::engine::record::select;
+use crate::engine::recovery::crash;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::program::{Scratch, misleading_variables, sweep_scratch};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::run::Run;
+use crate::model::selector::Selector;
+use crate::model::snapshot::ObjectId;
+use crate::policy::bisection::{Bisection, Judged, Next};
+use crate::process::{Program, Show, SpawnErrorKind, Supervised};
+
+/// What is looked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Where the command passes.
+    pub good: Selector,
+    /// Where it fails.
+    pub bad: Selector,
+    /// A shell line to run before the command.
+    pub prepare: Option<String>,
+    /// The command.
+    pub command: Vec<String>,
+}
+
+/// A checkpoint at which the command was run.
+#[derive(Clone, Debug)]
+pub struct Tested {
+    /// Which.
+    pub checkpoint_id: CheckpointId,
+    /// What the command ended with; 125 where it was skipped.
+    pub exit_code: i32,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The run.
+    pub run: Run,
+    /// The first checkpoint at which the command fails; `None` where skips leave several, or nothing was run.
+    pub first_bad: Option<Checkpoint>,
+    /// The last one before it at which it passes.
+    pub last_good: Option<Checkpoint>,
+    /// Those that it may be, where skips leave several, oldest first.
+    pub candidates: Vec<CheckpointId>,
+    /// Where the command was run, in that order.
+    pub tested: Vec<Tested>,
+    /// How many checkpoints are looked at.
+    pub checkpoints: usize,
+}
+
+/// Says of each checkpoint that was tested what came of it: how many may be left, which one, and how it was judged.
+pub type Say<'s> = &'s dyn Fn(usize, &Checkpoint, Judged);
+
+/// Finds it; in a dry run only between which.
+///
+/// # Errors
+/// There are fewer than two checkpoints (4); the command fails at the good one, or passes at the bad one (13); it was ended
+/// by a signal or cannot be started.
+pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Found> {
+    let state = crash::load_recovered(context)?;
+    let good = select::checkpoint_beside(context, &state, &request.good, &[&request.bad])?;
+    let bad = select::checkpoint_beside(context, &state, &request.bad, &[&request.good])?;
+    let run = run_of(&state, &good.run)?;
+    let between = |one: &&Checkpoint| good.seq <= one.seq && one.seq <= bad.seq;
+    let line: Vec<&Checkpoint> = state.standing(&run.key).filter(between).collect();
+    let holds = |wanted: &Checkpoint| line.iter().any(|one| one.id == wanted.id);
+    if line.len() < 2 || !holds(good) || !holds(bad) {
+        let message = format!("No checkpoint available between {} and {}: nothing to look through", good.id, bad.id);
+        let list = Hint::recover(["checkpoint", "list"]).run(&run.key);
+        return Err(Error::new(ErrorKind::NoCheckpoint, message).hint(list));
+    }
+    let mut found = Found {
+        run,
+        first_bad: None,
+        last_good: None,
+        candidates: Vec::new(),
+        tested: Vec::new(),
+        checkpoints: line.len(),
+    };
+    if context.dry_run() {
+        return Ok(found);
+    }
+    let repo = context.repo()?;
+    sweep_scratch(repo)?;
+    let mut scratch = Scratch::new(repo)?;
+    let mut search = Bisection::new(line.len());
+    // What is the same is not tested twice.
+    let mut known: BTreeMap<ObjectId, i32> = BTreeMap::new();
+    loop {
+        let at = match search.next_step() {
+            Next::Test(at) => at,
+            Next::Found(first_bad) => {
+                found.first_bad = Some(line[first_bad].clone());
+                found.last_good = Some(line[first_bad - 1].clone());
+                return Ok(found);
+            }
+            Next::Unknown { last_good, first_bad } => {
+                found.last_good = Some(line[last_good].clone());
+                found.candidates = line[last_good + 1..=first_bad].iter().map(|one| one.id.clone()).collect();
+                return Ok(found);
+            }
+        };
+        let checkpoint = line[at];
+        let code = if let Some(code) = known.get(&checkpoint.tree) {
+            *code
+        } else {
+            let stored = load_checkpoint(repo, &checkpoint.commit)?;
+            scratch.show(&stored)?;
+            let code = test(context, request, &scratch, checkpoint)?;
+            found.tested.push(Tested { checkpoint_id: checkpoint.id.clone(), exit_code: code });
+            known.insert(checkpoint.tree.clone(), code);
+            code
+        };
+        let judged = Judged::of(code);
+        refuse_unexpected(context, request, (at, line.len()), checkpoint, (judged, code))?;
+        search.judge(at, judged);
+        say(search.left(), checkpoint, judged);
+    }
+}
+
+/// Refuses where the ends are not what they were said to be.
+fn refuse_unexpected(
+    context: &Context,
+    request: &Request,
+    (at, count): (usize, usize),
+    checkpoint: &Checkpoint,
+    (judged, code): (Judged, i32),
+) -> Result<()> {
+    let id = &checkpoint.id;
+    if at == 0 && judged != Judged::Good {
+        let advice = match request.prepare {
+            None => "what it needs and no checkpoint holds, dependencies for one, --prepare CMD can make",
+            Some(_) => "another one is named with --good",
+        };
+        let message = format!("the command fails (exit {code}) at {id} already, where it should pass: {advice}");
+        let again = match request.prepare {
+            None => context.rerun(&["--prepare", "make deps"]),
+            Some(_) => Hint::recover(["checkpoint", "list"]).run(&checkpoint.run),
+        };
+        return Err(Error::new(ErrorKind::NotVerified, message).hint(again));
+    }
+    if at + 1 == count && judged == Judged::Good {
+        let message = format!("the command passes at {id}, where it should fail: another one is named with --bad");
+        let list = Hint::recover(["checkpoint", "list"]).run(&checkpoint.run);
+        return Err(Error::new(ErrorKind::NotVerified, message).hint(list));
+    }
+    Ok(())
+}
+
+/// Runs the command in the work tree; its exit code.
+fn test(context: &Context, request: &Request, scratch: &Scratch<'_>, checkpoint: &Checkpoint) -> Result<i32> {
+    if let Some(line) = &request.prepare {
+        let code = run(context, Program::Shell(line.into()), scratch, checkpoint)?;
+        if code != 0 {
+            context.warn(format!("--prepare ended with {code} at {}", checkpoint.id));
+            return Ok(Judged::SKIP);
+        }
+    }
+    let argv = request.command.iter().map(OsString::from).collect();
+    run(context, Program::Argv(argv), scratch, checkpoint)
+}
+
+fn run(context: &Context, program: Program, scratch: &Scratch<'_>, checkpoint: &Checkpoint) -> Result<i32> {
+    // Where the command was called, as far as that is there.
+    let below = context.cwd().strip_prefix(context.worktree()).unwrap_or_else(|_| "".as_ref());
+    let called = scratch.path().join(below);
+    let supervised = Supervised {
+        env_set: vec![("RECOVER_CHECKPOINT".into(), checkpoint.id.as_str().into())],
+        env_remove: misleading_variables(),
+        show: Show::PassthroughStderr,
+        grace: context.settings().runner.grace,
+        ..Supervised::new(program, if called.is_dir() { called } else { scratch.path() })
+    };
+    let exit = supervised.run(&context.interrupts, |_| Ok(())).context("cannot run the command")?;
+    if let Some(error) = &exit.spawn_error {
+        let missing =
+            if error.kind == SpawnErrorKind::NotFound { " (is it in the checkpoint, or on the path?)" } else { "" };
+        return Err(Error::new(ErrorKind::Usage, format!("cannot start {}{missing}", error.message)));
+    }
+    if let Some(signal) = exit.cancelled {
+        return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
+    }
+    let code = exit.shell_code();
+    if code < 128 {
+        return Ok(code);
+    }
+    let kind = if exit.signal.is_some() { ErrorKind::Interrupted(code) } else { ErrorKind::Failed };
+    let message = format!("the command ended with {code} at {}: that says neither good nor bad", checkpoint.id);
+    Err(Error::new(kind, message))
+}
