@@ -75,6 +75,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("hook print", &[hook::PrintReply::json_schema]),
     ("hook install", HOOK),
     ("hook uninstall", HOOK),
+    ("hook status", &[hook::StatusReply::json_schema]),
     ("hook run", &[hook::HandledReply::json_schema, hook::TroubleReply::json_schema]),
     ("completions", &[upkeep::CompletionsReply::json_schema]),
     ("schema", &[upkeep::SchemaReply::json_schema]),

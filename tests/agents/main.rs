@@ -6,6 +6,7 @@
 mod agents;
 #[path = "../cli/env.rs"]
 mod env;
+mod hooks;
 mod night;
 mod others;
 mod stopped;

@@ -54,18 +54,79 @@ fn a_settings_file_that_cannot_be_read_is_left_alone() {
     assert_eq!(env.recover(&["hook", "install", "aider"]).code, 2);
 }
 
-// Nothing else in a settings file changes: what would be written as another number is refused, with the way on.
+// Whatever a settings file looks like, all bytes but ours stay, and none is left; so do no folders that were made.
+#[test]
+fn settings_files_are_restored_byte_for_byte() {
+    let odd = [
+        "{\"a\":12345678901234567890123,\"b\":1.00}",
+        "{\"a\": 1, \"a\": 2}",
+        "{\r\n\t\"model\" : \"opus\",\r\n\r\n\t\"hooks\": { }\r\n}\r\n",
+        "{ \"hooks\": {\"Stop\":[],\"PreToolUse\":[ {\"hooks\":[{\"type\":\"command\",\"command\":\"x\"}]} ]}}",
+        "{}",
+    ];
+    for (agent, file) in
+        [("claude", ".claude/settings.json"), ("codex", ".codex/hooks.json"), ("gemini", ".gemini/settings.json")]
+    {
+        let env = TestEnv::repo();
+        for odd in odd {
+            env.write(file, odd);
+            env.json(0, &["hook", "install", agent]);
+            let installed = env.read(file);
+            serde_json::from_str::<Value>(&installed).expect("JSON");
+            assert!(installed.contains(&format!("hook run {agent}")), "{installed}");
+            env.json(0, &["hook", "uninstall", agent]);
+            assert_eq!(env.read(file), odd, "{agent}");
+        }
+        env.sh(&format!("rm -r {}", file.split('/').next().expect("a folder"))).expect(0);
+        env.json(0, &["hook", "install", agent]);
+        env.json(0, &["hook", "uninstall", agent]);
+        assert!(!env.exists(file.split('/').next().expect("a folder")), "{agent}");
+    }
+    let env = TestEnv::repo();
+    env.write(".opencode/own.txt", "mine");
+    env.json(0, &["hook", "install", "opencode"]);
+    env.json(0, &["hook", "uninstall", "opencode"]);
+    assert!(env.exists(".opencode/own.txt") && !env.exists(".opencode/plugins"));
+}
+
+// What was seen of the calls, not what is in a file, says whether a hook works.
+#[test]
+fn the_status_tells_of_calls_that_were_seen() {
+    let env = TestEnv::repo();
+    let status = |agent: &str| {
+        let document = env.json(0, &["hook", "status"]);
+        let hooks = document["hooks"].as_array().expect("a list").clone();
+        hooks.into_iter().find(|hook| hook["agent"] == agent).expect("the agent")
+    };
+    let none = status("claude");
+    assert_eq!((&none["installed"], &none["path"], &none["last_called"]), (&json!(false), &Value::Null, &Value::Null));
+    assert!(none["note"].as_str().expect("a note").contains("hook install claude"), "{none}");
+    env.json(0, &["hook", "install", "claude"]);
+    let idle = status("claude");
+    assert_eq!((&idle["installed"], &idle["last_called"]), (&json!(true), &Value::Null));
+    assert!(idle["note"].as_str().expect("a note").contains("trusted"), "{idle}");
+    let mut hook = env.recover_command(&["hook", "run", "claude"]);
+    hook.stdin(std::process::Stdio::piped());
+    let mut child = hook.spawn().expect("it starts");
+    std::io::Write::write_all(&mut child.stdin.take().expect("stdin"), edit(&env, "s", "a.txt").to_string().as_bytes())
+        .expect("written");
+    assert!(child.wait().expect("its end").success());
+    let called = status("claude");
+    assert!(called["last_called"].is_string() && called["note"].is_null(), "{called}");
+    assert!(called["path"].as_str().expect("a path").ends_with(".claude/settings.json"), "{called}");
+    assert_eq!(status("git")["installed"], false);
+    assert!(env.recover(&["hook", "status"]).expect(0).stdout.contains("LAST CALLED"));
+}
+
 #[test]
 fn what_cannot_be_written_as_it_is_stays() {
     let env = TestEnv::repo();
-    let odd = ["{\"a\": 12345678901234567890123}", "{\"a\": 31.2452701914394381}", "{\"a\": 1, \"a\": 2}"];
-    for odd in odd {
-        env.write(".claude/settings.json", odd);
-        let refused = env.json(2, &["hook", "install", "claude"]);
-        assert!(refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("hook print claude")), "{refused}");
-        assert_eq!(env.read(".claude/settings.json"), odd);
-        assert_eq!(env.json(0, &["hook", "uninstall", "claude"])["changed"], false, "{odd}");
-    }
+    let twice = "{\"hooks\": {}, \"hooks\": {}}";
+    env.write(".claude/settings.json", twice);
+    let refused = env.json(2, &["hook", "install", "claude"]);
+    assert!(refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("hook print")), "{refused}");
+    assert_eq!(env.read(".claude/settings.json"), twice);
+    assert_eq!(env.json(0, &["hook", "uninstall", "claude"])["changed"], false);
     let other = "{\n  \"hooks\": {\n    \"enabled\": true\n  },\n  \"a\": 0.5\n}\n";
     env.write(".gemini/settings.json", other);
     env.json(0, &["hook", "install", "gemini"]);

@@ -26,6 +26,7 @@ pub enum HookCommand {
     Print(HookPrintArgs),
     Install(HookInstallArgs),
     Uninstall(HookUninstallArgs),
+    Status(HookStatusArgs),
     Run(HookRunArgs),
 }
 
@@ -68,6 +69,15 @@ pub struct HookUninstallArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
 }
+
+/// Show where the hook is installed and when it was last called.
+///
+/// Codex drops hooks that nobody trusted, and Claude Code those of a folder that was never trusted; neither says so. What
+/// counts is whether calls were seen.
+///
+/// Example: recover hook status --json
+#[derive(Args, Debug)]
+pub struct HookStatusArgs {}
 
 /// Where the settings are.
 #[derive(Args, Clone, Copy, Debug, Default)]

@@ -40,7 +40,9 @@ pub use checkpoint::{
     ShowArgs, UnpinArgs, VerifyArgs,
 };
 pub use exchange::{ImportArgs, SyncArgs};
-pub use hook::{HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs, PlaceArgs};
+pub use hook::{
+    HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookStatusArgs, HookUninstallArgs, PlaceArgs,
+};
 pub use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
     RetryStatusArgs, SchemaArgs, StatusArgs,

@@ -11,6 +11,7 @@ use crate::agent::hooks::read;
 use crate::engine::base::context::Setup;
 use crate::engine::flow::forget;
 use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
+use crate::engine::flow::hook::status::{record_call, status};
 use crate::engine::flow::hook::{Handled, handle, is_first, name};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::quote;
@@ -23,8 +24,9 @@ use super::super::args::{
     GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs, PlaceArgs,
 };
 use super::super::exit::ExitCode;
+use super::super::render;
 use super::super::replies::hook::{
-    ChangesPlan, ChangesPlanReply, ChangesReply, FileLine, HandledReply, PrintReply, Trouble, TroubleReply,
+    ChangesPlan, ChangesPlanReply, ChangesReply, FileLine, HandledReply, PrintReply, StatusReply, Trouble, TroubleReply,
 };
 use super::super::ui::{Reply, Ui, escape};
 
@@ -36,13 +38,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const FIRST: u32 = 6;
 
 /// Dispatches all but `hook run`, which must not fail.
-pub fn execute(context: &Context, args: &HookArgs) -> Result<Reply> {
+pub fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         HookCommand::Print(args) => Ok(print(context, args)),
         HookCommand::Install(args) => install(context, args),
         HookCommand::Uninstall(args) => uninstall(context, args),
+        HookCommand::Status(_) => status_of_all(context, ui),
         HookCommand::Run(_) => Err(Error::new(ErrorKind::Usage, "hook run is started by itself")),
     }
+}
+
+fn status_of_all(context: &Context, ui: &Ui) -> Result<Reply> {
+    let hooks = status(context)?;
+    let text = ui.text(|| render::hooks_table(ui, &hooks));
+    Ok(Reply::new(StatusReply { hooks: &hooks }, text))
 }
 
 fn print(context: &Context, args: &HookPrintArgs) -> Reply {
@@ -230,7 +239,9 @@ fn answer(
     if is_first(&context) {
         watchdog.extend(args.deadline * FIRST);
     }
-    let handled = handle(&context, agent, owner, &event).map_err(|error| context.locate(error))?;
+    let handled = handle(&context, agent, owner, &event).map_err(|error| context.locate(error));
+    record_call(&context, agent);
+    let handled = handled?;
     Ok((event, handled))
 }
 

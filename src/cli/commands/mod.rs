@@ -85,6 +85,7 @@ pub fn name(command: &Command) -> &'static str {
             HookCommand::Print(_) => "hook print",
             HookCommand::Install(_) => "hook install",
             HookCommand::Uninstall(_) => "hook uninstall",
+            HookCommand::Status(_) => "hook status",
             HookCommand::Run(_) => "hook run",
         },
         Command::Completions(_) => "completions",
@@ -203,7 +204,9 @@ pub fn reach(command: &Command) -> Reach {
         Command::Doctor(args) if args.repair || args.rebuild => Reach::Record,
         Command::Hook(args) => match &args.command {
             HookCommand::Uninstall(_) => Reach::Record,
-            HookCommand::Print(_) | HookCommand::Install(_) | HookCommand::Run(_) => Reach::Nothing,
+            HookCommand::Print(_) | HookCommand::Install(_) | HookCommand::Status(_) | HookCommand::Run(_) => {
+                Reach::Nothing
+            }
         },
         // A run of its own within an attempt is supervised like any other one.
         Command::Run(_)
@@ -265,7 +268,7 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Config(args) => Ok(inspect::config(context, args)),
         Command::Doctor(args) => inspect::doctor(context, args),
         Command::Agents(_) => agents::agents(context, ui),
-        Command::Hook(args) => hook::execute(context, args),
+        Command::Hook(args) => hook::execute(context, args, ui),
         Command::Completions(args) => Ok(inspect::completions(args)),
         Command::Schema(args) => inspect::schema(args),
         Command::Man(args) => inspect::man(args),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::flow::hook::Handled;
+use crate::engine::flow::hook::status::HookStatus;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
@@ -21,6 +22,12 @@ pub struct PrintReply<'a> {
     /// The content, where it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
+}
+
+/// Every agent's hook.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StatusReply<'a> {
+    pub hooks: &'a [HookStatus],
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

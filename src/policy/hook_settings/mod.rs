@@ -4,7 +4,13 @@
 pub mod script;
 pub mod text;
 
+use std::ops::Range;
+
 use serde_json::{Map, Value, json};
+
+use text::{Item, is_made_for_one, items};
+
+pub use text::pretty;
 
 use crate::model::hook::HookAgent;
 
@@ -87,78 +93,136 @@ pub fn settings(agent: HookAgent, program: &str) -> Value {
 #[error("{0}")]
 pub struct NotSettings(String);
 
-/// The settings with ours in them: added at the end of each event's list, in place of what an earlier version put there.
-pub fn with_ours(mut existing: Value, agent: HookAgent, program: &str) -> Result<Value, NotSettings> {
-    let Value::Object(ours) = settings(agent, program)["hooks"].take() else { return Ok(existing) };
-    let hooks = hooks_of(&mut existing)?;
-    let events: Vec<String> = hooks.keys().chain(ours.keys()).cloned().collect();
-    for event in events {
-        let wanted = ours.get(&event).and_then(Value::as_array).and_then(|groups| groups.first());
-        // What is no list cannot hold ours.
-        if wanted.is_none() && !hooks.get(&event).is_some_and(Value::is_array) {
-            continue;
-        }
-        let list = hooks.entry(event.clone()).or_insert_with(|| json!([]));
-        let groups = list.as_array_mut().ok_or_else(|| NotSettings(format!("hooks.{event} is no list")))?;
-        if wanted.is_some_and(|wanted| groups.contains(wanted)) {
-            continue;
-        }
-        let taken = without(groups, agent);
-        if let Some(wanted) = wanted {
-            groups.push(wanted.clone());
-        } else if taken && groups.is_empty() {
-            hooks.shift_remove(&event);
-        }
+/// The text of the settings with ours in them: added at the end of each event's list, in place of what an earlier version
+/// put there. All other bytes stay.
+pub fn with_ours(text: &str, agent: HookAgent, program: &str) -> Result<String, NotSettings> {
+    let ours = settings(agent, program);
+    let indent = indent_of(text);
+    check(text, agent)?;
+    if is_complete(text, agent, &ours) {
+        return Ok(text.to_owned());
     }
-    Ok(existing)
+    let Some(mut text) = without_ours(text, agent)?.filter(|text| !text.trim().is_empty()) else {
+        return Ok(pretty(&ours, indent) + "\n");
+    };
+    for (event, groups) in ours["hooks"].as_object().into_iter().flatten() {
+        let root = text::root(&text);
+        let hooks = member(&text, &root, "hooks");
+        let list = hooks.as_ref().and_then(|hooks| member(&text, &hooks.value, event));
+        let (span, item) = match (hooks, list) {
+            (_, Some(list)) => (list.value, pretty(&groups[0], indent)),
+            (Some(hooks), None) => (hooks.value, format!("\"{event}\": {}", pretty(groups, indent))),
+            (None, _) => {
+                let hooks = json!({ event.as_str(): groups });
+                (root, format!("\"hooks\": {}", pretty(&hooks, indent)))
+            }
+        };
+        text = text::with_item(&text, &span, &item);
+    }
+    Ok(text)
 }
 
-/// The settings without ours. What is empty then because of that goes too.
-pub fn without_ours(mut existing: Value, agent: HookAgent) -> Result<Value, NotSettings> {
-    if existing.is_object() && existing.get("hooks").is_none() {
-        return Ok(existing);
+/// The text of the settings without ours; what was made for them goes too. `None` where that is the whole file.
+pub fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotSettings> {
+    let mut text = text.to_owned();
+    if text.trim().is_empty() {
+        return Ok(Some(text));
     }
-    let hooks = hooks_of(&mut existing)?;
-    let mut taken = false;
-    let events: Vec<String> = hooks.keys().cloned().collect();
-    for event in events {
-        // What is no list cannot hold ours.
-        let Some(groups) = hooks.get_mut(&event).and_then(Value::as_array_mut) else { continue };
-        if without(groups, agent) {
-            taken = true;
-            if groups.is_empty() {
-                hooks.shift_remove(&event);
+    while let Some(way) = first_of_ours(&text, agent) {
+        let [root, events, groups, _, hooks] = &way;
+        // From the hook outwards, as long as what it is in holds nothing else. A group is made for the hooks in it.
+        let taken = if items(&text, &hooks.0).len() > 1 {
+            hooks
+        } else {
+            let outer = [groups, events, root];
+            let Some(outermost) = outer.into_iter().find(|(span, _)| !is_made_for_one(&text, span)) else {
+                return Ok(None);
+            };
+            outermost
+        };
+        text = text::without_item(&text, &taken.0, taken.1);
+    }
+    Ok(Some(text))
+}
+
+/// Whether there is all of ours and nothing of an earlier version.
+fn is_complete(text: &str, agent: HookAgent, ours: &Value) -> bool {
+    let Ok(existing) = serde_json::from_str::<Value>(text) else { return false };
+    let holds = |(event, groups): (&String, &Value)| {
+        existing["hooks"][event].as_array().is_some_and(|list| list.contains(&groups[0]))
+    };
+    let all = ours["hooks"].as_object().is_some_and(|ours| ours.iter().all(holds));
+    let commands = existing["hooks"].as_object().into_iter().flat_map(|hooks| hooks.values()).flat_map(hooks_in);
+    all && commands.filter(|hook| is_our_hook(hook, agent)).count() == entries(agent).len()
+}
+
+fn hooks_in(groups: &Value) -> impl Iterator<Item = &Value> {
+    let groups = groups.as_array().into_iter().flatten();
+    groups.filter_map(|group| group["hooks"].as_array()).flatten()
+}
+
+/// Whether ours can be among these settings.
+fn check(text: &str, agent: HookAgent) -> Result<(), NotSettings> {
+    let wrong = |why: &str| Err(NotSettings(why.to_owned()));
+    if text.trim().is_empty() {
+        return Ok(());
+    }
+    let root = text::root(text);
+    if !text[root.clone()].starts_with('{') {
+        return wrong("it holds no JSON object");
+    }
+    let Some(hooks) = member(text, &root, "hooks") else { return Ok(()) };
+    if !text[hooks.value.clone()].starts_with('{') {
+        return wrong("its hooks are no JSON object");
+    }
+    let times = |span: &Range<usize>, name: &str| {
+        items(text, span).iter().filter(|item| item.key.as_deref() == Some(name)).count()
+    };
+    if times(&root, "hooks") > 1 {
+        return wrong("it holds hooks twice");
+    }
+    for Entry { event, .. } in entries(agent) {
+        let Some(list) = member(text, &hooks.value, event) else { continue };
+        if !text[list.value].starts_with('[') {
+            return wrong(&format!("hooks.{event} is no list"));
+        }
+        if times(&hooks.value, event) > 1 {
+            return wrong(&format!("it holds hooks.{event} twice"));
+        }
+    }
+    Ok(())
+}
+
+fn member(text: &str, span: &Range<usize>, name: &str) -> Option<Item> {
+    items(text, span).into_iter().find(|item| item.key.as_deref() == Some(name))
+}
+
+/// The way to the first of our hooks: what holds the settings, the events, the groups, a group's members and its hooks,
+/// each with the number of the item in it that leads on.
+fn first_of_ours(text: &str, agent: HookAgent) -> Option<[(Range<usize>, usize); 5]> {
+    let named =
+        |span: &Range<usize>, name: &str| items(text, span).into_iter().position(|it| it.key.as_deref() == Some(name));
+    let value = |span: &Range<usize>, index: usize| items(text, span).into_iter().nth(index).map(|item| item.value);
+    let root = text::root(text);
+    let at_hooks = named(&root, "hooks")?;
+    let events = value(&root, at_hooks)?;
+    for (event, groups) in items(text, &events).into_iter().map(|item| item.value).enumerate() {
+        for (group, members) in items(text, &groups).into_iter().map(|item| item.value).enumerate() {
+            let Some(at) = named(&members, "hooks") else { continue };
+            let hooks = value(&members, at)?;
+            let is_ours = |item: &Item| {
+                serde_json::from_str(&text[item.value.clone()]).is_ok_and(|hook: Value| is_our_hook(&hook, agent))
+            };
+            if let Some(hook) = items(text, &hooks).iter().position(is_ours) {
+                return Some([(root, at_hooks), (events, event), (groups, group), (members, at), (hooks, hook)]);
             }
         }
     }
-    let empty = hooks.is_empty();
-    if taken
-        && empty
-        && let Some(settings) = existing.as_object_mut()
-    {
-        settings.shift_remove("hooks");
-    }
-    Ok(existing)
+    None
 }
 
-fn hooks_of(settings: &mut Value) -> Result<&mut Map<String, Value>, NotSettings> {
-    let all = settings.as_object_mut().ok_or_else(|| NotSettings("it holds no JSON object".to_owned()))?;
-    let hooks = all.entry("hooks").or_insert_with(|| json!({}));
-    hooks.as_object_mut().ok_or_else(|| NotSettings("its hooks are no JSON object".to_owned()))
-}
-
-/// Takes our hooks out of an event's list, with the groups that held nothing else; whether there were any.
-fn without(groups: &mut Vec<Value>, agent: HookAgent) -> bool {
-    let is_ours = |hook: &Value| hook["command"].as_str().is_some_and(|command| is_ours(command, agent));
-    let mut taken = false;
-    groups.retain_mut(|group| {
-        let Some(hooks) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
-        let before = hooks.len();
-        hooks.retain(|hook| !is_ours(hook));
-        taken |= hooks.len() < before;
-        hooks.len() == before || !hooks.is_empty()
-    });
-    taken
+fn is_our_hook(hook: &Value, agent: HookAgent) -> bool {
+    hook["command"].as_str().is_some_and(|command| is_ours(command, agent))
 }
 
 /// Whether a command is one of ours, also where somebody gave it a flag or took the `|| true` off.
@@ -183,59 +247,59 @@ pub fn indent_of(text: &str) -> &str {
 mod tests {
     use super::*;
 
+    const JSON: [HookAgent; 3] = [HookAgent::Claude, HookAgent::Codex, HookAgent::Gemini];
+
+    fn value(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
     #[test]
-    fn what_is_added_can_be_taken_away_again() {
-        let theirs = json!({
-            "permissions": {"allow": ["Bash(ls)"]},
-            "hooks": {
-                "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}],
-                "Notification": [{"hooks": [{"type": "command", "command": "notify-send"}]}]
-            },
-            "model": "opus"
-        });
-        for agent in [HookAgent::Claude, HookAgent::Codex, HookAgent::Gemini] {
-            let added = with_ours(theirs.clone(), agent, "recover").unwrap();
-            assert_eq!(added["hooks"]["PreToolUse"][0], theirs["hooks"]["PreToolUse"][0]);
-            assert_eq!(added["hooks"]["Notification"], theirs["hooks"]["Notification"]);
-            let keys: Vec<&String> = added.as_object().unwrap().keys().collect();
-            assert_eq!(keys, ["permissions", "hooks", "model"]);
-            assert_eq!(with_ours(added.clone(), agent, "recover").unwrap(), added, "installing twice changes nothing");
-            let moved = with_ours(added.clone(), agent, "/opt/recover").unwrap();
-            assert_eq!(moved.to_string().matches(" hook run ").count(), entries(agent).len(), "in place of the old");
-            assert_eq!(without_ours(moved, agent).unwrap(), theirs);
+    fn what_is_added_is_taken_away_to_the_byte() {
+        let theirs = [
+            "{}",
+            "{ }\n",
+            "{\r\n\t\"a\" : 1.00,\r\n\t\"hooks\":{ },\"b\":[1e5 ,2]\r\n}",
+            "{\"a\":12345678901234567890123}",
+            "{\"hooks\": {\"Stop\": [], \"enabled\": true, \"Notification\": {\"a\": 1}}}",
+            "{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": [ {\"command\": \"theirs\"} ]}\n    ]\n  },\n  \"a\": 1, \"a\": 2\n}\n",
+            "  {\"hooks\":{\"PreToolUse\":[{\"matcher\":\"Bash\",\"hooks\":[{\"command\":\"./guard.sh\"}]}]}}",
+            "",
+        ];
+        for agent in JSON {
+            for text in theirs {
+                let added = with_ours(text, agent, "recover").unwrap();
+                assert_eq!(added.matches(&call_of(agent)).count(), entries(agent).len(), "{added}");
+                value(&added);
+                assert_eq!(with_ours(&added, agent, "recover").unwrap(), added, "installing twice changes nothing");
+                let moved = with_ours(&added, agent, "/opt/recover").unwrap();
+                assert_eq!(moved.matches("/opt/recover").count(), entries(agent).len(), "in place of the old");
+                let expected = Some(text.to_owned()).filter(|text| !text.is_empty());
+                assert_eq!(without_ours(&added, agent).unwrap(), expected, "{added}");
+                assert_eq!(without_ours(&moved, agent).unwrap(), expected, "{moved}");
+            }
+            assert_eq!(value(&with_ours("", agent, "recover").unwrap()), settings(agent, "recover"));
         }
-        let alone = with_ours(json!({}), HookAgent::Claude, "recover").unwrap();
-        assert_eq!(alone, settings(HookAgent::Claude, "recover"));
-        assert_eq!(without_ours(alone, HookAgent::Claude).unwrap(), json!({}));
         // Another agent's, and what somebody wrote by hand, are not ours to take.
-        let hand = json!({"hooks": {"Stop": [{"hooks": [{"command": "recover checkpoint create"}]}], "Empty": []}});
-        assert_eq!(without_ours(hand.clone(), HookAgent::Claude).unwrap(), hand);
-        assert_eq!(without_ours(json!({"a": 1}), HookAgent::Claude).unwrap(), json!({"a": 1}));
+        let hand =
+            "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"recover checkpoint create\"}]}], \"Empty\": []}}";
+        assert_eq!(without_ours(hand, HookAgent::Claude).unwrap().as_deref(), Some(hand));
     }
 
     #[test]
     fn a_group_of_theirs_keeps_their_hooks() {
         let ours = command("recover", HookAgent::Claude);
-        let mixed = json!({"hooks": {"Stop": [{"hooks": [{"command": "theirs"}, {"command": ours}]}]}});
-        let left = without_ours(mixed, HookAgent::Claude).unwrap();
-        assert_eq!(left, json!({"hooks": {"Stop": [{"hooks": [{"command": "theirs"}]}]}}));
+        let mixed = format!(
+            "{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{{\"command\": \"theirs\"}}, {{\"command\": \"{ours}\"}}]}}]}}}}"
+        );
+        let left = without_ours(&mixed, HookAgent::Claude).unwrap();
+        assert_eq!(left.as_deref(), Some("{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"theirs\"}]}]}}"));
     }
 
     #[test]
     fn what_is_no_settings_file_is_told() {
-        for wrong in [json!([]), json!(3), json!({"hooks": []}), json!({"hooks": {"Stop": {}}})] {
-            assert!(with_ours(wrong.clone(), HookAgent::Claude, "recover").is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_is_below_hooks_and_no_event_of_ours_stays() {
-        let theirs = json!({"hooks": {"enabled": true, "Notification": {"a": 1}}});
-        for agent in [HookAgent::Claude, HookAgent::Codex, HookAgent::Gemini] {
-            let added = with_ours(theirs.clone(), agent, "recover").unwrap();
-            assert_eq!(added["hooks"]["enabled"], true);
-            assert_eq!(added["hooks"]["Notification"], theirs["hooks"]["Notification"]);
-            assert_eq!(without_ours(added, agent).unwrap(), theirs);
+        let twice = "{\"hooks\": {}, \"hooks\": {}}";
+        for wrong in ["[]", "3", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}", twice] {
+            assert!(with_ours(wrong, HookAgent::Claude, "recover").is_err(), "{wrong}");
         }
     }
 

@@ -5,9 +5,7 @@ use std::io::ErrorKind as IoErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize as _;
-use serde_json::ser::{PrettyFormatter, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
@@ -18,8 +16,7 @@ use crate::model::hook::HookAgent;
 use crate::policy::hook_settings::script::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, opencode_plugin, with_block, without_block,
 };
-use crate::policy::hook_settings::text::keeps;
-use crate::policy::hook_settings::{indent_of, may_hold_ours, settings, with_ours, without_ours};
+use crate::policy::hook_settings::{may_hold_ours, pretty, settings, with_ours, without_ours};
 
 /// For whom the hook is set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +61,23 @@ pub fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
         (HookAgent::Opencode, Place::User) => Some(".config/opencode/plugins/recover.js"),
         (HookAgent::Codex | HookAgent::Gemini | HookAgent::Opencode, Place::Local) | (HookAgent::Git, _) => None,
     }
+}
+
+/// The file at this place that holds the hook.
+pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option<PathBuf> {
+    if agent == HookAgent::Git {
+        let folder = Some(place).filter(|place| *place == Place::Project).and_then(|_| hooks_folder(context).ok())?;
+        let script = |path: &Path| read(&named(path), path).ok().flatten();
+        let calls = |path: &PathBuf| script(path).is_some_and(|script| without_block(&script) != script);
+        return GIT_HOOKS.iter().map(|hook| folder.join(hook)).find(calls);
+    }
+    let (root, path) = place_of_settings(context, agent, place).ok()?;
+    let text = read(&root, &path).ok().flatten()?;
+    let has = match agent {
+        HookAgent::Opencode => text.starts_with(PLUGIN_MARK),
+        _ => may_hold_ours(&text, agent),
+    };
+    has.then_some(path)
 }
 
 /// What is put into the settings, as text to copy.
@@ -189,6 +203,8 @@ struct Plan {
     executable: bool,
     /// What leads to the file and goes in its stead.
     link: Option<PathBuf>,
+    /// How many of the folders around the file go with it where nothing else is in them.
+    folders: usize,
 }
 
 impl Plan {
@@ -218,10 +234,16 @@ impl Plan {
             return Err(Error::new(ErrorKind::Conflicts, message));
         }
         match &self.after {
-            None => match &self.link {
-                Some(link) => named(link).remove_file(link).map_err(failed),
-                None => self.root.remove_file(&self.path).map_err(failed),
-            },
+            None => {
+                if let Some(link) = &self.link {
+                    return named(link).remove_file(link).map_err(failed);
+                }
+                self.root.remove_file(&self.path).map_err(failed)?;
+                let folders = self.path.ancestors().skip(1).take(self.folders);
+                // One that holds something else, or is somebody else's, stays.
+                let _gone: usize = folders.take_while(|folder| self.root.remove_dir(folder).is_ok()).count();
+                Ok(())
+            }
             Some(text) => {
                 if let Some(folder) = self.path.parent() {
                     self.root.create_dir_all(folder).map_err(failed)?;
@@ -291,43 +313,20 @@ fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, pr
     let text = before.as_deref().unwrap_or_default();
     // What holds nothing of ours need not even be readable.
     if task == Task::Uninstall && !may_hold_ours(text, agent) {
-        return Ok(Plan { root, path, after: before.clone(), before, executable: false, link: None });
+        return Ok(Plan { root, path, after: before.clone(), before, executable: false, link: None, folders: 0 });
     }
-    let existing: Value = if text.trim().is_empty() {
-        Value::Object(Map::new())
-    } else {
-        serde_json::from_str(text).map_err(|error| refused(&path, &format!("it is no JSON ({error})")))?
-    };
+    if !text.trim().is_empty() {
+        serde_json::from_str::<Value>(text).map_err(|error| refused(&path, &format!("it is no JSON ({error})")))?;
+    }
     let changed = match task {
-        Task::Install => with_ours(existing.clone(), agent, program),
-        Task::Uninstall => without_ours(existing.clone(), agent),
+        Task::Install => with_ours(text, agent, program).map(Some),
+        Task::Uninstall => without_ours(text, agent),
     };
     let changed = changed.map_err(|error| refused(&path, &error.to_string()))?;
-    // A file of the project that held nothing but ours was made for it.
-    let was_ours = task == Task::Uninstall && changed != existing && changed.as_object().is_some_and(Map::is_empty);
-    let after = if changed == existing && before.is_some() {
-        before.clone()
-    } else if was_ours && place != Place::User {
-        None
-    } else {
-        if !text.trim().is_empty() && !keeps(text, &existing) {
-            let why = "it holds a number, or a key twice, that would not be written as it is";
-            return Err(refused(&path, why).hint(Hint::recover(["hook", "print", agent.as_str()])));
-        }
-        let end = if text.ends_with('\n') || text.is_empty() { "\n" } else { "" };
-        Some(pretty(&changed, indent_of(text)) + end)
-    };
-    Ok(Plan { root, path, before, after, executable: false, link: None })
-}
-
-fn pretty(value: &Value, indent: &str) -> String {
-    let mut out = Vec::new();
-    let mut writer = Serializer::with_formatter(&mut out, PrettyFormatter::with_indent(indent.as_bytes()));
-    // A value that was read or made here has nothing that cannot be written, and memory takes it.
-    if value.serialize(&mut writer).is_err() {
-        return value.to_string();
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    // What leads to a file goes on leading to one.
+    let is_linked = || settings_path(context, agent, place).is_ok_and(|file| file.is_symlink());
+    let after = changed.or_else(|| is_linked().then(|| "{}\n".to_owned()));
+    Ok(Plan { root, path, before, after, executable: false, link: None, folders: 1 })
 }
 
 fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Result<Plan> {
@@ -345,13 +344,19 @@ fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Resu
                 );
                 Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["hook", "print", "opencode"])))
             }
-            Task::Uninstall => {
-                Ok(Plan { root, path, after: before.clone(), before, executable: false, link: link.clone() })
-            }
+            Task::Uninstall => Ok(Plan {
+                root,
+                path,
+                after: before.clone(),
+                before,
+                executable: false,
+                link: link.clone(),
+                folders: 0,
+            }),
         };
     }
     let after = (task == Task::Install).then(|| opencode_plugin(program));
-    Ok(Plan { root, path, before, after, executable: false, link })
+    Ok(Plan { root, path, before, after, executable: false, link, folders: 2 })
 }
 
 fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan> {
@@ -370,7 +375,7 @@ fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan>
             (!ours).then_some(left)
         }
     };
-    Ok(Plan { root, path, before, after, executable: true, link: None })
+    Ok(Plan { root, path, before, after, executable: true, link: None, folders: 0 })
 }
 
 fn foreign(path: &Path, hook: &str) -> Error {

@@ -6,6 +6,7 @@
 //! or a loop that names its run, the checkpoints are that run's, and its attempts are left to whoever makes them.
 
 pub mod install;
+pub mod status;
 
 use crate::model::event::AttemptEnd;
 use crate::model::id::RunId;
