@@ -8,10 +8,12 @@ use anyhow::Context as _;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
+use crate::config;
 use crate::engine::{Error, Result};
 
 use super::args::help;
 use super::exit::ExitCode;
+use super::schema;
 
 /// What `recover` reads from the environment.
 const ENVIRONMENT: [(&str, &str); 8] = [
@@ -45,7 +47,72 @@ pub fn command() -> clap::Command {
 /// Writes the man pages into `folder`, one a command.
 pub fn man_pages(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    pages(&command(), None, folder)
+    pages(&command(), None, folder)?;
+    for (name, page) in [("recover.toml.5", configuration_page()), ("recover-json.7", documents_page())] {
+        let file = folder.join(name);
+        fs::write(&file, page.render()).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// A page about what is no command.
+fn page_of(name: &str, section: &str, about: &str, description: &str) -> Roff {
+    let mut roff = Roff::new();
+    let source = format!("recover {}", env!("CARGO_PKG_VERSION"));
+    roff.control("TH", [&name.to_uppercase(), section, "", &source, "recover"]);
+    roff.control("SH", ["NAME"]);
+    roff.text([roman(format!("{name} - {about}"))]);
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([roman(description)]);
+    roff
+}
+
+/// `recover.toml(5)`: every key of the configuration.
+fn configuration_page() -> Roff {
+    let description = "A project's file is .ultraplan/recover.toml; recover init writes it. The user's own is \
+                       ~/.config/recover/config.toml ($XDG_CONFIG_HOME). Flags go before the environment, then a task's \
+                       section, the project's file, the user's, the preset and the default; recover config --origins \
+                       shows which value is in force. Durations read 500ms, 90s, 10m, 2h, 7d; sizes 100KiB, 50MiB, 10MB.";
+    let mut roff = page_of("recover.toml", "5", "the configuration of recover", description);
+    for section in config::reference() {
+        roff.control("SH", [section.title.as_str()]);
+        roff.text([roman(section.doc)]);
+        for key in section.keys {
+            let default = if key.default.is_empty() { String::new() } else { format!(" [{}]", key.default) };
+            roff.control("TP", []);
+            roff.text([bold(key.name), roman(format!(" = {}{default}", key.takes))]);
+            roff.text([roman(key.meaning)]);
+        }
+    }
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([
+        italic("recover"),
+        roman("(1), "),
+        italic("recover-init"),
+        roman("(1), "),
+        italic("recover-config"),
+        roman("(1)"),
+    ]);
+    roff
+}
+
+/// `recover-json(7)`: the fields of every document.
+fn documents_page() -> Roff {
+    let description = "With --json a command prints one document on stdout, and nothing else there. Each begins with \
+                       schema_version and command, and has warnings where there are any. Fields may be added; none is \
+                       renamed or removed without another schema_version. recover schema COMMAND prints the JSON Schema.";
+    let mut roff = page_of("recover-json", "7", "the documents of recover --json", description);
+    for (title, fields) in schema::fields() {
+        roff.control("SH", [title.as_str()]);
+        for (name, takes) in fields {
+            roff.control("TP", []);
+            roff.text([bold(name)]);
+            roff.text([roman(takes)]);
+        }
+    }
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([italic("recover"), roman("(1), "), italic("recover-schema"), roman("(1)")]);
+    roff
 }
 
 /// The page of `command`, and those below it.
@@ -163,12 +230,14 @@ fn see_also(command: &clap::Command, parent: Option<&clap::Command>) -> Roff {
     let others = beside.filter(|sub| sub.get_name() != command.get_name());
     let names = root.into_iter().chain(above).chain(others.chain(shown(command)).map(file_name));
     let mut line: Vec<Inline> = Vec::new();
-    for name in names {
+    let others = if parent.is_none() { &[("recover.toml", "(5)"), ("recover-json", "(7)")][..] } else { &[] };
+    let others = others.iter().map(|(name, section)| ((*name).to_owned(), *section));
+    for (name, section) in names.map(|name| (name, "(1)")).chain(others) {
         if !line.is_empty() {
             line.push(roman(", "));
         }
         line.push(italic(name));
-        line.push(roman("(1)"));
+        line.push(roman(section));
     }
     let mut roff = Roff::new();
     roff.control("SH", ["SEE ALSO"]);

@@ -102,6 +102,64 @@ pub fn all() -> Value {
     schema("recover … --json", documents)
 }
 
+/// For people: of each command the fields of its document with their types, and the objects that several of them hold.
+pub fn fields() -> Vec<(String, Vec<(String, String)>)> {
+    let all = all();
+    let documents = all["anyOf"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|document| Some((document["title"].as_str()?, document)));
+    let objects = all["$defs"].as_object().into_iter().flatten().map(|(name, object)| (name.as_str(), object));
+    let described = |(title, object): (&str, &Value)| {
+        let fields: Vec<(String, String)> = object["properties"]
+            .as_object()?
+            .iter()
+            .filter(|(name, _)| !["schema_version", "command", "warnings"].contains(&name.as_str()))
+            .map(|(name, takes)| (name.clone(), type_text(takes, &all["$defs"])))
+            .collect();
+        (!fields.is_empty()).then(|| (title.to_owned(), fields))
+    };
+    documents.chain(objects).filter_map(described).collect()
+}
+
+/// A type in words: `string or null`, `list of checkpoint`.
+fn type_text(schema: &Value, known: &Value) -> String {
+    let text = |schema: &Value| type_text(schema, known);
+    if let Some(path) = schema["$ref"].as_str() {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        // What has no fields of its own is said on the spot.
+        return if known[name].get("properties").is_some() { name.to_owned() } else { text(&known[name]) };
+    }
+    if let Some(constant) = schema.get("const") {
+        return constant.to_string();
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return words
+            .iter()
+            .map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned))
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    if schema.get("anyOf").is_some() {
+        return schema["anyOf"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(" or ");
+    }
+    let one = |name: &str| match name {
+        "array" => format!("list of {}", text(&schema["items"])),
+        "object" => match schema["properties"].as_object() {
+            Some(fields) => format!("{{{}}}", fields.keys().cloned().collect::<Vec<_>>().join(", ")),
+            None => "object".to_owned(),
+        },
+        _ if schema["format"] == "date-time" && name == "string" => "time".to_owned(),
+        name => name.to_owned(),
+    };
+    match &schema["type"] {
+        Value::String(name) => one(name),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).map(one).collect::<Vec<_>>().join(" or "),
+        _ => "any".to_owned(),
+    }
+}
+
 fn schema(title: &str, documents: impl Iterator<Item = (&'static str, Fields)>) -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut any: Vec<Value> = documents

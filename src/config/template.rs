@@ -123,35 +123,56 @@ fn alias(text: &mut String, section: &Section) {
     }
 }
 
-/// All keys as tables in Markdown, for the documentation.
-pub fn reference() -> String {
+/// A section of the configuration, for the documentation.
+#[derive(Clone, Debug)]
+pub struct SectionReference {
+    /// How its header is written.
+    pub title: String,
+    /// What it is about, and in which files it counts.
+    pub doc: String,
+    /// Its keys.
+    pub keys: Vec<KeyReference>,
+}
+
+/// A key, for the documentation.
+#[derive(Clone, Debug)]
+pub struct KeyReference {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: String,
+    /// Its default, as it is written; empty where it has none.
+    pub default: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// All sections with all keys.
+pub fn reference() -> Vec<SectionReference> {
     let values = defaults().unwrap_or_default();
-    let mut text = String::new();
-    for section in SECTIONS {
-        line(&mut text, format_args!("### {}\n", section.title()));
-        if !section.doc.is_empty() {
-            let later =
-                if pending(section.path).is_some() { " Checked, but without effect in this version." } else { "" };
-            line(&mut text, format_args!("{} {}{later}\n", section.doc, files(section)));
+    let of_key = |section: &Section, key: &Key| {
+        let default = match section.shape {
+            _ if key.alias_of.is_some() => String::new(),
+            Shape::Alias => String::new(),
+            Shape::List | Shape::Named => (if key.required { "required" } else { "" }).to_owned(),
+            Shape::Causes if key.only.is_none() => "by cause".to_owned(),
+            Shape::Causes => {
+                let cause = key.only.map_or("", Cause::as_str);
+                value(&values, &format!("{}.{cause}.{}", section.path, key.name), key)
+            }
+            Shape::Table if section.path.is_empty() => value(&values, key.name, key),
+            Shape::Table => value(&values, &format!("{}.{}", section.path, key.name), key),
+        };
+        let takes = key.kind.expected(key.optional);
+        KeyReference { name: key.name, takes, default, meaning: key.doc().into() }
+    };
+    let of_section = |section: &&Section| {
+        let later = if pending(section.path).is_some() { " Checked, but without effect in this version." } else { "" };
+        SectionReference {
+            title: section.title(),
+            doc: format!("{} {}{later}", section.doc, files(section)).trim().to_owned(),
+            keys: section.keys.iter().map(|key| of_key(section, key)).collect(),
         }
-        line(&mut text, format_args!("| key | takes | default | meaning |\n| --- | --- | --- | --- |"));
-        for key in section.keys {
-            let default = match section.shape {
-                _ if key.alias_of.is_some() => String::new(),
-                Shape::Alias => String::new(),
-                Shape::List | Shape::Named => (if key.required { "required" } else { "" }).to_owned(),
-                Shape::Causes if key.only.is_none() => "by cause".to_owned(),
-                Shape::Causes => {
-                    let cause = key.only.map_or("", Cause::as_str);
-                    format!("`{}`", value(&values, &format!("{}.{cause}.{}", section.path, key.name), key))
-                }
-                Shape::Table if section.path.is_empty() => format!("`{}`", value(&values, key.name, key)),
-                Shape::Table => format!("`{}`", value(&values, &format!("{}.{}", section.path, key.name), key)),
-            };
-            let takes = key.kind.expected(key.optional).replace('|', "\\|");
-            line(&mut text, format_args!("| `{}` | {takes} | {default} | {} |", key.name, key.doc()));
-        }
-        text.push('\n');
-    }
-    text
+    };
+    SECTIONS.iter().map(|section| of_section(&section)).collect()
 }
