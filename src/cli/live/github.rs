@@ -55,7 +55,7 @@ impl Github {
     /// Has the runner hide the values of variables that hold secrets, a line each.
     pub fn masks() -> String {
         let redactor = Redactor::current();
-        redactor.values().iter().map(|value| format!("::add-mask::{}\n", data(value))).collect()
+        redactor.values().iter().fold(String::new(), |lines, value| lines + "::add-mask::" + &data(value) + "\n")
     }
 
     /// What goes before the lines about it, and what after them.
