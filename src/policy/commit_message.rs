@@ -28,6 +28,11 @@ fn subject(title: &str, after: &str) -> String {
     format!("{}…{after}", cut.trim_end())
 }
 
+/// The title in the length of a subject.
+pub fn headline(run: &Run) -> String {
+    subject(&title(run), "")
+}
+
 /// What a commit is of.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {

@@ -507,3 +507,23 @@ fn pushed_commits_are_not_folded() {
     assert_eq!(error["code"], "head_moved");
     assert!(error["hint"].as_str().unwrap().contains("--per-iteration"), "{error}");
 }
+
+// The record as a pull request: the first line is its title.
+#[test]
+fn the_record_makes_a_pull_request() {
+    let env = TestEnv::repo();
+    let agent = "cat > /dev/null; echo x >> a.txt";
+    let prompt = "# Add the parser\nwith key ghp_0123456789abcdefghij0123456789abcdef";
+    env.json(0, &["run", "--run", "night", "--prompt", prompt, "--feedback", "test=true", "--", "sh", "-c", agent]);
+    let text = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
+    assert!(text.starts_with("Add the parser\n\n> # Add the parser\n> with key [redacted]\n"), "{text}");
+    for part in
+        ["- 1 iteration passed, in 1 attempt\n", "- check `test`: passed", "- `a.txt` (+1 −0)", "Recover-Run: night"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let document = env.json(0, &["report", "--format", "pr"]);
+    assert_eq!((&document["format"], document["content"].as_str()), (&json!("pr"), Some(text.as_str())));
+    env.json(0, &["accept"]);
+    assert_eq!(env.json(0, &["report"])["report"]["summary"]["outcome"], "accepted");
+}

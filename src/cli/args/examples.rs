@@ -241,7 +241,14 @@ const ALL: &[(&str, &[Example])] = &[
             ("recover log --follow --json", "each event as it comes, one JSON document a line"),
         ],
     ),
-    ("report", &[("recover report", "Markdown, on the terminal"), ("recover report -o night.html", "one HTML file")]),
+    (
+        "report",
+        &[
+            ("recover report", "Markdown, on the terminal"),
+            ("recover report -o night.html", "one HTML file"),
+            ("recover report --format pr", "title and body of a pull request"),
+        ],
+    ),
     (
         "import",
         &[

@@ -79,6 +79,8 @@ pub enum ReportFormat {
     Html,
     /// The JSON document.
     Json,
+    /// Title and body of a pull request: the first line is the title.
+    Pr,
 }
 
 /// Write a configuration for this project.

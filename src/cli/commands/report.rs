@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::engine::flow::report::{of_run, to_file};
+use crate::engine::flow::report::{of_run, pull_request_of, to_file};
 use crate::engine::{Context, Result};
 use crate::policy::redact::{redact, redacted_json_text};
 use crate::policy::report::{Report, html, markdown};
@@ -21,7 +21,7 @@ pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
     let format = args.format.or_else(|| file.and_then(by_extension)).unwrap_or(ReportFormat::Md);
     if let Some(file) = file {
-        let path = to_file(context, file, &written(&report, format)?)?;
+        let path = to_file(context, file, &written(context, &report, format)?)?;
         let verb = if context.dry_run() { "Would write" } else { "Wrote" };
         let document = ReportFileReply { changed: !context.dry_run(), path: path.to_string_lossy(), format };
         return Ok(Reply::new(document, format!("{verb} {}\n", path.display())));
@@ -29,16 +29,17 @@ pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     if ui.json {
         // Whoever asks for a form gets it, inside of the one document.
         let format = args.format.filter(|format| *format != ReportFormat::Json);
-        let asked = format.map(|format| written(&report, format)).transpose()?;
+        let asked = format.map(|format| written(context, &report, format)).transpose()?;
         return Ok(Reply::new(ReportReply { report: &report, format, content: asked }, ""));
     }
-    Ok(Reply::text(written(&report, format)?))
+    Ok(Reply::text(written(context, &report, format)?))
 }
 
-fn written(report: &Report, format: ReportFormat) -> Result<String> {
+fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<String> {
     match format {
         ReportFormat::Md => Ok(redact(&markdown(report)).into_owned()),
         ReportFormat::Html => Ok(redact(&html(report)).into_owned()),
+        ReportFormat::Pr => Ok(redact(&pull_request_of(context)?).into_owned()),
         ReportFormat::Json => {
             let document = Document::new("report", ReportReply { report, format: None, content: None }, &[]);
             let text = redacted_json_text(&document);

@@ -13,7 +13,7 @@ use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
-use crate::policy::report::{MARK, Report};
+use crate::policy::report::{MARK, Report, pull_request};
 
 /// The report of the run that a command works on; only of one subtask where that is named.
 pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
@@ -23,6 +23,13 @@ pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
         require_subtask(run, subtask)?;
     }
     make(context, &state, run, subtask)
+}
+
+/// Title and body of a pull request for the run that a command works on.
+pub fn pull_request_of(context: &Context) -> Result<String> {
+    let state = crash::load_recovered(context)?;
+    let run = select::require(context, &state)?;
+    Ok(pull_request(run, &make(context, &state, run, None)?))
 }
 
 /// The report of this run.

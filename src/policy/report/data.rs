@@ -78,7 +78,7 @@ pub struct Summary {
     /// The run's identity and position.
     pub run: RunLine,
     /// How it ended; `None` while it goes on.
-    #[schemars(extend("enum" = ["complete", "failed", "paused", "parked", "escalated", "cancelled", null]))]
+    #[schemars(extend("enum" = ["complete", "accepted", "closed", "failed", "paused", "parked", "escalated", "cancelled", null]))]
     pub outcome: Option<&'static str>,
     /// Why it does not go on.
     pub stopped_because: Option<String>,

@@ -10,6 +10,7 @@ mod files;
 mod html;
 mod markdown;
 mod moment;
+mod pull_request;
 mod source;
 mod summary;
 mod timeline;
@@ -25,6 +26,7 @@ pub use files::{Span, spans};
 pub use html::html;
 pub use markdown::markdown;
 pub use moment::{Moment, MomentKind};
+pub use pull_request::pull_request;
 pub use source::{AttemptChanges, Source};
 pub use words::MARK;
 

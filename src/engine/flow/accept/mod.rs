@@ -220,7 +220,7 @@ fn check(context: &Context, run: &Run, show: Show) -> Result<()> {
 /// What the commits would be, and whether there is anything to commit; refuses what would commit a person's own work.
 fn rehearse(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<(Vec<Made>, bool)> {
     let repo = context.repo()?;
-    let staging = Staging::new(repo, true)?;
+    let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
     let mut made = Vec::new();
     let mut last = tree_before(context, planned)?;

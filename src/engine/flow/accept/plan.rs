@@ -116,7 +116,7 @@ impl Plan<'_> {
     pub fn refuse_uncommitted(&self, context: &Context, new: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
         let repo = context.repo()?;
         let begun = self.initial.manifest.head.commit.as_ref();
-        let both = uncommitted_at(repo, &self.initial, new, true)?;
+        let both = uncommitted_at(repo, &self.initial, new, context.dry_run())?;
         if !both.is_empty() {
             let message = "the run changed files that had uncommitted changes before it: commit or undo those by hand";
             let reason = "uncommitted before the run, and changed by it";
@@ -125,7 +125,7 @@ impl Plan<'_> {
         }
         if request.per_iteration {
             let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
-            let mine = uncommitted_at(repo, &self.initial, &committed, true)?;
+            let mine = uncommitted_at(repo, &self.initial, &committed, context.dry_run())?;
             if !mine.is_empty() {
                 let message =
                     "the run's own commits hold files that were uncommitted before it: --squash leaves those out";

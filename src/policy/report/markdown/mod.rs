@@ -1,6 +1,6 @@
 //! The report as Markdown, in the sections that an escalation has (A6).
 
-mod escape;
+pub(super) mod escape;
 
 use std::fmt::Write;
 
