@@ -93,7 +93,7 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         yes: global.yes,
         begins_run: matches!(command, Some(Command::Run(_))),
         writes: command.is_some_and(commands::writes),
-        trust: command.is_some_and(commands::trusts),
+        trust: global.trust,
         trusted: None,
         needs_user_config: command.is_some_and(commands::needs_user_config),
         settings_only: command.is_some_and(commands::needs_settings_only),

@@ -13,12 +13,6 @@ pub struct ManualFixArgs {
     /// Open $VISUAL or $EDITOR at the first error
     #[arg(long)]
     pub edit: bool,
-
-    /// Trust what the project's configuration starts, for this call
-    ///
-    /// RECOVER_TRUST=1 in the environment does the same; recover trust is remembered.
-    #[arg(long, hide_short_help = true, global = true)]
-    pub trust: bool,
 }
 
 /// What to do about a manual fix.

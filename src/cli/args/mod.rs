@@ -122,6 +122,12 @@ pub struct GlobalArgs {
     #[arg(long, hide_short_help = true, global = true)]
     pub no_input: bool,
 
+    /// Trust what the project's configuration starts, for this call
+    ///
+    /// RECOVER_TRUST=1 in the environment does the same; recover trust is remembered.
+    #[arg(long, hide_short_help = true, global = true)]
+    pub trust: bool,
+
     /// Show what would be done without changing anything
     #[arg(long, global = true)]
     pub dry_run: bool,

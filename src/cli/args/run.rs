@@ -104,12 +104,6 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_wait: bool,
 
-    /// Trust what the project's configuration starts, for this call
-    ///
-    /// RECOVER_TRUST=1 in the environment does the same; recover trust is remembered.
-    #[arg(long, hide_short_help = true)]
-    pub trust: bool,
-
     /// Show the agent's records as they are, not as text
     #[arg(long, hide_short_help = true)]
     pub raw: bool,
@@ -203,12 +197,6 @@ pub struct ResumeArgs {
     /// Repeatable. A run keeps the checks of the configuration that it began with: this gives it others.
     #[arg(long, hide_short_help = true, value_name = "NAME=CMD", value_parser = feedback)]
     pub feedback: Vec<(String, String)>,
-
-    /// Trust what the project's configuration starts, for this call
-    ///
-    /// RECOVER_TRUST=1 in the environment does the same; recover trust is remembered.
-    #[arg(long, hide_short_help = true)]
-    pub trust: bool,
 
     /// Start again from iteration 1
     ///

@@ -109,16 +109,6 @@ pub fn needs_user_config(command: &Command) -> bool {
     matches!(command, Command::Run(_) | Command::Resume(_) | Command::Agents(_) | Command::Config(_))
 }
 
-/// Whether a command was told to trust what the project's configuration starts.
-pub fn trusts(command: &Command) -> bool {
-    match command {
-        Command::Run(args) => args.trust,
-        Command::Resume(args) => args.trust,
-        Command::ManualFix(args) => args.trust,
-        _ => false,
-    }
-}
-
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
 pub fn writes(command: &Command) -> bool {
     match command {

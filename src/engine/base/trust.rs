@@ -17,6 +17,9 @@ use crate::model::time::Timestamp;
 const OWN: &str = "recover";
 const FOLDER: &str = "recover/trust";
 
+/// Where the user's state is when nothing else is said, below the home folder: made where it is not there.
+const DEFAULT: &str = ".local/state";
+
 /// The version of the files' form.
 const SCHEMA: u32 = 1;
 
@@ -94,7 +97,19 @@ impl TrustRecord {
     pub fn revoke(&self) -> io::Result<bool> {
         let Some(root) = &self.root else { return Ok(false) };
         match root.remove_file(&self.name()) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                // Folders that hold others stay.
+                for folder in [FOLDER, OWN] {
+                    let _ = root.remove_dir(Path::new(folder));
+                }
+                let home = root.path().ancestors().nth(2).filter(|_| root.path().ends_with(DEFAULT));
+                if let Some(home) = home.map(Root::shared) {
+                    for folder in [DEFAULT, ".local"] {
+                        let _ = home.remove_dir(Path::new(folder));
+                    }
+                }
+                Ok(true)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }

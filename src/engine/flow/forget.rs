@@ -12,6 +12,7 @@ use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::project_trust;
 use crate::engine::record::{forgotten, nested, seed_json, storage};
 use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
@@ -208,6 +209,7 @@ fn traces(context: &Context) -> Vec<PathBuf> {
     let others = others(context);
     all.extend(others.iter().filter_map(own_configuration));
     all.extend(git_folders(context));
+    all.extend(context.trust_record().path());
     all.retain(|path| path.symlink_metadata().is_ok());
     let with_hooks: BTreeSet<PathBuf> = others.iter().chain([context]).flat_map(hook_files).collect();
     all.extend(with_hooks);
@@ -273,6 +275,7 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     let id = store.id().unwrap_or_default();
     remove(root, &store.private_dir())?;
     store.forget_id(id.as_deref());
+    project_trust::forget(context)?;
     if context.has_git() {
         let common = context.repo()?.common_dir().to_owned();
         for folder in git_folders(context) {

@@ -117,6 +117,11 @@ pub fn revoke(context: &Context) -> Result<bool> {
     record.revoke().map_err(|error| unwritten(context, error))
 }
 
+/// Forgets what was trusted, with everything else of the repository.
+pub fn forget(context: &Context) -> Result<()> {
+    context.trust_record().revoke().map(drop).map_err(|error| unwritten(context, error))
+}
+
 fn place(context: &Context) -> String {
     context.trust_record().path().map_or_else(|| "no folder".to_owned(), |path| path.display().to_string())
 }
