@@ -4,18 +4,19 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::root::Root;
 
 /// So many times the wait begins anew because somebody else has the lock meanwhile.
 const LONGEST_QUEUE: u32 = 24;
 
-/// What the thread that waits needs, in bytes: it calls the system once.
-const STACK: usize = 128 << 10;
+/// How long to sleep between two tries, and after a long wait.
+const POLL: Duration = Duration::from_millis(5);
+const POLL_AFTER_LONG: Duration = Duration::from_millis(2);
+/// How long that is.
+const LONG: Duration = Duration::from_millis(500);
 
 /// More than any holder's line: the kernel allows no longer arguments.
 const LONGEST_LINE: u64 = 2 << 20;
@@ -45,7 +46,7 @@ pub enum LockError {
 #[derive(Debug)]
 pub struct FileLock {
     /// Closing it releases the lock.
-    file: Arc<File>,
+    file: File,
     /// The file and the way to it, where it is removed with the lock.
     passing: Option<(Root, PathBuf)>,
 }
@@ -120,47 +121,34 @@ fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
 /// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is
 /// turned away, and only one that holds it for long makes others give up.
 ///
-/// Who waits stands in the kernel's queue, which serves one after the other: of many that try again and again, some are
-/// always too late. A thread does it, as nothing else ends that wait after a time. One whose caller gave up releases the
-/// lock as soon as it gets it: the file is closed with it.
-fn wait_for(file: File, path: &Path, timeout: Duration) -> Result<Arc<File>, LockError> {
-    let failed = |source| LockError::Io { file: path.to_owned(), source };
-    let file = Arc::new(file);
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-        Err(TryLockError::WouldBlock) if timeout.is_zero() => {
-            return Err(LockError::Held { file: path.to_owned(), holder: holder_of(&file) });
-        }
-        Err(TryLockError::WouldBlock) => {}
-    }
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let queued = Arc::clone(&file);
-    let wait = move || {
-        let locked = loop {
-            match queued.lock() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                done => break done,
-            }
-        };
-        // Not taken where nobody waits any more.
-        let _ = sender.send(locked.map(|()| queued));
-    };
-    thread::Builder::new().name("lock".to_owned()).stack_size(STACK).spawn(wait).map_err(failed)?;
-    let mut holder = holder_of(&file);
+/// It is tried again and again rather than queued for: a queue leaves the lock unused until the one whose turn it is has
+/// woken up, which on a busy machine takes longer than what the lock is held for. Who has waited for long tries more
+/// often, so that nobody is always too late.
+fn wait_for(file: File, path: &Path, timeout: Duration) -> Result<File, LockError> {
+    let arrived = Instant::now();
+    let mut begun = arrived;
+    let mut holder: Option<String> = None;
     let mut turns = 0;
     loop {
-        match receiver.recv_timeout(timeout) {
-            Ok(locked) => return locked.map_err(failed),
-            Err(RecvTimeoutError::Disconnected) => return Err(failed(io::Error::other("the wait for it broke off"))),
-            Err(RecvTimeoutError::Timeout) => {}
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(source)) => return Err(LockError::Io { file: path.to_owned(), source }),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if begun.elapsed() < timeout {
+            // Who has it now, to know later whether somebody else does.
+            holder.get_or_insert_with(|| holder_of(&file));
+            let pause = if arrived.elapsed() < LONG { POLL } else { POLL_AFTER_LONG };
+            thread::sleep(pause.min(timeout.saturating_sub(begun.elapsed())));
+            continue;
         }
         let now = holder_of(&file);
-        if turns == LONGEST_QUEUE || holder == now {
+        if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
             return Err(LockError::Held { file: path.to_owned(), holder: now });
         }
         turns += 1;
-        holder = now;
+        begun = Instant::now();
+        holder = Some(now);
     }
 }
 
@@ -222,40 +210,25 @@ mod tests {
         FileLock::acquire(&root, &path, SOON).unwrap();
     }
 
-    // Who tries again and again is overtaken by all who try at a better moment.
+    // Whoever waits longer than others comes to its turn, however many go on taking it.
     #[test]
-    fn who_waits_is_served_in_turn() {
+    fn nobody_is_always_too_late() {
         let folder = tempfile::tempdir().unwrap();
         let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
-        let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
-        let served = std::sync::Mutex::new(Vec::new());
+        let served = std::sync::atomic::AtomicU32::new(0);
         std::thread::scope(|scope| {
-            for number in 0..8 {
-                let (root, path, served) = (&root, &path, &served);
-                scope.spawn(move || {
-                    let _lock = FileLock::acquire(root, path, Duration::from_secs(60)).unwrap();
-                    served.lock().unwrap().push(number);
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..10 {
+                        let lock = FileLock::acquire(&root, &path, Duration::from_secs(60)).unwrap();
+                        std::thread::sleep(Duration::from_millis(5));
+                        drop(lock);
+                    }
+                    served.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                 });
-                std::thread::sleep(Duration::from_millis(100));
             }
-            drop(held);
         });
-        assert_eq!(served.into_inner().unwrap(), (0..8).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_wait_that_was_given_up_takes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
-        let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
-        for _ in 0..3 {
-            FileLock::acquire(&root, &path, Duration::from_millis(20)).unwrap_err();
-        }
-        drop(held);
-        // Behind those that were given up in the queue.
-        let held = FileLock::acquire(&root, &path, SOON).unwrap();
-        drop(held);
-        FileLock::acquire(&root, &path, SOON).unwrap();
+        assert_eq!(served.into_inner(), 8);
     }
 
     #[test]
