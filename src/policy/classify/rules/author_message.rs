@@ -80,7 +80,7 @@ pub(super) const WHOLE: &[Rule] = &[
     rule(
         "summary.build-failed",
         NOT_LINT,
-        r"(?i)^\W*(?:error\W+|failed\W+)?(?:[\w./:@-]+ ){0,4}(?:(?:build|compil(?:e|ation|ing)|linking|bundling|transpilation|tsc|webpack) (?:(?:step|stage|phase|job|command|has|is) ){0,2}(?:fail(?:ed|ures?|s|ing)?|broken)|build(?: is)? broken|broken build|(?:compile|compiler|compilation|build|linker|syntax|type) errors?|(?:failed|fails|unable) to (?:compile|build|link)|(?:could not|couldn't|cannot|does not|doesn't) (?:compile|build|link)(?: [`'\x22]?\S+)?)(?: (?:in|at|on) \S+)?(?: \([^()]*\))?(?: due to [1-9]\d* previous errors?.*)?\W*$|^\W*(?:error\W+)?TS(?:[1-9]\d{3,4})\W+\S.*$|^\W*fatal error: [\w./'+-]+\.(?:h|hh|hpp|hxx)\b'?(?::| file)? (?:no such file|not found)",
+        r"(?i)^\W*(?:error\W+|failed\W+)?(?:[\w./:@-]+ ){0,4}(?:(?:build|compil(?:e|ation|ing)|linking|bundling|transpilation|tsc|webpack) (?:(?:step|stage|phase|job|command|has|is) ){0,2}(?:fail(?:ed|ures?|s|ing)?|broken)|build(?: is)? broken|broken build|(?:compile|compiler|compilation|build|linker|syntax|type) errors?|(?:failed|fails|unable) to (?:compile|build|link)|(?:could not|couldn't|cannot|does not|doesn't) (?:compile|build|link)(?: [`'\x22]?\S+)?)(?: (?:in|at|on) \S+)?(?: \([^()]*\))?(?: due to [1-9]\d* previous errors?.*)?\W*$|^\W*(?:error\W+)?TS(?:[1-478]\d{3}|[12]\d{4})\W+\S.*$|^\W*fatal error: [\w./'+-]+\.(?:h|hh|hpp|hxx)\b'?(?::| file)? (?:no such file|not found)",
         BROKEN,
     ),
     rule(

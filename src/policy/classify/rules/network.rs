@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.refused",
         FEEDBACK,
-        r"(?:^|[:;(,\]] *|\d )(?:[Cc]onnection refused)\b|\bECONNREFUSED\b|\(os error 111\)|\[Errno 111\]|ConnectException|connect: connection refused|ConnectionRefused\b|actively refused|Resource temporarily unavailable \(\S+:\d+\)|Unable to load the service index for source|Verbindungsaufbau abgelehnt|Connexion refusée|Conexi(?:ó|o)n rehusada|could not connect to server|Failed to connect to \S+ port \d+|Couldn't connect to server",
+        r"(?:^|[:;(,\]] *|\d )(?:[Cc]onnection refused)\b|\bECONNREFUSED(?:\W*$| \S*[\d:]|[^\w\s])|\(os error 111\)|\[Errno 111\]|ConnectException|connect: connection refused|ConnectionRefused\b|actively refused|Resource temporarily unavailable \(\S+:\d+\)|Unable to load the service index for source|Verbindungsaufbau abgelehnt|Connexion refusée|Conexi(?:ó|o)n rehusada|could not connect to server|Failed to connect to \S+ port \d+|Couldn't connect to server",
         NETWORK,
     ),
     rule(
