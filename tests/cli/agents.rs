@@ -328,6 +328,23 @@ fn a_lost_session_is_nobodys_approach() {
     assert!(prompt.contains("assert 1 == 2") && !prompt.contains("No conversation"), "{prompt}");
 }
 
+/// What no argument can hold is refused before the first attempt; what goes by standard input is not.
+#[test]
+fn a_prompt_that_is_no_argument_is_refused_at_the_start() {
+    let mut env = quick();
+    with_bin(&mut env);
+    env.script("bin/copilot", "exit 0");
+    env.script("bin/claude", "wc -c > ../got");
+    let file = env.root().join("prompt.txt");
+    std::fs::write(&file, "x".repeat(140_000)).expect("a prompt");
+    let file = file.to_string_lossy().into_owned();
+    let error = env.error(2, &["run", "--agent", "copilot", "--prompt-file", &file]);
+    assert!(error["message"].as_str().is_some_and(|message| message.contains("argument")), "{error}");
+    assert_eq!(env.recover(&["status", "--json"]).code, 4, "nothing began");
+    env.json(0, &["run", "--agent", "claude", "--attempts", "1", "--prompt-file", &file]);
+    assert!(env.sh("cat ../got").stdout.trim().starts_with("1400"));
+}
+
 /// Where files went back, and for another iteration, the session is a fresh one, and its prompt begins with that.
 #[test]
 fn a_rollback_begins_a_fresh_session() {

@@ -216,6 +216,10 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
 
+    /// Show the agent's records as they are, not as text
+    #[arg(long)]
+    pub raw: bool,
+
     /// Command to run instead of the recorded one
     #[arg(last = true, value_name = "CMD", hide_short_help = true)]
     pub command: Vec<String>,

@@ -20,6 +20,7 @@ use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
+use crate::model::launch::PromptMode;
 use crate::model::run::{RunKey, RunSpec};
 use crate::policy::classify::guess_loop;
 use crate::policy::nearest::nearest;
@@ -75,6 +76,20 @@ fn show(ui: &Ui) -> Show {
         (true, false) => Show::Stderr,
         (false, false) => Show::Live,
     }
+}
+
+/// Refuses a prompt that the system takes as no argument, with room for what later attempts add to it.
+fn fits(agent: &str, prompt: &str) -> Result<()> {
+    const LONGEST: usize = 112 << 10;
+    if prompt.len() <= LONGEST {
+        return Ok(());
+    }
+    let message = format!(
+        "the prompt has {} bytes, and {agent} gets it as an argument, which may have {LONGEST}: put the text into a file of \
+         the project and name that in the prompt",
+        prompt.len()
+    );
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])))
 }
 
 /// Whose records are shown as text: on a terminal everybody's.
@@ -140,6 +155,9 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
             if prompt.as_deref().is_none_or(|prompt| prompt.trim().is_empty()) {
                 let message = format!("{} needs a prompt: --prompt TEXT or --prompt-file F", agent.name);
                 return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
+            }
+            if profile.prompt == PromptMode::Argument {
+                fits(&agent.name, prompt.as_deref().unwrap_or_default())?;
             }
             let skips_permissions = args.yolo || settings.skip_permissions;
             launch = Some(profile.launch(&agent.name, skips_permissions));
@@ -292,7 +310,7 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         no_wait: false,
         show: show(ui),
         longest_wait: args.wait.and_then(longest),
-        digest: digest(ui, false),
+        digest: digest(ui, args.raw),
     };
     let watch = Watch::start(context, ui);
     let resumed = resume_run(context, &request, &options)?;
