@@ -42,9 +42,10 @@ fn short_names_and_help_of_a_command() {
     let env = TestEnv::repo();
     env.recover(&["checkpoint", "create"]).expect(0);
     for (short, long) in [
-        (&["list"][..], &["checkpoint", "list"][..]),
-        (&["show", "latest"], &["checkpoint", "show", "latest"]),
-        (&["diff", "latest"], &["checkpoint", "diff", "latest"]),
+        // As documents: how long ago something was is another text a moment later.
+        (&["list", "--json"][..], &["checkpoint", "list", "--json"][..]),
+        (&["show", "latest", "--json"], &["checkpoint", "show", "latest", "--json"]),
+        (&["diff", "latest", "--json"], &["checkpoint", "diff", "latest", "--json"]),
         (&["help", "run"], &["run", "--help"]),
         (&["help", "checkpoint", "create"], &["checkpoint", "create", "--help"]),
         (&["help"], &["--help"]),

@@ -66,6 +66,61 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
+/// What shows something of a run.
+const SHOWN: [&[&str]; 22] = [
+    &["status", "--run", "r"],
+    &["--json", "status", "--run", "r"],
+    &["log"],
+    &["--json", "log"],
+    &["report", "--run", "r"],
+    &["report", "--run", "r", "--format", "html"],
+    &["--json", "report", "--run", "r"],
+    &["report", "--run", "r", "-o", "../report.json"],
+    &["runs", "--all"],
+    &["--json", "runs", "--all"],
+    &["attempt", "list"],
+    &["--json", "attempt", "list"],
+    &["retry-status", "--run", "r"],
+    &["--json", "checkpoint", "list", "--all-runs"],
+    &["checkpoint", "show", "latest"],
+    &["--json", "checkpoint", "show", "latest"],
+    &["--json", "resume", "--run", "r", "--prepare", "--strategy", "retry_with_context"],
+    &["--json", "--dry-run", "rollback", "--run", "r", "--to", "initial"],
+    &["--json", "manual-fix", "status", "--run", "r"],
+    &["--json", "config"],
+    &["--json", "doctor"],
+    &["--json", "sync"],
+];
+
+/// On disk they are where they are needed again and in the raw logs, for nobody else to read.
+#[track_caller]
+fn assert_kept(env: &TestEnv, secrets: &[(String, String)]) {
+    let state = env.work().join(".ultraplan/state");
+    let mut raw = Vec::new();
+    for path in files(&state) {
+        let bytes = fs::read(&path).expect("a file");
+        let text = String::from_utf8_lossy(&bytes);
+        if secrets.iter().any(|(_, secret)| text.contains(secret.as_str())) {
+            let name = path.strip_prefix(&state).expect("below it").to_string_lossy().into_owned();
+            assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o077, 0, "{name}");
+            let needed = [
+                "events.jsonl",
+                "recover/active.json",
+                "recover/fold.cache",
+                "recover/ledger.lock",
+                "recover/views.lock",
+            ]
+            .contains(&name.as_str());
+            let of_run = name.starts_with("recover/runs/")
+                && [".log", ".txt", ".md"].iter().any(|end| name.ends_with(end))
+                && !name.ends_with("report.md");
+            raw.push((name, needed || of_run));
+        }
+    }
+    assert!(raw.iter().all(|(_, allowed)| *allowed), "{raw:#?}");
+    assert!(raw.iter().any(|(name, _)| name == "events.jsonl"), "{raw:#?}");
+}
+
 // trust.md, 5: what is needed to run again is as it was typed, for its owner alone; it is masked wherever it is shown.
 #[test]
 fn secrets_are_masked_wherever_they_are_shown_and_run_as_they_were_typed() {
@@ -134,31 +189,7 @@ fn secrets_are_masked_wherever_they_are_shown_and_run_as_they_were_typed() {
         &all,
     ]);
     env.recover(&["-q", "step", "deploy", "--run", "r", "--", "sh", "-c", "true", &all]).expect(0);
-    let shown: [&[&str]; 22] = [
-        &["status", "--run", "r"],
-        &["--json", "status", "--run", "r"],
-        &["log"],
-        &["--json", "log"],
-        &["report", "--run", "r"],
-        &["report", "--run", "r", "--format", "html"],
-        &["--json", "report", "--run", "r"],
-        &["report", "--run", "r", "-o", "../report.json"],
-        &["runs", "--all"],
-        &["--json", "runs", "--all"],
-        &["attempt", "list"],
-        &["--json", "attempt", "list"],
-        &["retry-status", "--run", "r"],
-        &["--json", "checkpoint", "list", "--all-runs"],
-        &["checkpoint", "show", "latest"],
-        &["--json", "checkpoint", "show", "latest"],
-        &["--json", "resume", "--run", "r", "--prepare", "--strategy", "retry_with_context"],
-        &["--json", "--dry-run", "rollback", "--run", "r", "--to", "initial"],
-        &["--json", "manual-fix", "status", "--run", "r"],
-        &["--json", "config"],
-        &["--json", "doctor"],
-        &["--json", "sync"],
-    ];
-    for args in shown {
+    for args in SHOWN {
         let ran = env.recover(args);
         assert_masked(&args.join(" "), &(ran.stdout + &ran.stderr), &secrets);
     }
@@ -172,33 +203,7 @@ fn secrets_are_masked_wherever_they_are_shown_and_run_as_they_were_typed() {
         assert_masked("a usage error", &(wrong.stdout + &wrong.stderr), usual);
     }
     assert_masked("the messages of checkpoints", &env.sh("git log --all --format=%s").stdout, &secrets);
-
-    // On disk they are where they are needed again and in the raw logs, for nobody else to read.
-    let state = env.work().join(".ultraplan/state");
-    let mut raw = Vec::new();
-    for path in files(&state) {
-        let bytes = fs::read(&path).expect("a file");
-        let text = String::from_utf8_lossy(&bytes);
-        if secrets.iter().any(|(_, secret)| text.contains(secret.as_str())) {
-            let name = path.strip_prefix(&state).expect("below it").to_string_lossy().into_owned();
-            assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o077, 0, "{name}");
-            let needed = [
-                "events.jsonl",
-                "recover/active.json",
-                "recover/fold.cache",
-                "recover/ledger.lock",
-                "recover/views.lock",
-            ]
-            .contains(&name.as_str());
-            let of_run = name.starts_with("recover/runs/")
-                && (name.ends_with(".log")
-                    || name.ends_with(".txt")
-                    || name.ends_with(".md") && !name.ends_with("report.md"));
-            raw.push((name, needed || of_run));
-        }
-    }
-    assert!(raw.iter().all(|(_, allowed)| *allowed), "{raw:#?}");
-    assert!(raw.iter().any(|(name, _)| name == "events.jsonl"), "{raw:#?}");
+    assert_kept(&env, &secrets);
 }
 
 // trust.md, 5: what only looks like one stays.

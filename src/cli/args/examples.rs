@@ -303,6 +303,7 @@ const ALL: &[(&str, &[Example])] = &[
             ("recover hook uninstall", "remove our lines, and nothing else"),
         ],
     ),
+    ("hook status", &[("recover hook status --json", "where hooks are installed, and when each was last called")]),
     ("hook print", &[("recover hook print codex", "the lines to copy")]),
     (
         "hook install",
