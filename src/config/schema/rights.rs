@@ -43,10 +43,12 @@ const FILES: &[(&str, Files)] = &[
 const USER_FIRST: [&str; 3] = ["notify", "remote", "skip_permissions"];
 
 /// What starts programs or widens rights.
-const GUARDED: [&str; 9] = [
+const GUARDED: [&str; 10] = [
     "agent",
     "feedback",
     "notify",
+    // What a stranger has masked is not seen when it is asked about.
+    "redact",
     "remote",
     "runner.agent",
     "runner.command",

@@ -38,7 +38,7 @@ pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
         return Ok(());
     }
     let named = context.naming().run_id.as_ref();
-    let Some(attempt) = attempts(context).into_iter().find(|attempt| {
+    let Some(attempt) = attempts(context, command).into_iter().find(|attempt| {
         let is_own = named.is_none() || attempt.run_id.as_ref().is_none_or(|run_id| named == Some(run_id));
         match reach {
             Reach::Nothing => false,
@@ -59,12 +59,14 @@ pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
     Err(Error::new(ErrorKind::InsideAttempt, message).hint(Hint::recover(words)))
 }
 
-/// The attempts of this project that this process is part of.
-fn attempts(context: &Context) -> Vec<Attempt> {
+/// The attempts of this project that this process is part of. Trust is the repository's: whatever the state directory and
+/// the work tree are, no attempt gives it.
+fn attempts(context: &Context, command: &str) -> Vec<Attempt> {
+    let anywhere = command == "trust" || command == "init";
     let [state, tree] = places(context);
     let marks = process::marks().into_iter().filter(|marked| {
         let [of_state, of_tree] = marked.mark.places;
-        of_state == state || of_tree == tree
+        anywhere || of_state == state || of_tree == tree
     });
     let mut found: Vec<Attempt> = marks
         .map(|marked| {

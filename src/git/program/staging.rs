@@ -91,7 +91,17 @@ impl<'r> Staging<'r> {
     fn add_from<'p>(&self, workdir: &Path, paths: impl IntoIterator<Item = &'p RepoPath>) -> Result<()> {
         let known = self.entries()?;
         let is_there = |path: &&RepoPath| known.contains_key(*path) || path.below(workdir).symlink_metadata().is_ok();
-        let list = nul_separated(paths.into_iter().filter(is_there));
+        // Where a folder stands now the file is gone; what lies in it was not asked for.
+        let is_folder = |path: &&RepoPath| {
+            let place = path.below(workdir);
+            place.symlink_metadata().is_ok_and(|found| found.is_dir()) && place.join(".git").symlink_metadata().is_err()
+        };
+        let (gone, there): (Vec<_>, Vec<_>) = paths.into_iter().filter(is_there).partition(is_folder);
+        let gone = nul_separated(gone.into_iter());
+        if !gone.is_empty() {
+            self.git(&["update-index", "--force-remove", "-z", "--stdin"], &gone)?;
+        }
+        let list = nul_separated(there.into_iter());
         if list.is_empty() {
             return Ok(());
         }
