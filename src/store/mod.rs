@@ -21,4 +21,5 @@ pub use ledger::{Exclusive, Loaded, NewEvent, Owned, Store};
 pub use origin::{Foreign, Origin};
 pub use rebuild::{Rebuilding, Salvaged, salvage};
 pub use registry::Registry;
+pub(crate) use registry::new_id;
 pub use written::print_of;

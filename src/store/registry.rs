@@ -91,7 +91,7 @@ pub(super) fn unless_absent<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// A random id, as text.
-pub(super) fn new_id() -> io::Result<String> {
+pub(crate) fn new_id() -> io::Result<String> {
     let mut bytes = [0; ID_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))

@@ -527,3 +527,52 @@ fn the_record_makes_a_pull_request() {
     env.json(0, &["accept"]);
     assert_eq!(env.json(0, &["report"])["report"]["summary"]["outcome"], "accepted");
 }
+
+/// A folder in the place of a tracked file brings nothing along that was not accepted.
+#[test]
+fn a_folder_in_a_files_place_takes_nothing_along() {
+    for form in ["--squash", "--per-iteration"] {
+        let env = TestEnv::repo();
+        env.write("cfg", "old\n");
+        env.write(".gitignore", "ignored.txt\n");
+        env.git(&["add", "cfg", ".gitignore"]);
+        env.git(&["commit", "-q", "-m", "cfg"]);
+        let agent =
+            "rm cfg; mkdir cfg; echo PASSWORD=hunter22x > cfg/.env; echo a > cfg/a.txt; echo i > cfg/ignored.txt";
+        run(&env, 1, agent);
+        let done = env.json(0, &["accept", form]);
+        assert_eq!(env.git(&["show", "--format=", "--name-status", "HEAD"]), "D\tcfg\n", "{form}: {done}");
+        assert_eq!(paths(&done["left_out"]), ["cfg/.env", "cfg/a.txt"], "{form}");
+        assert_eq!(env.read("cfg/.env"), "PASSWORD=hunter22x\n");
+        // Its reasons are said in full.
+        assert!(!done.to_string().contains("[redacted]"), "{done}");
+    }
+}
+
+/// Cut off after the branch moved, and another one checked out since: it is finished, and what was folded is kept.
+#[test]
+fn what_was_cut_off_is_finished_from_another_branch() {
+    let env = TestEnv::repo();
+    run(&env, 3, AGENT);
+    let (own, before) = (head(&env), state(&env));
+    assert!(!before.contains("commit.json"));
+    // The journal as it stands while the index follows: the branch has moved, nothing is recorded.
+    let tree = env.git(&["write-tree"]).trim().to_owned();
+    let new = env.git(&["commit-tree", "-p", "HEAD~2", "-m", "Add the parser", &tree]).trim().to_owned();
+    let kept = format!("refs/recover/+kept/night/{}", &own[..10]);
+    let journal = json!({
+        "version": 1, "run_id": "night", "phase": "-", "lane": "-", "before": {"commit": own, "branch": "refs/heads/main"},
+        "base": env.git(&["rev-parse", "HEAD~2"]).trim(), "commits": [new], "new_branch": null, "kept": kept,
+        "index_tree": null, "message": "recover accept: run night",
+    });
+    env.git(&["branch", "other"]);
+    env.git(&["update-ref", &kept, &own]);
+    env.git(&["update-ref", "refs/heads/main", &new]);
+    env.git(&["checkout", "-q", "-f", "other"]);
+    env.write(".git/recover/commit.json", journal.to_string());
+    env.recover(&["checkpoint", "create"]).expect(0);
+    assert_eq!(env.git(&["rev-parse", &kept]).trim(), own, "what was folded is kept");
+    assert_eq!(env.git(&["rev-parse", "main"]).trim(), new);
+    assert_eq!(head(&env), own, "the branch that is checked out stays");
+    assert_eq!(env.json(0, &["status", "--run", "night"])["run"]["status"], "accepted");
+}

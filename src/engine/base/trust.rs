@@ -5,13 +5,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::Guarded;
-use crate::durable::{Root, Sync};
+use crate::durable::{FileLock, LockError, Root, Sync};
 use crate::model::time::Timestamp;
+use crate::store::new_id;
 
 /// Our own folder in that of the user's state, and the one of trust in it.
 const OWN: &str = "recover";
@@ -26,6 +28,12 @@ const SCHEMA: u32 = 1;
 /// So many sets are remembered of a repository: as many branches as differ in what they start.
 const SETS: usize = 32;
 
+/// Names the repository itself, in its own folder: another one at the same path has another one, or none.
+const IDENTITY: &str = "recover/trust-id";
+
+/// How long another process may take to write down what it trusts.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// More than any such file has, in bytes.
 const MAX_FILE: u64 = 16 << 20;
 
@@ -36,6 +44,8 @@ pub struct TrustRecord {
     root: Option<Root>,
     /// What the work trees of a repository share, or the project's folder.
     subject: PathBuf,
+    /// git's folder, in which no clone brings anything of ours; `None` without git.
+    repository: Option<Root>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -43,6 +53,8 @@ struct Stored {
     schema: u32,
     /// For people: the file's name is a checksum of it.
     repository: String,
+    /// What the repository is known by; `None` without git.
+    identity: Option<String>,
     trusted: Vec<TrustedSet>,
 }
 
@@ -54,8 +66,10 @@ struct TrustedSet {
 
 impl TrustRecord {
     /// The record of `subject` in the folder `home` of the user's state.
-    pub fn new(home: Option<PathBuf>, subject: PathBuf) -> Self {
-        Self { root: home.map(|home| Root::with_own(home, OWN)), subject }
+    /// `common` is the folder that the work trees of a repository share.
+    pub fn new(home: Option<PathBuf>, subject: PathBuf, common: Option<&Path>) -> Self {
+        let repository = common.map(|common| Root::with_own(common, OWN));
+        Self { root: home.map(|home| Root::with_own(home, OWN)), subject, repository }
     }
 
     /// Where it is kept.
@@ -82,21 +96,30 @@ impl TrustRecord {
     /// Remembers that these values are trusted, on disk when this returns.
     pub fn add(&self, values: &Guarded, now: Timestamp) -> io::Result<()> {
         let root = self.root.as_ref().ok_or_else(no_home)?;
-        let mut stored = self.readable();
+        root.create_dir_all(Path::new(FOLDER))?;
+        let _lock = self.lock(root)?;
+        let mut stored = match self.read() {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
+            read => read.unwrap_or_default(),
+        };
         stored.schema = SCHEMA;
+        stored.identity = self.identify()?;
         stored.repository = self.subject.to_string_lossy().into_owned();
         stored.trusted.retain(|set| set.values != *values);
         stored.trusted.push(TrustedSet { at: now, values: values.clone() });
         let old = stored.trusted.len().saturating_sub(SETS);
         stored.trusted.drain(..old);
-        root.create_dir_all(Path::new(FOLDER))?;
         root.write(&self.name(), &serde_json::to_vec_pretty(&stored)?, Sync::All)
     }
 
     /// Forgets all that was trusted; whether there was anything.
     pub fn revoke(&self) -> io::Result<bool> {
         let Some(root) = &self.root else { return Ok(false) };
-        match root.remove_file(&self.name()) {
+        let removed = match self.lock(root) {
+            Ok(_lock) => root.remove_file(&self.name()),
+            Err(error) => Err(error),
+        };
+        match removed {
             Ok(()) => {
                 // Folders that hold others stay.
                 for folder in [FOLDER, OWN] {
@@ -132,9 +155,37 @@ impl TrustRecord {
         };
         let stored: Stored = serde_json::from_slice(&bytes)?;
         if stored.schema > SCHEMA {
-            return Err(io::Error::other("it was written by a newer version"));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "it was written by a newer version"));
         }
-        Ok(stored)
+        // Another repository lay there.
+        let is_it = self.repository.is_none() || (stored.identity.is_some() && stored.identity == self.identity());
+        Ok(if is_it { stored } else { Stored::default() })
+    }
+
+    /// One at a time changes the file.
+    fn lock(&self, root: &Root) -> io::Result<FileLock> {
+        FileLock::acquire_passing(root, &self.name().with_extension("lock"), PATIENCE).map_err(|error| match error {
+            LockError::Io { source, .. } => source,
+            held @ LockError::Held { .. } => io::Error::other(held.to_string()),
+        })
+    }
+
+    /// What the repository is known by.
+    fn identity(&self) -> Option<String> {
+        let bytes = self.repository.as_ref()?.read_at_most(Path::new(IDENTITY), 64).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    /// The same; it gets one where it has none.
+    fn identify(&self) -> io::Result<Option<String>> {
+        let Some(repository) = &self.repository else { return Ok(None) };
+        if let Some(known) = self.identity() {
+            return Ok(Some(known));
+        }
+        let id = new_id()?;
+        repository.create_dir_all(Path::new(OWN))?;
+        repository.write(Path::new(IDENTITY), id.as_bytes(), Sync::All)?;
+        Ok(Some(id))
     }
 }
 

@@ -39,17 +39,28 @@ pub fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
 /// Whether the branch has moved already, so that the rest is to be finished.
 pub fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
     let Some(after) = journal.commits.last() else { return Ok(false) };
-    let at = match &journal.new_branch {
-        Some(branch) => resolve_ref(repo, branch),
-        None => repo.head()?.commit,
-    };
+    let at = tip(repo, journal.new_branch.as_ref().or(journal.before.branch.as_ref()))?;
     // Somebody may have gone on since.
     at.map_or(Ok(false), |at| is_ancestor(repo, after, &at))
 }
 
-/// Takes back what was begun before the branch moved: nothing but the reference of what is kept.
+/// Where a branch is, whichever one is checked out by now; without one HEAD.
+fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
+    Ok(match branch {
+        Some(branch) => resolve_ref(repo, branch),
+        None => repo.head()?.commit,
+    })
+}
+
+/// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
+/// branch has it still.
 pub fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
-    journal.kept.as_ref().map_or(Ok(()), |kept| delete_refs(repo, lock, std::slice::from_ref(kept)))
+    let (Some(kept), Some(before)) = (&journal.kept, &journal.before.commit) else { return Ok(()) };
+    let at = tip(repo, journal.before.branch.as_ref())?;
+    match at.map(|at| is_ancestor(repo, before, &at)).transpose()? {
+        Some(true) => delete_refs(repo, lock, std::slice::from_ref(kept)),
+        _ => Ok(()),
+    }
 }
 
 /// Moves the branch to the last of the commits, if HEAD still is what it was, and lets the index follow. Done twice it does

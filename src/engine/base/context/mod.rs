@@ -151,8 +151,9 @@ impl Context {
             Err(error) if !setup.needs_user_config => (UserConfig::default(), Some(error)),
             loaded => (loaded?, None),
         };
-        let subject = plain_path(found.as_ref().map_or(&project, |repo| repo.common_dir()));
-        let trust = TrustRecord::new(origin::user_state_home(&setup), subject);
+        let common = found.as_ref().map(crate::git::Repo::common_dir);
+        let subject = plain_path(common.unwrap_or(&project));
+        let trust = TrustRecord::new(origin::user_state_home(&setup), subject, common);
         let trusts = |values: &Guarded| {
             // Within an attempt, too: its call starts what the agent could start itself, and remembers nothing.
             setup.trust

@@ -114,7 +114,7 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
     let repo = context.repo()?;
     let planned = plan::plan(context, &state, &run, request)?;
-    let (commits, has_new) = rehearse(context, &planned, request)?;
+    let Rehearsed { commits, trees, has_new } = rehearse(context, &planned, request)?;
     if context.dry_run() {
         let changed = !commits.is_empty();
         let head = &planned.head;
@@ -142,7 +142,7 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         tidy_up(context, &run);
         return unchanged(context, run, notes);
     }
-    let commits = make(context, &planned, request)?;
+    let commits = make(context, &planned, request, &trees)?;
     let ids: Vec<ObjectId> = commits.iter().filter_map(|made| made.commit.clone()).collect();
     let after = ids.last().cloned();
     let journal = CommitJournal {
@@ -217,12 +217,21 @@ fn check(context: &Context, run: &Run, show: Show) -> Result<()> {
     Err(Error::new(ErrorKind::NotVerified, message).hint(context.rerun(&["--no-checks"])))
 }
 
-/// What the commits would be, and whether there is anything to commit; refuses what would commit a person's own work.
-fn rehearse(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<(Vec<Made>, bool)> {
+/// What the commits would be.
+struct Rehearsed {
+    commits: Vec<Made>,
+    /// The tree after each step.
+    trees: Vec<ObjectId>,
+    /// Whether there is anything to commit.
+    has_new: bool,
+}
+
+/// What the commits would be; refuses what would commit a person's own work, or anything that was not accepted.
+fn rehearse(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Rehearsed> {
     let repo = context.repo()?;
     let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
-    let mut made = Vec::new();
+    let (mut commits, mut trees) = (Vec::new(), Vec::new());
     let mut last = tree_before(context, planned)?;
     for step in &planned.steps {
         step_into(&staging, planned, step)?;
@@ -230,13 +239,18 @@ fn rehearse(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<
         if tree != last {
             let text = text_of(planned, step, request);
             let subject = text.lines().next().unwrap_or_default().to_owned();
-            made.push(Made { commit: None, subject, iteration: step.iteration });
-            last = tree;
+            commits.push(Made { commit: None, subject, iteration: step.iteration });
+            last = tree.clone();
         }
+        trees.push(tree);
     }
     let new = staging.changed_since(planned.base.as_ref())?;
+    if let Some(path) = new.iter().find(|path| !planned.taken.contains(path)) {
+        let message = format!("{path} would be committed, though it is none of what is accepted");
+        return Err(Error::new(ErrorKind::UnsafePath, message).hint(context.rerun(&["--dry-run"])));
+    }
     planned.refuse_uncommitted(context, &new, request)?;
-    Ok((made, !new.is_empty()))
+    Ok(Rehearsed { commits, trees, has_new: !new.is_empty() })
 }
 
 fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
@@ -261,17 +275,24 @@ fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
     message(&Subject { run: planned.run, iteration: step.iteration, given, folded: &planned.folded_subjects })
 }
 
-/// Makes the commits, with the hooks; no reference moves.
-fn make(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Vec<Made>> {
+/// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
+/// planned, but for what hooks themselves put into the index.
+fn make(context: &Context, planned: &Plan<'_>, request: &Request, trees: &[ObjectId]) -> Result<Vec<Made>> {
     let repo = context.repo()?;
     let staging = Staging::new(repo, false)?;
     staging.require_identity()?;
     staging.read(planned.base.as_ref())?;
     let (mut made, mut parent) = (Vec::new(), planned.base.clone());
     let mut last = tree_before(context, planned)?;
-    for step in &planned.steps {
+    let mut is_as_planned = true;
+    for (step, planned_tree) in planned.steps.iter().zip(trees) {
         step_into(&staging, planned, step)?;
-        if staging.write_tree()? == last {
+        let staged = staging.write_tree()?;
+        if is_as_planned && staged != *planned_tree {
+            let message = "files changed while they were being committed; nothing was changed";
+            return Err(Error::new(ErrorKind::NotVerified, message).hint(context.rerun(&[])));
+        }
+        if staged == last {
             continue;
         }
         // Hooks read and write the real objects.
@@ -289,6 +310,7 @@ fn make(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Vec<
         }
         // A hook may have changed the index.
         let tree = staging.write_tree()?;
+        is_as_planned &= tree == staged;
         let commit = staging.commit(&tree, parent.as_ref(), &text)?;
         publish(context, &staging)?;
         let subject = text.lines().next().unwrap_or_default().to_owned();

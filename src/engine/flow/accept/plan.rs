@@ -27,7 +27,7 @@ use super::Request;
 /// Why a new file is left out.
 const NEW: &str = "new and in no commit: --include PATH or --all takes it";
 /// Why a file is left out that --all does not take either.
-const SECRET: &str = "looks like a secret: only --include PATH takes it";
+const SECRET: &str = "perhaps a secret; only --include PATH takes it";
 /// Why what recover itself printed is left out.
 const OUTPUT: &str = "the output of recover itself";
 /// A larger file is not looked through for secrets.
