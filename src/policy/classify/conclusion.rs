@@ -1,15 +1,32 @@
-//! The result of a classification step: type, cause and evidence.
+//! The result of the steps: a verdict with its evidence and the one line for people, and the failure that is recorded of it.
 
 use super::api::{self, Reported};
 use super::inputs::Inputs;
-use super::message;
 use super::process::Fact;
 use super::scan::Hit;
 use super::verdict::Verdict;
 use crate::model::agent_record::AgentRecord;
-use crate::model::failure::{Evidence, EvidenceSource};
+use crate::model::failure::{Evidence, EvidenceSource, Failure, FailureEvidence};
 use crate::model::time::Timestamp;
-use crate::policy::text::Line;
+use crate::policy::excerpt;
+use crate::policy::patterns::Single;
+use crate::policy::redact::redact;
+use crate::policy::signature::signature;
+use crate::policy::text::{Line, Text};
+
+/// How long the text of a piece of evidence is at most, in bytes.
+const MAX_EVIDENCE_BYTES: usize = 300;
+/// How long a message is at most, in bytes.
+const MAX_MESSAGE_BYTES: usize = 200;
+/// How many rules that lost are reported.
+const MAX_REJECTED: usize = 10;
+/// How many failed tests make up a signature.
+const MAX_NAMES: usize = 20;
+
+/// Where runners name a test that failed.
+static FAILED_NAME: Single = Single::new(
+    r"^(?:test (\S.*?) \.\.\. FAILED|FAILED (\S+::\S[^\n]*?)(?: - .*)?$|ERROR (\S+\.py\S*)|\s*--- FAIL: (\S+)|not ok \d+ -? ?(.+)|(?:FAIL|ERROR): (\w+ \(.+\))|\s*(?:\xE2\x97\x8F|\xE2\x9C\x95|\xE2\x9C\x97|\xE2\x9C\x98|\xC3\x97) (\S.*)|\s+\d+\) (\S.*)|(\S+ > .+) FAILED$|---- (.+) stdout ----|\[  FAILED  \] (\S+)|rspec (\./\S+)|\s*FAIL \[[^\]]*\] (.+)|\(fail\) (.+))",
+);
 
 /// A verdict with its reasons.
 pub(super) struct Conclusion {
@@ -60,8 +77,8 @@ impl Conclusion {
 
     /// Nothing explains the failure. A line that happens to be the last is no reason: it is what the failure is recognised by.
     pub(super) fn unexplained(rule: &str, verdict: Verdict, inputs: &Inputs<'_>) -> Self {
-        let conclusion = Self::bare(rule, verdict, message::for_want_of_reason(inputs));
-        Self { signature_text: Some(message::last_words(inputs)), ..conclusion }
+        let conclusion = Self::bare(rule, verdict, for_want_of_reason(inputs));
+        Self { signature_text: Some(last_words(inputs)), ..conclusion }
     }
 
     /// What is left where nothing was said.
@@ -70,4 +87,157 @@ impl Conclusion {
             Evidence { rule: rule.to_owned(), source: EvidenceSource::Process, line: None, text: message.clone() };
         Self::new(verdict, evidence, message)
     }
+
+    /// The failure that is recorded: redacted, bounded.
+    pub(super) fn into_failure(self, inputs: &Inputs<'_>) -> Failure {
+        let message = shorten(&self.message, MAX_MESSAGE_BYTES);
+        Failure {
+            details: details(inputs, &self.evidence),
+            retry_after: self.retry_after,
+            rejected: self.rejected.into_iter().take(MAX_REJECTED).map(shown).collect(),
+            signature: signature(self.verdict.cause, self.signature_text.as_ref().unwrap_or(&message)),
+            ..of_verdict(self.verdict, message, self.evidence)
+        }
+    }
+
+    /// The failure where there is no output to look at.
+    pub(super) fn into_failure_without_output(self) -> Failure {
+        of_verdict(self.verdict, self.message, self.evidence)
+    }
+}
+
+/// What follows from a verdict.
+fn of_verdict(verdict: Verdict, message: String, evidence: Evidence) -> Failure {
+    let (recoverable, suggested_action) = verdict.remedy();
+    Failure {
+        kind: verdict.kind,
+        cause: verdict.cause,
+        conditions: Vec::new(),
+        severity: verdict.kind.severity(),
+        retryable: verdict.retryable,
+        recoverable,
+        suggested_action,
+        signature: signature(verdict.cause, &message),
+        message,
+        details: None,
+        retry_after: None,
+        evidence: vec![shown(evidence)],
+        rejected: Vec::new(),
+        detail: verdict.detail,
+        iteration: None,
+        attempt: None,
+        at: None,
+    }
+}
+
+fn shown(mut evidence: Evidence) -> Evidence {
+    evidence.text = shorten(&evidence.text, MAX_EVIDENCE_BYTES);
+    evidence
+}
+
+/// Redacted, on one line, cut.
+fn shorten(text: &str, max_bytes: usize) -> String {
+    let mut text = redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.len() > max_bytes {
+        excerpt::cut(&mut text, max_bytes - '…'.len_utf8());
+        text.push('…');
+    }
+    text
+}
+
+/// What an agent said last, what its last tool that failed said, and what came on stderr: its records are for programs.
+fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
+    let room = excerpt::MAX_BYTES / 3;
+    let bounded = |text: &str| {
+        let mut text = redact(text.trim()).into_owned();
+        if text.len() > room {
+            text = excerpt::of_text(&Text::new(text.as_bytes()), None, room);
+        }
+        text
+    };
+    let stderr = (!inputs.stderr.is_empty()).then(|| excerpt::of_text(inputs.stderr, None, room));
+    let last = record.final_text.as_deref().filter(|text| !text.trim().is_empty());
+    let tool = record.tool_error.as_deref().filter(|text| !text.trim().is_empty());
+    let parts = [
+        last.map(|text| format!("Last words: {}", bounded(text))),
+        tool.map(|text| format!("Last tool error: {}", bounded(text))),
+        stderr,
+    ];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    (!text.is_empty()).then_some(text)
+}
+
+/// Of each stream that says something: around the evidence, and the end.
+fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
+    let streams = [(EvidenceSource::Stderr, inputs.stderr), (EvidenceSource::Stdout, inputs.stdout)];
+    let spoken: Vec<_> = streams.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+    // The agent's transcript on stdout is no excerpt for people; its error is.
+    if evidence.source == EvidenceSource::Record {
+        return Some(redact(&evidence.text).into_owned()).map(|mut text| {
+            excerpt::cut(&mut text, excerpt::MAX_BYTES);
+            text
+        });
+    }
+    if let Some(record) = inputs.record.filter(|record| record.structured) {
+        return said_by(record, inputs);
+    }
+    let room = (excerpt::MAX_BYTES / spoken.len().max(1)).saturating_sub(1);
+    let parts = spoken.iter().map(|(source, text)| {
+        let line = evidence.line.filter(|_| evidence.source == *source);
+        excerpt::of_text(text, line, room)
+    });
+    let text = parts.collect::<Vec<_>>().join("\n");
+    (!text.is_empty()).then_some(text)
+}
+
+/// The failed tests' names, in the order of the output.
+pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for line in inputs.stdout.lines().chain(inputs.stderr.lines()) {
+        let Some(name) = FAILED_NAME.first_in(line.bytes).and_then(|found| found.first_group()) else { continue };
+        let name = String::from_utf8_lossy(&line.bytes[name]).trim().to_owned();
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+        if names.len() == MAX_NAMES {
+            break;
+        }
+    }
+    names
+}
+
+/// "2 failed, 7 passed: first failed test", as far as the output shows.
+pub(super) fn of_tests(inputs: &Inputs<'_>, evidence: &Evidence, names: &[String]) -> String {
+    let name = names.first().map(String::as_str);
+    match (inputs.counts.failed, inputs.counts.passed, name) {
+        (Some(failed), passed, name) if failed > 0 => {
+            let passed = passed.map_or(String::new(), |passed| format!(", {passed} passed"));
+            let name = name.map_or(String::new(), |name| format!(": {name}"));
+            format!("{failed} failed{passed}{name}")
+        }
+        (_, _, Some(name)) => format!("Failed: {name}"),
+        _ => evidence.text.clone(),
+    }
+}
+
+/// The last thing that was said, for want of a reason.
+pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
+    let last = inputs.stderr.lines().next_back().or_else(|| inputs.stdout.lines().next_back());
+    last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
+}
+
+/// What the caller says, the error of a Python traceback, which is its last line, or else the exit status.
+pub(super) fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
+    let traceback = [inputs.stderr, inputs.stdout].into_iter().find_map(|text| {
+        let mut lines = text.lines().skip_while(|line| !line.bytes.starts_with(b"Traceback (most recent call last)"));
+        lines.next()?;
+        lines.find(|line| !line.bytes.starts_with(b" ")).map(Line::to_text)
+    });
+    let given = inputs.evidence.message.clone().filter(|message| !message.trim().is_empty());
+    given.or(traceback).unwrap_or_else(|| exit_text(inputs.evidence))
+}
+
+/// The exit status, where nothing was said at all.
+pub(super) fn exit_text(evidence: &FailureEvidence) -> String {
+    evidence.exit_code.map_or_else(|| "No exit status".to_owned(), |code| format!("Exit status {code}"))
 }

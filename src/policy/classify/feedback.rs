@@ -4,9 +4,8 @@ mod machine;
 mod unknown;
 
 use super::command_line;
-use super::conclusion::Conclusion;
+use super::conclusion::{self, Conclusion};
 use super::inputs::Inputs;
-use super::message;
 use super::process;
 use super::quoted;
 use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
@@ -180,7 +179,7 @@ impl<'a> Feedback<'a> {
             return false;
         }
         let said = hit.line.to_text();
-        message::failed_names(self.inputs).iter().any(|name| name.len() >= 6 && said.contains(name.as_str()))
+        conclusion::failed_names(self.inputs).iter().any(|name| name.len() >= 6 && said.contains(name.as_str()))
     }
 
     /// The program's log ends with a signal that it received, and nothing failed before.
@@ -262,13 +261,13 @@ impl<'a> Feedback<'a> {
     fn explains_usage(&self) -> bool {
         let usage = |line: Line<'_>| line.bytes.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"usage"));
         let explained = self.streams().into_iter().any(|(_, text)| text.lines().any(usage));
-        explained && !self.asserted() && message::failed_names(self.inputs).is_empty()
+        explained && !self.asserted() && conclusion::failed_names(self.inputs).is_empty()
     }
 
     fn tests_failed(&self, hit: Hit<'a>) -> Conclusion {
         let mut conclusion = Conclusion::of_hit(hit);
-        let names = message::failed_names(self.inputs);
-        conclusion.message = message::of_tests(self.inputs, &conclusion.evidence, &names);
+        let names = conclusion::failed_names(self.inputs);
+        conclusion.message = conclusion::of_tests(self.inputs, &conclusion.evidence, &names);
         // Which tests fail is what recurs; how many passed is not.
         conclusion.signature_text = (!names.is_empty()).then(|| names.join("\n"));
         self.consider_flaky(&mut conclusion);

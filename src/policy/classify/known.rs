@@ -1,7 +1,6 @@
 //! Failures whose reason is known without a look at any output.
 
 use super::conclusion::Conclusion;
-use super::failure;
 use super::process::{self, Fact};
 use crate::model::failure::{CauseDetail, Failure, SuggestedAction};
 
@@ -27,8 +26,7 @@ pub fn supervisor_lost() -> Failure {
 }
 
 fn of_fact(fact: Fact) -> Failure {
-    let conclusion = Conclusion::of_fact(fact);
-    failure::of_verdict(conclusion.verdict, conclusion.message.clone(), &conclusion.message, conclusion.evidence)
+    Conclusion::of_fact(fact).into_failure_without_output()
 }
 
 #[cfg(test)]

@@ -8,12 +8,10 @@ mod api;
 mod author_message;
 mod command_line;
 mod conclusion;
-mod failure;
 mod feedback;
 mod inputs;
 pub mod known;
 mod lone_error;
-mod message;
 mod missing_resource;
 mod process;
 mod quoted;
@@ -66,8 +64,7 @@ pub fn classify(
     }
     let counts = count([&stdout, &stderr]);
     let inputs = Inputs { evidence, record, stage, stderr: &stderr, stdout: &stdout, counts, now };
-    let conclusion = user_rule::apply(user_rules, &inputs).unwrap_or_else(|| steps::decide(&inputs));
-    failure::of_conclusion(&inputs, conclusion)
+    steps::decide(user_rules, &inputs).into_failure(&inputs)
 }
 
 /// What an agent's program said beside its records, whose line numbers are kept.

@@ -2,25 +2,28 @@
 
 use super::api;
 use super::author_message;
-use super::conclusion::Conclusion;
+use super::conclusion::{Conclusion, exit_text};
 use super::feedback;
 use super::inputs::Inputs;
-use super::message::exit_text;
+
 use super::process;
 use super::rules::{AGENT, Family};
 use super::scan::Scan;
 use super::unknown_agent;
+use super::user_rule;
 use super::verdict::AGENT_UNKNOWN;
 use crate::model::agent_record::AgentKind;
 use crate::model::failure::Cause;
 use crate::model::loop_kind::LoopKind;
+use crate::policy::settings::UserRule;
 use crate::policy::text::Text;
 
-/// Asks the questions.
-pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
+/// Asks the questions, the user's own rules first.
+pub(super) fn decide(user_rules: &[UserRule], inputs: &Inputs<'_>) -> Conclusion {
     let decided =
         || if inputs.stage == Some(LoopKind::Agent) { decide_agent(inputs) } else { feedback::decide(inputs) };
-    author_message::named(inputs).unwrap_or_else(decided)
+    let named = user_rule::apply(user_rules, inputs).or_else(|| author_message::named(inputs));
+    named.unwrap_or_else(decided)
 }
 
 fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {

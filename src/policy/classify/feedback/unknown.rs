@@ -7,7 +7,7 @@ use crate::model::failure::EvidenceSource;
 use crate::model::loop_kind::LoopKind;
 use crate::policy::check_summary::Counts;
 use crate::policy::classify::conclusion::Conclusion;
-use crate::policy::classify::message::last_words;
+use crate::policy::classify::conclusion::last_words;
 use crate::policy::classify::missing_resource::{self, Kind, Said};
 use crate::policy::classify::rules::{BUILD, FAMILIES, Family, LINT, TEST, TYPECHECK};
 use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
