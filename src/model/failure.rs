@@ -72,6 +72,17 @@ pub enum Severity {
     High,
 }
 
+impl Severity {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// What went wrong (A1, S8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -226,6 +237,18 @@ pub enum EvidenceSource {
     Stderr,
     /// A line of standard output.
     Stdout,
+}
+
+impl EvidenceSource {
+    /// The contract's name of it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Record => "record",
+            Self::Stderr => "stderr",
+            Self::Stdout => "stdout",
+        }
+    }
 }
 
 /// A rule that spoke, and what it spoke about.

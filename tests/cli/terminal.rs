@@ -71,9 +71,36 @@ impl Terminal {
         Some(Self { keys, child, said, escapes })
     }
 
+    /// Of a program that draws on the whole screen whoever asks: without colour it moves the cursor all the same.
+    pub fn drawing(self) -> Self {
+        Self { escapes: true, ..self }
+    }
+
     /// What it said, a line that was overwritten included.
     pub fn said(&self) -> String {
         self.said.lock().expect("no panic").replace("\r\n", "\n")
+    }
+
+    /// What it shows: each line of a terminal of this size, without the blanks at its end.
+    pub fn shows(&self, (columns, rows): (u16, u16)) -> String {
+        let mut screen = vt100::Parser::new(rows, columns, 0);
+        screen.process(self.said.lock().expect("no panic").as_bytes());
+        let lines: Vec<String> = screen.screen().rows(0, columns).map(|line| line.trim_end().to_owned()).collect();
+        lines.join("\n")
+    }
+
+    /// Waits until it shows so.
+    #[track_caller]
+    pub fn expect_shown(&self, size: (u16, u16), text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let shown = self.shows(size);
+            if shown.contains(text) {
+                return shown;
+            }
+            assert!(begun.elapsed() < PATIENCE, "never: {text}\n{shown}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Waits until it has said so.

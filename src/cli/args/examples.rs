@@ -203,6 +203,13 @@ const ALL: &[(&str, &[Example])] = &[
         &[("recover runs", "the runs that are not closed"), ("recover runs --all --json", "all of them, for a script")],
     ),
     (
+        "browse",
+        &[
+            ("recover browse", "the runs of this project, the latest one open"),
+            ("recover browse --run night", "with the run night open"),
+        ],
+    ),
+    (
         "accept",
         &[
             ("recover accept --dry-run", "show what would be committed, and what is left out"),

@@ -28,8 +28,8 @@ pub(super) const STYLES: Styles = Styles::styled()
 /// The commands by what they are for, in the order in which somebody meets them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["run", "init"]),
-    ("Look", &["status", "log", "report", "runs", "bisect"]),
-    ("Go back", &["rollback", "undo", "redo", "checkpoint"]),
+    ("Look", &["status", "log", "report", "runs", "browse"]),
+    ("Go back", &["rollback", "undo", "redo", "checkpoint", "bisect"]),
     ("Go on", &["resume", "retry-status", "manual-fix", "accept", "close"]),
     ("Loops and scripts", &["attempt", "step", "hook", "classify"]),
     ("Plumbing", &["agents", "config", "trust", "doctor", "forget", "import", "sync", "completions", "schema"]),

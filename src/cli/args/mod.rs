@@ -50,7 +50,7 @@ pub use inspect::{
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use restore::{RollbackArgs, UndoArgs};
 pub use run::{ResumeArgs, RunArgs};
-pub use runs::{CloseArgs, ForgetArgs, RunsArgs};
+pub use runs::{BrowseArgs, CloseArgs, ForgetArgs, RunsArgs};
 pub use step::StepArgs;
 pub use trust::TrustArgs;
 pub use values::{Wait, duration, name, word_of};
@@ -173,6 +173,7 @@ pub enum Command {
     Step(StepArgs),
     Status(StatusArgs),
     Runs(RunsArgs),
+    Browse(BrowseArgs),
     Accept(AcceptArgs),
     Bisect(BisectArgs),
     Close(CloseArgs),

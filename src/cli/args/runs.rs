@@ -18,6 +18,13 @@ pub struct RunsArgs {
     pub limit: Option<usize>,
 }
 
+/// Look through runs, attempts and checkpoints on a terminal.
+///
+/// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run
+/// at work. Nothing is changed but by a command that is shown and agreed to. The key ? lists the keys.
+#[derive(Args, Debug)]
+pub struct BrowseArgs {}
+
 /// Close runs that you are done with.
 ///
 /// No command is about them any more unless it names them. An open manual fix is aborted. Files stay as they are, and so do good checkpoints; recover resume RUN opens the run

@@ -11,11 +11,11 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::Event;
 use crate::model::hint::Hint;
 use crate::model::run::RunKey;
-use crate::policy::redact::redact;
 
 use super::super::args::LogArgs;
+use super::super::render;
 use super::super::replies::log::LogReply;
-use super::super::ui::{Reply, Ui, escape};
+use super::super::ui::{Reply, Ui};
 use super::status::ended;
 
 /// `recover log`.
@@ -29,51 +29,13 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     for (event, line) in first(context, args)? {
         let value: Value = serde_json::from_str(&line)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
-        text.push_str(&told(&event, &value));
+        text.push_str(&render::event_line(&event, &line));
         documents.push(value);
     }
     if documents.is_empty() {
         text.push_str("Nothing has been recorded.\n");
     }
     Ok(Reply::new(LogReply { events: documents }, text))
-}
-
-/// An event for people; `value` is its line.
-fn told(event: &Event, value: &Value) -> String {
-    let kind = value["type"].as_str().unwrap_or_default();
-    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
-    let what = about(&value["payload"]);
-    let what = if what.is_empty() { what } else { format!("  {what}") };
-    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&redact(&(run + &what))))
-}
-
-/// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.
-fn about(payload: &Value) -> String {
-    const FIELDS: [&str; 15] = [
-        "/name",
-        "/status",
-        "/outcome",
-        "/strategy",
-        "/checkpoint/id",
-        "/checkpoint_id",
-        "/operation/kind",
-        "/operation/checkpoint_id",
-        "/session/id",
-        "/verdict",
-        "/reason",
-        "/error",
-        "/failure/message",
-        "/checkpoint/description",
-        "/note",
-    ];
-    let mut parts: Vec<String> = Vec::new();
-    for (name, field) in [("iteration", "/iteration"), ("attempt", "/attempt")] {
-        parts.extend(payload.pointer(field).and_then(Value::as_u64).map(|number| format!("{name} {number}")));
-    }
-    let texts = FIELDS.iter().filter_map(|field| payload.pointer(field)).filter_map(Value::as_str);
-    // One line of each is enough: all of it is in the ledger, and in --json.
-    parts.extend(texts.filter_map(|text| text.lines().next()).filter(|text| !text.is_empty()).map(str::to_owned));
-    parts.join(", ")
 }
 
 /// The events that are there, as far as they are asked for.
@@ -144,28 +106,7 @@ fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
 fn tell(events: &[(Event, String)]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (event, line) in events {
-        let value: Value = serde_json::from_str(line)?;
-        out.write_all(told(event, &value).as_bytes())?;
+        out.write_all(render::event_line(event, line).as_bytes())?;
     }
     out.flush()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn an_event_says_what_it_is_about() {
-        for (payload, expected) in [
-            (json!({"name": "deploy", "argv": ["x"]}), "deploy"),
-            (json!({"iteration": 2, "attempt": 1, "approach": null}), "iteration 2, attempt 1"),
-            (json!({"status": "failed", "reason": "checks\nfailed"}), "failed, checks"),
-            (json!({"checkpoint": {"id": "ckpt_1", "description": "By hand"}}), "ckpt_1, By hand"),
-            (json!({}), ""),
-        ] {
-            assert_eq!(about(&payload), expected);
-        }
-    }
 }

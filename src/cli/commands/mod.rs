@@ -68,6 +68,7 @@ pub fn name(command: &Command) -> &'static str {
         Command::Step(_) => "step",
         Command::Status(_) => "status",
         Command::Runs(_) => "runs",
+        Command::Browse(_) => "browse",
         Command::Accept(_) => "accept",
         Command::Bisect(_) => "bisect",
         Command::Close(_) => "close",
@@ -139,6 +140,7 @@ pub fn supervises(command: &Command) -> bool {
         | Command::Step(_)
         | Command::Accept(_)
         | Command::Bisect(_)
+        | Command::Browse(_)
         | Command::Trust(_) => true,
         // So do these.
         Command::Rollback(args) => args.iteration.is_none() && args.to.is_none() && !args.full,
@@ -205,6 +207,7 @@ pub fn reach(command: &Command) -> Reach {
         | Command::Step(_)
         | Command::Status(_)
         | Command::Runs(_)
+        | Command::Browse(_)
         | Command::Bisect(_)
         | Command::Log(_)
         | Command::Report(_)
@@ -245,6 +248,7 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Step(args) => step::step(context, args, ui),
         Command::Status(args) => status::status(context, args, ui),
         Command::Runs(args) => runs::runs(context, args, ui),
+        Command::Browse(_) => runs::browse(context, ui),
         Command::Accept(args) => accept::accept(context, args, ui),
         Command::Bisect(args) => bisect::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),

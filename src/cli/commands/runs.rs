@@ -8,7 +8,7 @@ use crate::model::id::RunId;
 use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render;
 use super::super::replies::runs::{CloseReply, ForgetReply, RunsReply};
-use super::super::screens::agrees;
+use super::super::screens::{self, agrees};
 use super::super::ui::{Reply, Ui};
 use crate::policy::escape::escape;
 
@@ -18,6 +18,13 @@ pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
     let listed = list(context, args.all, args.limit)?;
     let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
     Ok(Reply::new(RunsReply::new(&listed), text))
+}
+
+/// `recover browse`.
+pub fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    screens::browse(context, ui)?;
+    Ok(Reply::text(""))
 }
 
 /// `recover close`.

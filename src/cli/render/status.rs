@@ -7,7 +7,6 @@ use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
-use crate::model::failure::Severity;
 use crate::model::hint::join;
 use crate::model::id::CheckpointId;
 use crate::model::run::{Attempt, IterationStatus, Run, RunStatus};
@@ -151,11 +150,7 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
     let mut text = String::new();
     if let Some(failure) = &run.failure {
         let _ = writeln!(text, "\nFailure");
-        let severity = match failure.severity {
-            Severity::Low => "low",
-            Severity::Medium => "medium",
-            Severity::High => "high",
-        };
+        let severity = failure.severity.as_str();
         let kind = (failure.kind.as_str(), failure.cause.as_str());
         let _ = writeln!(text, "  type       {} ({}), severity {severity}", kind.0, kind.1);
         if let Some(number) = failure.iteration {

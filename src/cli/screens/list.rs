@@ -62,7 +62,7 @@ impl<'a> List<'a> {
                     return Err(nothing_changed(130));
                 }
                 Some(Key::Again) => self.drawn = None,
-                Some(Key::Char(_) | Key::EndOfInput | Key::Gone) | None => {}
+                _ => {}
             }
             let resized = self.drawn.is_some_and(|(_, drawn_for)| drawn_for != size());
             if resized && self.talk.ui.moves {

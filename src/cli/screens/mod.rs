@@ -4,6 +4,7 @@
 //! does the same, shown at the end. They work on any terminal: where escape codes are not wanted, what is chosen is
 //! shown in a single line that is overwritten.
 
+mod browse;
 mod checkpoint;
 mod confirm;
 mod list;
@@ -24,6 +25,7 @@ use crate::model::hint::Hint;
 use super::keys::{Key, Keys};
 use super::ui::Ui;
 
+pub use browse::browse;
 pub use checkpoint::{choose as choose_checkpoint, restore as choose_restore};
 pub use confirm::How;
 pub use rollback::{choose as choose_rollback, confirm_target as confirm_rollback};

@@ -52,6 +52,12 @@ impl<'a> Follow<'a> {
         Ok(Self { context, _watcher: watcher, wakes, length: length(context) })
     }
 
+    /// Whether something was recorded since this was asked last, or a wait ended.
+    pub fn has_changed(&mut self) -> bool {
+        let length = length(self.context);
+        std::mem::replace(&mut self.length, length) != length
+    }
+
     /// Waits until something was recorded since the last wait ended, at most for `longest`.
     pub fn wait(&mut self, longest: Option<Duration>) -> Noticed {
         let begun = Instant::now();
@@ -59,8 +65,7 @@ impl<'a> Follow<'a> {
             if let Some(signal) = self.context.interrupts.pending() {
                 return Noticed::Stopped(signal.exit_code());
             }
-            let length = length(self.context);
-            if std::mem::replace(&mut self.length, length) != length {
+            if self.has_changed() {
                 return Noticed::Recorded;
             }
             let left = longest.map_or(TICK, |longest| longest.saturating_sub(begun.elapsed()));

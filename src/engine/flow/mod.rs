@@ -6,6 +6,7 @@ pub mod agents;
 pub mod archive;
 pub mod attempt;
 pub mod bisect;
+pub mod browse;
 mod bundle_import;
 pub mod checkpoint;
 pub mod doctor;

@@ -28,7 +28,7 @@ pub use markdown::markdown;
 pub use moment::{Moment, MomentKind};
 pub use pull_request::pull_request;
 pub use source::{AttemptChanges, Source};
-pub use words::MARK;
+pub use words::{MARK, outcome};
 
 /// Makes the report.
 pub fn report(source: &Source<'_>) -> Report {

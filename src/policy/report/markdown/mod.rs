@@ -4,7 +4,6 @@ pub(super) mod escape;
 
 use std::fmt::Write;
 
-use crate::model::failure::Severity;
 use crate::model::time::Timestamp;
 use crate::model::usage;
 
@@ -98,11 +97,7 @@ fn summary(out: &mut String, report: &Report) {
 }
 
 fn failed(out: &mut String, failure: &FailureLine) {
-    let severity = match failure.severity {
-        Severity::Low => "low",
-        Severity::Medium => "medium",
-        Severity::High => "high",
-    };
+    let severity = failure.severity.as_str();
     let at = failure.at.map(|at| format!(", {}", words::date_time(at))).unwrap_or_default();
     let recoverable = if failure.recoverable { "recoverable" } else { "not recoverable" };
     let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());

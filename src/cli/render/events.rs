@@ -1,0 +1,68 @@
+//! Events of the ledger, a line each.
+
+use serde_json::Value;
+
+use crate::model::event::Event;
+use crate::policy::redact::redact;
+
+use super::super::ui::escape;
+
+/// An event for people; `line` is the ledger's.
+pub fn event_line(event: &Event, line: &str) -> String {
+    // What was read as an event is JSON.
+    let value: Value = serde_json::from_str(line).unwrap_or_default();
+    let kind = value["type"].as_str().unwrap_or_default();
+    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    let what = about(&value["payload"]);
+    let what = if what.is_empty() { what } else { format!("  {what}") };
+    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&redact(&(run + &what))))
+}
+
+/// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.
+fn about(payload: &Value) -> String {
+    const FIELDS: [&str; 15] = [
+        "/name",
+        "/status",
+        "/outcome",
+        "/strategy",
+        "/checkpoint/id",
+        "/checkpoint_id",
+        "/operation/kind",
+        "/operation/checkpoint_id",
+        "/session/id",
+        "/verdict",
+        "/reason",
+        "/error",
+        "/failure/message",
+        "/checkpoint/description",
+        "/note",
+    ];
+    let mut parts: Vec<String> = Vec::new();
+    for (name, field) in [("iteration", "/iteration"), ("attempt", "/attempt")] {
+        parts.extend(payload.pointer(field).and_then(Value::as_u64).map(|number| format!("{name} {number}")));
+    }
+    let texts = FIELDS.iter().filter_map(|field| payload.pointer(field)).filter_map(Value::as_str);
+    // One line of each is enough: all of it is in the ledger, and in --json.
+    parts.extend(texts.filter_map(|text| text.lines().next()).filter(|text| !text.is_empty()).map(str::to_owned));
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_says_what_it_is_about() {
+        for (payload, expected) in [
+            (json!({"name": "deploy", "argv": ["x"]}), "deploy"),
+            (json!({"iteration": 2, "attempt": 1, "approach": null}), "iteration 2, attempt 1"),
+            (json!({"status": "failed", "reason": "checks\nfailed"}), "failed, checks"),
+            (json!({"checkpoint": {"id": "ckpt_1", "description": "By hand"}}), "ckpt_1, By hand"),
+            (json!({}), ""),
+        ] {
+            assert_eq!(about(&payload), expected);
+        }
+    }
+}

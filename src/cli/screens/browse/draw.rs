@@ -1,0 +1,266 @@
+//! How it looks: the list on the left, a page on the right; on a narrow terminal one of them.
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::{Line, Span};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::model::hint::Hint;
+
+use super::super::super::live::cut;
+use super::app::{App, Page, Prompt};
+use super::timeline::{Pieces, Tone, label};
+
+/// Below so many columns there is room for one of both only.
+const BOTH: u16 = 72;
+
+const HELP: &[(&str, &str)] = &[
+    ("arrows, hjkl", "move; right opens a run, or goes to the page"),
+    ("PgUp, PgDn, g, G", "a page, to the top, to the end"),
+    ("Tab, 1-5", "overview, diff, evidence, log, report"),
+    ("/, n, N", "search, the next one, the one before"),
+    ("d", "mark a checkpoint; d on another one: their difference"),
+    ("p", "pin or unpin the checkpoint: it is never pruned"),
+    ("r", "roll back to it: what will happen, then yes or no"),
+    ("u", "undo the last rollback"),
+    ("a", "accept: the run's work becomes commits"),
+    ("c", "close the run"),
+    ("m", "fix by hand what the run needs a person for"),
+    ("q", "leave; Esc forgets a mark"),
+];
+
+/// What is drawn where.
+pub struct Places {
+    pub list: Option<Rect>,
+    pub page: Option<Rect>,
+}
+
+impl Places {
+    pub fn of(area: Rect, in_page: bool) -> Self {
+        // A line above with the title, one below with keys.
+        let body = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+        if area.width < BOTH {
+            return if in_page { Self { list: None, page: Some(body) } } else { Self { list: Some(body), page: None } };
+        }
+        let left = (area.width * 2 / 5).clamp(30, 60);
+        let list = Rect { width: left, ..body };
+        let page = Rect { x: area.x + left + 3, width: area.width - left - 3, ..body };
+        Self { list: Some(list), page: Some(page) }
+    }
+
+    /// Rows for what is listed or paged through: the page has a line with its names.
+    pub fn height(&self, in_page: bool) -> usize {
+        let place = if in_page { self.page } else { self.list };
+        place.map_or(1, |place| usize::from(place.height)).saturating_sub(usize::from(in_page)).max(1)
+    }
+}
+
+/// Lines of a page, broken so that they fit.
+pub fn fit(lines: &[String], page: Page, columns: usize) -> Vec<String> {
+    let prose = !matches!(page, Page::Diff | Page::Log);
+    lines.iter().flat_map(|line| broken(line, prose, columns.max(1))).collect()
+}
+
+/// At blanks where it is prose, and at least before what does not fit on a line.
+fn broken(line: &str, prose: bool, columns: usize) -> Vec<String> {
+    if line.width() <= columns {
+        return vec![line.to_owned()];
+    }
+    let mut lines = Vec::new();
+    let mut rest = line;
+    while rest.width() > columns {
+        let head = cut(rest, columns);
+        let at = head.rfind(' ').filter(|at| prose && head[..*at].trim().len() > 1).map_or(head.len(), |at| at + 1);
+        let at = if at == 0 { rest.chars().next().map_or(rest.len(), char::len_utf8) } else { at };
+        lines.push(rest[..at].trim_end().to_owned());
+        rest = &rest[at..];
+    }
+    lines.push(rest.to_owned());
+    lines
+}
+
+/// Draws everything.
+pub fn draw(app: &App, page: &[String], color: bool, area: Rect, buffer: &mut Buffer) {
+    let paint = Paint { color };
+    let places = Places::of(area, app.in_page);
+    title(app, &paint, area, buffer);
+    if let Some(place) = places.list {
+        list(app, &paint, place, buffer);
+    }
+    if let Some(place) = places.page {
+        if places.list.is_some() {
+            for y in place.y..place.bottom() {
+                buffer.set_string(place.x - 2, y, "|", paint.tone(Tone::Faint));
+            }
+        }
+        right(app, &paint, page, place, buffer);
+    }
+    bottom(app, &paint, area, buffer);
+    if app.help {
+        help(&paint, area, buffer);
+    }
+}
+
+struct Paint {
+    color: bool,
+}
+
+impl Paint {
+    fn tone(&self, tone: Tone) -> Style {
+        let faint = if tone == Tone::Faint { Modifier::DIM } else { Modifier::empty() };
+        let color = match tone {
+            _ if !self.color => Color::Reset,
+            Tone::Good => Color::Green,
+            Tone::Bad => Color::Red,
+            Tone::Waiting => Color::Yellow,
+            Tone::Name => Color::Cyan,
+            Tone::Plain | Tone::Faint => Color::Reset,
+        };
+        Style::new().fg(color).add_modifier(faint)
+    }
+
+    fn line(&self, pieces: Pieces) -> Line<'static> {
+        Line::from_iter(pieces.into_iter().map(|(text, tone)| Span::styled(text, self.tone(tone))))
+    }
+
+    /// A line of a page: what was added and deleted, and headings.
+    fn paged(&self, line: &str, page: Page) -> Style {
+        let tone = match (page, line.chars().next()) {
+            (Page::Diff, Some('+')) => Tone::Good,
+            (Page::Diff, Some('-')) => Tone::Bad,
+            (Page::Diff, Some('@')) => Tone::Name,
+            _ => Tone::Plain,
+        };
+        let heading = page == Page::Report && line.starts_with('#') || page == Page::Diff && line.starts_with("diff ");
+        let bold = if heading { Modifier::BOLD } else { Modifier::empty() };
+        self.tone(tone).add_modifier(bold)
+    }
+}
+
+fn title(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
+    let runs = app.recorded.state.runs.len();
+    let marked = if app.rows.iter().any(|row| app.is_marked(row)) { "; one is marked" } else { "" };
+    let text = format!("recover browse: {runs} run{}{marked}", if runs == 1 { "" } else { "s" });
+    buffer.set_stringn(area.x, area.y, text, area.width.into(), paint.tone(Tone::Plain).add_modifier(Modifier::BOLD));
+}
+
+fn list(app: &App, paint: &Paint, place: Rect, buffer: &mut Buffer) {
+    let height = usize::from(place.height);
+    let first = app.at.saturating_sub(height / 2).min(app.rows.len().saturating_sub(height));
+    for (y, (number, row)) in (place.y..).zip(app.rows.iter().enumerate().skip(first).take(height)) {
+        let mut pieces = label(&app.recorded.state, row, app.open.contains(&row.run), app.now);
+        let mark = match (number == app.at, app.is_marked(row)) {
+            (true, _) => ">",
+            (false, true) => "*",
+            (false, false) => " ",
+        };
+        pieces.insert(0, (mark.to_owned(), Tone::Plain));
+        buffer.set_line(place.x, y, &paint.line(clipped(pieces, usize::from(place.width))), place.width);
+        if number == app.at && !app.in_page {
+            buffer.set_style(Rect { y, height: 1, ..place }, Style::new().add_modifier(Modifier::REVERSED));
+        }
+    }
+    if app.rows.is_empty() {
+        buffer.set_stringn(place.x, place.y, " nothing yet", place.width.into(), paint.tone(Tone::Faint));
+    }
+}
+
+/// As many whole words as fit.
+fn clipped(pieces: Pieces, columns: usize) -> Pieces {
+    let mut left = columns;
+    let mut shown = Pieces::new();
+    for (text, tone) in pieces {
+        if text.width() > left {
+            let head = cut(&text, left);
+            // The word ends where the next piece or a blank would be, or in the middle.
+            let at = if text[head.len()..].starts_with(' ') { head.len() } else { head.rfind(' ').unwrap_or(0) };
+            shown.push((head[..at].to_owned(), tone));
+            break;
+        }
+        left -= text.width();
+        shown.push((text, tone));
+    }
+    shown
+}
+
+fn right(app: &App, paint: &Paint, page: &[String], place: Rect, buffer: &mut Buffer) {
+    let mut x = place.x;
+    for one in Page::ALL {
+        let looks = if one == app.page { Modifier::REVERSED } else { Modifier::DIM };
+        let left = usize::from(place.right().saturating_sub(x));
+        (x, _) = buffer.set_stringn(x, place.y, one.name(), left, Style::new().add_modifier(looks));
+        x += 2;
+    }
+    for (y, line) in (place.y + 1..place.bottom()).zip(page.iter().skip(app.scroll)) {
+        buffer.set_stringn(place.x, y, line, place.width.into(), paint.paged(line, app.page));
+    }
+}
+
+fn bottom(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
+    let y = area.bottom().saturating_sub(1);
+    let (text, tone) = match &app.prompt {
+        Prompt::None => ("? help, Tab page, / search, d diff, r roll back, u undo, q leave".to_owned(), Tone::Faint),
+        Prompt::Search(typed) => (format!("/{typed}"), Tone::Plain),
+        Prompt::Agree(words) => (format!("y runs: {}   any other key does not", Hint::recover(words)), Tone::Waiting),
+        Prompt::Note(text) => (text.clone(), Tone::Plain),
+    };
+    // The question is at the beginning, and whole words stay.
+    let columns = usize::from(area.width);
+    let shown = if text.width() > columns { broken(&text, true, columns).swap_remove(0) } else { text };
+    buffer.set_stringn(area.x, y, shown, columns, paint.tone(tone));
+}
+
+fn help(paint: &Paint, area: Rect, buffer: &mut Buffer) {
+    let keys = HELP.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
+    let lines: Vec<String> = HELP.iter().map(|(key, what)| format!(" {key:keys$}  {what} ")).collect();
+    let width = lines.iter().map(|line| line.width()).max().unwrap_or(0);
+    let width = u16::try_from(width).unwrap_or(u16::MAX).min(area.width);
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
+    let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + 1, width, height };
+    for (y, line) in (place.y..place.bottom()).zip(&lines) {
+        let blank = " ".repeat(usize::from(width));
+        let looks = paint.tone(Tone::Plain).add_modifier(Modifier::REVERSED);
+        buffer.set_stringn(place.x, y, blank, usize::from(width), looks);
+        buffer.set_stringn(place.x, y, line, usize::from(width), looks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_whole_words() {
+        let row = || {
+            vec![
+                ("@5 ".to_owned(), Tone::Name),
+                ("failed".to_owned(), Tone::Bad),
+                (" After it".to_owned(), Tone::Plain),
+            ]
+        };
+        let shown = |columns| clipped(row(), columns).into_iter().map(|(text, _)| text).collect::<String>();
+        assert_eq!(
+            [shown(40), shown(18), shown(17), shown(15), shown(9), shown(8), shown(2)],
+            [
+                "@5 failed After it",
+                "@5 failed After it",
+                "@5 failed After",
+                "@5 failed After",
+                "@5 failed",
+                "@5 ",
+                "@5"
+            ]
+        );
+    }
+
+    #[test]
+    fn prose_is_broken_at_blanks_and_everything_fits() {
+        let lines = vec!["one two three".to_owned(), "averyverylongword".to_owned(), String::new()];
+        assert_eq!(fit(&lines, Page::Overview, 8), ["one two", "three", "averyver", "ylongwor", "d", ""]);
+        assert_eq!(fit(&lines[..1], Page::Diff, 8), ["one two", "three"]);
+        let wide = vec!["日本語日本語".to_owned()];
+        assert!(fit(&wide, Page::Log, 5).iter().all(|line| line.width() <= 5));
+        assert_eq!(fit(&wide, Page::Log, 5).concat(), wide[0]);
+    }
+}

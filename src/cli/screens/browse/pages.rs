@@ -1,0 +1,227 @@
+//! What stands on the right, as text.
+
+use std::path::Path;
+
+use crate::engine::flow::browse::{Recorded, events, log_end, span_of_iteration, span_of_run};
+use crate::engine::flow::inspect::{diff, patch_since_previous};
+use crate::engine::flow::{report, status};
+use crate::engine::{Context, Result};
+use crate::model::attempt::Attempt;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::failure::{Evidence, Failure};
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
+use crate::policy::redact::redact;
+use crate::policy::report::{markdown, outcome};
+
+use super::super::super::render;
+use super::super::super::ui::{Ui, escape};
+use super::app::{Page, Subject};
+use super::timeline::{Node, Row};
+
+/// So many lines of a page are shown; commands show the rest.
+const MOST: usize = 5000;
+
+/// The lines of a page, with control characters and secrets masked; what cannot be read is said.
+pub fn lines(context: &Context, ui: &Ui, recorded: &Recorded, subject: &Subject, page: Page) -> Vec<String> {
+    let text = match subject {
+        Subject::Nothing => Ok("Nothing has been recorded here.".to_owned()),
+        Subject::Pair(from, to) => match (recorded.state.checkpoint(from), recorded.state.checkpoint(to)) {
+            (Some(from), Some(to)) => between(context, from, to),
+            _ => Ok("One of them is gone.".to_owned()),
+        },
+        Subject::Row(row) => of_row(context, ui, recorded, row, page),
+    };
+    let text = text.unwrap_or_else(|error| format!("error: {}", error.message));
+    let mut lines: Vec<String> =
+        redact(&text).lines().take(MOST + 1).map(|line| escape(&line.replace('\t', "    "))).collect();
+    if lines.len() > MOST {
+        lines[MOST] = format!("only the first {MOST} lines are shown");
+    }
+    lines
+}
+
+fn of_row(context: &Context, ui: &Ui, recorded: &Recorded, row: &Row, page: Page) -> Result<String> {
+    let state = &recorded.state;
+    let Some(run) = state.run(&row.run) else { return Ok("It is gone.".to_owned()) };
+    match page {
+        Page::Overview => overview(context, ui, recorded, run, row),
+        Page::Diff => difference(context, state, run, row),
+        Page::Evidence => Ok(evidence(state, run, &row.node)),
+        Page::Log => log(context, state, run, row),
+        Page::Report => Ok(markdown(&report::of_key(context, &run.key)?)),
+    }
+}
+
+fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Row) -> Result<String> {
+    let now = context.clock.now();
+    Ok(match &row.node {
+        Node::Run if recorded.chosen.as_ref() == Some(&run.key) => {
+            render::status_text(ui, &status::status(context)?, now)
+        }
+        Node::Run => about_run(run),
+        Node::Iteration(number) => about_iteration(run, *number),
+        Node::Attempt(iteration, number) => match attempt(run, *iteration, *number) {
+            Some(attempt) => about_attempt(attempt),
+            None => "It is gone.".to_owned(),
+        },
+        Node::Checkpoint(id) => match recorded.state.checkpoint(id) {
+            Some(checkpoint) => render::checkpoint_text(checkpoint, now),
+            None => "It is gone.".to_owned(),
+        },
+    })
+}
+
+fn about_run(run: &Run) -> String {
+    let mut text = format!("Run {}: {}\n\n", run.key, run.status.as_str());
+    let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    text += &format!("Iteration: {}{total}\n", run.shown_iteration());
+    text += &format!("Attempts:  {}\n", run.iterations.count_attempts());
+    text += &format!("Began:     {}\n", run.created_at);
+    if let Some(at) = run.ended_at {
+        text += &format!("Ended:     {at}\n");
+    }
+    text += &format!("Work tree: {}\n", run.worktree.path().display());
+    if let Some(failure) = &run.failure {
+        text += &format!("\n{}: {}\n", failure.cause.as_str(), failure.message);
+    }
+    text
+}
+
+fn about_iteration(run: &Run, number: u32) -> String {
+    let Some(iteration) = run.iterations.get(number) else {
+        return format!("Iteration {number}: nothing was tried.\n");
+    };
+    let mut text = format!("Iteration {number}: {}\n\n", iteration.status.as_str());
+    if let Some(reason) = &iteration.reason {
+        text += &format!("{reason}\n\n");
+    }
+    for attempt in &iteration.attempts {
+        text += &about_attempt(attempt);
+        text.push('\n');
+    }
+    text
+}
+
+fn about_attempt(attempt: &Attempt) -> String {
+    let ended = outcome(attempt.outcome);
+    let mut text = format!("Attempt {}: {ended}\n", attempt.number);
+    text += &format!("  began       {}\n", attempt.started_at);
+    if let Some(took) = attempt.duration_ms {
+        text += &format!("  took        {}\n", render::seconds(std::time::Duration::from_millis(took)));
+    }
+    let ended = attempt.exit_code.map(|code| format!("exit code {code}")).or_else(|| attempt.signal.clone());
+    if let Some(ended) = ended {
+        text += &format!("  ended with  {ended}\n");
+    }
+    if let Some(id) = &attempt.checkpoint_id {
+        text += &format!("  checkpoint  {id}\n");
+    }
+    for (name, result) in &attempt.feedback_results {
+        let verdict = if result.passed { "passed" } else { "failed" };
+        text += &format!("  check {name}: {verdict} ({})\n", result.summary);
+    }
+    if let Some(failure) = &attempt.failure {
+        text += &format!("  {}: {}\n", failure.cause.as_str(), failure.message);
+    }
+    for note in &attempt.notes {
+        text += &format!("  {note}\n");
+    }
+    text
+}
+
+fn attempt(run: &Run, iteration: u32, number: u32) -> Option<&Attempt> {
+    run.iterations.get(iteration)?.attempts.iter().rfind(|attempt| attempt.number == number)
+}
+
+fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<String> {
+    let since = |checkpoint: Option<&Checkpoint>| match checkpoint {
+        Some(checkpoint) => {
+            let patch = patch_since_previous(context, state, checkpoint)?;
+            Ok(if patch.is_empty() { "No differences.".to_owned() } else { lossy(&patch) })
+        }
+        None => Ok("No checkpoint was taken of it.".to_owned()),
+    };
+    let across = |span: Option<(&Checkpoint, &Checkpoint)>| match span {
+        Some((from, to)) => between(context, from, to),
+        None => Ok("There are no two checkpoints of it to compare.".to_owned()),
+    };
+    match &row.node {
+        Node::Run => across(span_of_run(state, &run.key)),
+        Node::Iteration(number) => across(span_of_iteration(state, run, *number)),
+        Node::Attempt(iteration, number) => {
+            let id = attempt(run, *iteration, *number).and_then(|attempt| attempt.checkpoint_id.as_ref());
+            since(id.and_then(|id| state.checkpoint(id)))
+        }
+        Node::Checkpoint(id) => since(state.checkpoint(id)),
+    }
+}
+
+fn between(context: &Context, from: &Checkpoint, to: &Checkpoint) -> Result<String> {
+    let patch = diff(context, from, Some(to), &[], true)?.patch.unwrap_or_default();
+    let what = if patch.is_empty() { "No differences.".to_owned() } else { lossy(&patch) };
+    Ok(format!("{} to {}\n\n{what}", from.id, to.id))
+}
+
+fn lossy(patch: &[u8]) -> String {
+    String::from_utf8_lossy(patch).into_owned()
+}
+
+/// Why it failed, and by what that is known.
+fn evidence(state: &State, run: &Run, node: &Node) -> String {
+    let of_attempt = |iteration, number| attempt(run, iteration, number).and_then(|attempt| attempt.failure.as_ref());
+    let failure = match node {
+        Node::Run => run.failure.as_ref(),
+        Node::Iteration(number) => {
+            run.iterations.get(*number).and_then(|iteration| iteration.attempts.last()?.failure.as_ref())
+        }
+        Node::Attempt(iteration, number) => of_attempt(*iteration, *number),
+        Node::Checkpoint(id) => {
+            state.checkpoint(id).and_then(|checkpoint| of_attempt(checkpoint.after_iteration, checkpoint.attempt?))
+        }
+    };
+    failure.map_or_else(|| "No failure is recorded of it.".to_owned(), why)
+}
+
+fn why(failure: &Failure) -> String {
+    let mut text = format!("{}\n\n", failure.message);
+    text += &format!("Type:      {} ({})\n", failure.kind.as_str(), failure.cause.as_str());
+    text += &format!("Severity:  {}\n", failure.severity.as_str());
+    text += &format!("Again:     {}\n", if failure.retryable { "the same may pass" } else { "the same fails again" });
+    let mut listed = |title: &str, all: &[Evidence]| {
+        if !all.is_empty() {
+            text += &format!("\n{title}\n");
+        }
+        for one in all {
+            let line = one.line.map_or_else(String::new, |line| format!(", line {line}"));
+            text += &format!("  {} ({}{line})\n    {}\n", one.rule, one.source.as_str(), one.text);
+        }
+    };
+    listed("Evidence", &failure.evidence);
+    listed("Also matched", &failure.rejected);
+    if let Some(details) = &failure.details {
+        text += &format!("\nOutput\n{details}\n");
+    }
+    text
+}
+
+/// The end of the attempt's log; of everything else what was recorded about the run.
+fn log(context: &Context, state: &State, run: &Run, row: &Row) -> Result<String> {
+    let of_attempt = |iteration, number| attempt(run, iteration, number).and_then(|attempt| attempt.log_path.as_ref());
+    let path = match &row.node {
+        Node::Attempt(iteration, number) => of_attempt(*iteration, *number),
+        Node::Checkpoint(id) => {
+            state.checkpoint(id).and_then(|checkpoint| of_attempt(checkpoint.after_iteration, checkpoint.attempt?))
+        }
+        Node::Run | Node::Iteration(_) => None,
+    };
+    match path {
+        Some(path) => log_end(context, Path::new(path)),
+        None => recorded_log(context, state, &run.key),
+    }
+}
+
+fn recorded_log(context: &Context, state: &State, key: &RunKey) -> Result<String> {
+    let events = events(context, state, key)?;
+    Ok(events.iter().map(|(event, line)| render::event_line(event, line)).collect())
+}

@@ -1,0 +1,148 @@
+//! `recover browse` on a terminal.
+
+use crate::env::TestEnv;
+use crate::terminal::Terminal;
+
+const SIZE: (u16, u16) = (120, 30);
+
+/// Three iterations, of which the third failed.
+fn night() -> TestEnv {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "agent.sh\n");
+    env.script(
+        "agent.sh",
+        "echo line $RECOVER_ITERATION > file$RECOVER_ITERATION; test $RECOVER_ITERATION != 3 || { echo error: broken pump >&2; exit 1; }",
+    );
+    let run = ["run", "--run", "night", "--iterations", "4", "--attempts", "1", "--feedback", "test=true", "--"];
+    env.json(8, &[&run[..], &["./agent.sh"]].concat());
+    env
+}
+
+fn browse(env: &TestEnv, size: (u16, u16), vars: &[(&str, &str)]) -> Option<Terminal> {
+    Some(Terminal::with(env, &["browse"], size, vars)?.drawing())
+}
+
+#[test]
+fn the_timeline_and_all_five_pages() {
+    let env = night();
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    let shown = terminal.expect_shown(SIZE, "Run night");
+    for text in
+        ["recover browse: 1 run", "- night escalated", "iteration 3 of 4 failed", "attempt 1 failed", "@1 ", "? help"]
+    {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    // To the failed attempt: why, its log, the report of the run.
+    terminal.press("/attempt 1 failed\r3");
+    terminal.expect_shown(SIZE, "Evidence");
+    terminal.press("4");
+    terminal.expect_shown(SIZE, "error: broken pump");
+    terminal.press("5");
+    terminal.expect_shown(SIZE, "# ");
+    terminal.press("2");
+    terminal.expect_shown(SIZE, "+line 3");
+    // Two checkpoints: what differs.
+    terminal.press("/@1 \rd/@3 \rd");
+    let shown = terminal.expect_shown(SIZE, "+line 2");
+    assert!(shown.contains("+line 1") && !shown.contains("+line 3"), "{shown}");
+    terminal.press("?");
+    terminal.expect_shown(SIZE, "mark a checkpoint");
+    terminal.press("xq");
+    let (code, said) = terminal.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("\u{1b}[?1049h") && said.ends_with("\u{1b}[?1049l"), "the screen is as it was: {said:?}");
+}
+
+// What writes is a command that is shown, asked about and run; the list is up to date afterwards.
+#[test]
+fn what_writes_is_a_command_that_asks() {
+    let env = night();
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    terminal.expect_shown(SIZE, "Run night");
+    terminal.press("/@3 \rp");
+    terminal.expect_shown(SIZE, "y runs: recover checkpoint pin ckpt_");
+    terminal.press("n");
+    terminal.expect_shown(SIZE, "? help");
+    assert!(env.events("checkpoint_pinned").is_empty());
+    terminal.press("py");
+    terminal.expect("Done. Any key goes back.");
+    terminal.press(" ");
+    terminal.expect_shown(SIZE, "pinned");
+    assert!(env.exists("file3"));
+    let from = terminal.said().len();
+    terminal.press("r");
+    terminal.expect_after(from, "What will happen:");
+    assert!(env.exists("file3"), "nothing has happened yet");
+    terminal.press("y");
+    terminal.expect_after(from, "Any key goes back.");
+    assert!(!env.exists("file3") && env.exists("file2"));
+    terminal.press(" ");
+    terminal.expect_shown(SIZE, "superseded");
+    let from = terminal.said().len();
+    terminal.press("u");
+    terminal.expect_shown(SIZE, "y runs: recover undo");
+    terminal.press("y");
+    terminal.expect_after(from, "Any key goes back.");
+    assert!(env.exists("file3"));
+    terminal.press(" ");
+    terminal.expect_shown(SIZE, "? help");
+    terminal.press("cy");
+    terminal.expect_after(from, "Closed run night");
+    terminal.press(" ");
+    terminal.expect_shown(SIZE, "night closed");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn it_follows_what_is_recorded_meanwhile() {
+    let env = night();
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    terminal.expect_shown(SIZE, "Run night");
+    env.json(0, &["run", "--run", "morning", "--", "true"]);
+    terminal.expect_shown(SIZE, "- morning complete");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn a_signal_leaves_the_terminal_whole() {
+    let env = night();
+    let words = ["sh", "-c", "echo $$ > pid; exec \"$0\" browse", env!("CARGO_BIN_EXE_recover")];
+    let Some(terminal) = Terminal::running(&env, &words, SIZE, &[]) else { return };
+    terminal.expect_shown(SIZE, "Run night");
+    env.sh("kill -TERM $(cat pid)").expect(0);
+    let (code, said) = terminal.end();
+    assert_eq!(code, 143, "{said:?}");
+    assert!(said.contains("\u{1b}[?25h\u{1b}[?1049l"), "{said:?}");
+}
+
+// 40 to 200 columns, with and without colour; no line is wider than the terminal, no id is cut in the middle of its number.
+#[test]
+fn narrow_and_wide_terminals() {
+    let env = night();
+    for (columns, rows) in [(40, 12), (60, 20), (80, 24), (200, 50)] {
+        let size = (columns, rows);
+        for vars in [&[][..], &[("NO_COLOR", "1")]] {
+            let Some(mut terminal) = browse(&env, size, vars) else { return };
+            let shown = terminal.expect_shown(size, "iteration 3 of 4 failed");
+            assert!(shown.contains("night escalated"), "{shown}");
+            // On a narrow one the page has the whole of it.
+            terminal.press("/attempt 1 failed\rl3");
+            terminal.expect_shown(size, "Evidence");
+            terminal.press("q");
+            assert_eq!(terminal.end().0, 0);
+        }
+    }
+}
+
+#[test]
+fn without_a_terminal_there_is_a_way_on() {
+    let env = night();
+    for words in [&["browse"][..], &["--json", "browse"], &["--no-input", "browse"]] {
+        let done = env.recover(words).expect(2);
+        assert!(done.stderr.contains("needs a terminal") || done.stdout.contains("needs a terminal"), "{words:?}");
+    }
+    let nothing = TestEnv::plain();
+    nothing.recover(&["browse"]).expect(10);
+}
