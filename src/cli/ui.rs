@@ -168,6 +168,11 @@ impl Ui {
         }
     }
 
+    /// Words of ours with a plain sign for what this terminal cannot show.
+    pub fn plain(&self, text: &str) -> String {
+        if self.unicode { text.to_owned() } else { text.replace('−', "-") }
+    }
+
     /// The text as this terminal can show it.
     pub fn shown(&self, text: &str) -> String {
         let text = escape(&redact(text));

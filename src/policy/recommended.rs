@@ -19,15 +19,21 @@ pub fn strategy(run: &Run) -> Strategy {
     }
 }
 
-/// The words of the command that goes on with a run, without those that name it. `None` where there is nothing to go on
-/// with: it is done, or somebody is at work on it.
-pub fn next_command(run: &Run) -> Option<Vec<&'static str>> {
+/// The words of the command that goes on with a run, without those that name it; what can be accepted, is. `None` where
+/// there is nothing to go on with: it is done, or somebody is at work on it.
+pub fn next_command(run: &Run, acceptable: bool) -> Option<Vec<&'static str>> {
     if run.is_being_fixed() {
         let is_verified = run.manual_fix.as_ref().is_some_and(|session| session.verified);
         return Some(vec!["manual-fix", if is_verified { "continue" } else { "verify" }]);
     }
     let is_at_work = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
-    if run.status.is_done() || is_at_work {
+    if is_at_work {
+        return None;
+    }
+    if acceptable {
+        return Some(vec!["accept"]);
+    }
+    if run.status.is_done() {
         return None;
     }
     let waits = run.status == RunStatus::Parked

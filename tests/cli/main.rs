@@ -53,6 +53,7 @@ mod memory;
 mod nested;
 mod nested_back;
 mod night;
+mod night_line;
 mod odd;
 mod output;
 mod places;

@@ -8,7 +8,7 @@ use crate::policy::recommended::next_command;
 
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
-use super::status::weakened_text;
+use super::status::look_at_text;
 use super::tables::when;
 
 /// Says where the report is that a bad end left (A6, S13).
@@ -35,10 +35,11 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     if let Standing::Wait(until) = driven.standing {
         text.push_str(&format!("Next attempt: {} ({until}).\n", when(until, context.clock.now())));
     }
-    text.push_str(&weakened_text(&driven.run));
+    text.push_str(&driven.night.as_ref().map(|night| look_at_text(&night.to_look_at)).unwrap_or_default());
     if driven.outcome != Outcome::Complete {
         let key = Some(&driven.run.key);
-        let on = next_command(&driven.run).unwrap_or_else(|| vec!["resume"]);
+        let acceptable = driven.night.as_ref().is_some_and(|night| night.acceptable);
+        let on = next_command(&driven.run, acceptable).unwrap_or_else(|| vec!["resume"]);
         text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
         text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
         let back: &[&str] =

@@ -9,10 +9,11 @@ use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
 use crate::model::hint::join;
 use crate::model::id::CheckpointId;
-use crate::model::run::{Attempt, IterationStatus, Run, RunStatus};
+use crate::model::run::{IterationStatus, RunStatus};
 use crate::model::time::Timestamp;
 use crate::model::usage::{Usage, short};
 use crate::policy::recommended::next_command;
+use crate::policy::report::ToLookAt;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
@@ -23,12 +24,15 @@ use super::tables::when;
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
 
+/// How much of what is to look at is listed.
+const LOOK_AT_LINES: usize = 8;
+
 /// How many lines of a failure's details are shown.
 const DETAIL_LINES: usize = 6;
 
 /// Where a run stands (B1). What matters most comes last, where a terminal stands still.
 pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
-    let mut text = String::new();
+    let mut text = night_text(ui, status);
     let run = &status.run;
     let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
     let _ = writeln!(
@@ -64,7 +68,6 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     }
     text.push_str(&usage_text(status));
     text.push_str(&failure_text(status, now));
-    text.push_str(&weakened_text(run));
     let stands = match &status.activity {
         Some(activity) => activity_text(activity, now),
         None if run.status.is_done() => {
@@ -73,8 +76,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         }
         None if run.status == RunStatus::Closed => "It is closed; recover resume opens it again.".to_owned(),
         None => {
-            let next =
-                next_command(run).map(|words| format!("\nNext: recover {} {}", words.join(" "), join(run.key.flags())));
+            let next = next_words(status).map(|words| format!("\nNext: recover {words} {}", join(run.key.flags())));
             standing_text(&status.retry, now) + &next.unwrap_or_default()
         }
     };
@@ -121,15 +123,29 @@ fn activity_text(activity: &Activity, now: Timestamp) -> String {
     text
 }
 
-/// Attempts that passed and weakened what judges them.
-pub(super) fn weakened_text(run: &Run) -> String {
-    let line = |(iteration, attempt): (u32, &Attempt)| {
-        let (number, notes) = (attempt.number, escape(&attempt.notes.join("; ")));
-        format!(
-            "To look at: attempt {number} of iteration {iteration} passed and may have weakened the tests: {notes}\n"
-        )
-    };
-    run.weakened_attempts().map(line).collect()
+/// What came of it, and what a person must look at.
+fn night_text(ui: &Ui, status: &Status) -> String {
+    let Some(night) = &status.night else { return String::new() };
+    // Who named no run means this one again.
+    let named = if status.is_named { format!(" {}", join(status.run.key.flags())) } else { String::new() };
+    let next = next_words(status).map(|words| format!("recover {words}{named}"));
+    ui.plain(&night.line(next.as_deref())) + "\n" + &look_at_text(&night.to_look_at) + "\n"
+}
+
+/// The command to go on with.
+fn next_words(status: &Status) -> Option<String> {
+    let acceptable = status.night.as_ref().is_some_and(|night| night.acceptable);
+    next_command(&status.run, acceptable).map(|words| words.join(" "))
+}
+
+/// What a person must look at, a line each.
+pub(super) fn look_at_text(all: &[ToLookAt]) -> String {
+    let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&one.text));
+    let mut text: String = all.iter().take(LOOK_AT_LINES).map(line).collect();
+    if let Some(more) = all.len().checked_sub(LOOK_AT_LINES).filter(|more| *more > 0) {
+        let _ = writeln!(text, "To look at: {more} more (recover accept --dry-run lists them)");
+    }
+    text
 }
 
 /// `1 of 3 attempts for this cause`.

@@ -15,6 +15,7 @@ use crate::model::run::Parked;
 use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
 use crate::policy::options::ResumeOption;
+use crate::policy::report::Night;
 
 use super::parts::{Hints, IterationLine, RunLine, UsageFields, Wait};
 
@@ -69,6 +70,8 @@ const LATEST: usize = 20;
 #[schemars(rename = "status")]
 pub struct StatusReply<'a> {
     run: RunLine<'a>,
+    /// What came of it; `null` where it has no attempts.
+    night: Option<&'a Night>,
     session: SessionUsage<'a>,
     failure: Option<&'a Failure>,
     /// What a person can do next; empty where the failure is not recoverable.
@@ -112,6 +115,7 @@ impl<'a> StatusReply<'a> {
         let run = &status.run;
         Self {
             run: run.into(),
+            night: status.night.as_ref(),
             session: SessionUsage { id: &run.session, usage: status.session.into() },
             failure: run.failure.as_ref(),
             options: &status.options,

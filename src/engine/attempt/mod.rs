@@ -5,5 +5,6 @@ pub mod begin;
 pub mod budgets;
 pub mod conditions;
 pub mod end;
+pub mod night;
 pub mod preconditions;
 pub mod report;

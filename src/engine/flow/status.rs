@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::attempt::budgets::Retry;
+use crate::engine::attempt::night::night;
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
@@ -25,6 +26,7 @@ use crate::model::usage::Usage;
 use crate::policy::escape::escape;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 use crate::policy::redact::redact;
+use crate::policy::report::Night;
 use crate::process::is_alive;
 
 use super::runs::size_of;
@@ -35,6 +37,10 @@ use super::{foreign_views, retry};
 pub struct Status {
     /// The run.
     pub run: Run,
+    /// Whether it was named, rather than found.
+    pub is_named: bool,
+    /// What came of it, where it has attempts.
+    pub night: Option<Night>,
     /// What a person can do next; empty where the failure is not recoverable.
     pub options: Vec<ResumeOption>,
     /// What to do by hand; empty where it is recoverable.
@@ -178,6 +184,8 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
         retry: retry::look_at(context, &state)?,
         activity,
         session: state.session_usage(&run),
+        night: night(context, &state, &run),
+        is_named: run_id.is_some() || context.naming().run_id.is_some(),
         run,
     })
 }

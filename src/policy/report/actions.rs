@@ -22,13 +22,15 @@ pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
         steps.step(&what, &["doctor", "--repair"]);
     }
     steps.all();
-    let command = next_command(source.run).map(|words| (source.command)(&words));
+    let command = next_command(source.run, source.is_acceptable()).map(|words| (source.command)(&words));
     let mut steps = steps.steps;
     for step in &mut steps {
         step.recommended = command.is_some() && step.command == command;
     }
     if command.is_some() && !steps.iter().any(|step| step.recommended) {
-        steps.push(Recommended { description: "Go on with the run".to_owned(), command, recommended: true });
+        let accepts = source.is_acceptable();
+        let what = if accepts { "Accept what it made: ordinary commits of yours" } else { "Go on with the run" };
+        steps.push(Recommended { description: what.to_owned(), command, recommended: true });
     }
     steps
 }

@@ -15,6 +15,7 @@ use crate::model::time::Timestamp;
 use crate::model::usage::{Tokens, Usage};
 
 use super::moment::Moment;
+use super::night::Night;
 use super::words;
 
 /// Names an attempt of a run.
@@ -47,6 +48,8 @@ pub struct Report {
     pub generated_at: Timestamp,
     /// The subtask that it is limited to.
     pub subtask: Option<String>,
+    /// The run in one line; `None` where it has no attempts.
+    pub night: Option<Night>,
     /// The run in short.
     pub summary: Summary,
     /// What was given up (A7).

@@ -10,6 +10,7 @@ mod files;
 mod html;
 mod markdown;
 mod moment;
+mod night;
 mod pull_request;
 mod source;
 mod summary;
@@ -26,6 +27,7 @@ pub use files::{Span, spans};
 pub use html::html;
 pub use markdown::markdown;
 pub use moment::{Moment, MomentKind};
+pub use night::{Around, ChangedFiles, LookAtKind, Night, NightIterations, ToLookAt, to_look_at};
 pub use pull_request::pull_request;
 pub use source::{AttemptChanges, Source};
 pub use words::{MARK, outcome};
@@ -39,6 +41,7 @@ pub fn report(source: &Source<'_>) -> Report {
         kind: summary::kind(source.run, &stuck),
         generated_at: source.now,
         subtask: source.subtask.map(words::line),
+        night: source.night.cloned(),
         summary: summary::summary(source, &stuck),
         recommended_actions: actions::recommended(source),
         stuck_subtasks: stuck,

@@ -9,6 +9,7 @@ use crate::model::time::Timestamp;
 use crate::policy::retry_status::RetryStatus;
 
 use super::data::{AttemptRef, Stuck};
+use super::night::Night;
 
 /// What a report is made from.
 #[derive(Clone, Copy)]
@@ -27,6 +28,8 @@ pub struct Source<'a> {
     pub stuck: &'a [Stuck],
     /// What attempts changed, as far as it could be found.
     pub changes: &'a [AttemptChanges],
+    /// What came of it, where it has attempts.
+    pub night: Option<&'a Night>,
     /// A restore that was cut off and waits to be finished.
     pub unfinished: Option<&'a str>,
     /// Only the attempts of this subtask.
@@ -38,6 +41,11 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Whether the run can be accepted.
+    pub(super) fn is_acceptable(&self) -> bool {
+        self.night.is_some_and(|night| night.acceptable)
+    }
+
     /// The attempts that the report is about.
     pub(super) fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
         self.run.attempts().filter(|(_, attempt)| self.subtask.is_none_or(|subtask| attempt.subtask == subtask))

@@ -31,6 +31,22 @@ pub fn tampering(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
     notes
 }
 
+/// What notes of [`tampering`] are about, in two words each.
+pub fn in_short(notes: &[String]) -> Vec<&'static str> {
+    // The name of a file may hold any of these words: what is said of it comes after that.
+    let about = |note: &String| {
+        let said = note.rsplit_once(": ").map_or(note.as_str(), |(_, said)| said);
+        match said {
+            _ if said.starts_with("the test file was") || said.ends_with("fewer") => "tests removed",
+            _ if said.contains("skip mark") || said.starts_with("only some of its tests") => "tests skipped",
+            _ if said.ends_with("assertions are gone") => "assertions removed",
+            _ => "checks changed",
+        }
+    };
+    let is_more = |note: &&String| note.starts_with("and ") && note.ends_with(" more");
+    notes.iter().filter(|note| !is_more(note)).map(about).collect()
+}
+
 /// A changed file with what its tests were and are.
 struct Tests<'a> {
     file: &'a ChangedFile,

@@ -262,3 +262,17 @@ fn a_script_of_a_folder_is_known_by_the_name_it_has_there() {
     assert!(tampered("sub/check.sh", "sub") && tampered("check.sh", ""));
     assert!(!tampered("sub/check.sh", "") && !tampered("subs/check.sh", "sub"));
 }
+
+#[test]
+fn notes_are_told_in_two_words() {
+    for (note, words) in [
+        ("tests/a: b.py: the test file was deleted", "tests removed"),
+        ("a.rs: 2 tests fewer", "tests removed"),
+        ("a.rs: 1 skip mark more", "tests skipped"),
+        ("a.rs: only some of its tests are run", "tests skipped"),
+        ("a.rs: 3 of 4 assertions are gone", "assertions removed"),
+        ("ci.yml: the CI configuration was changed", "checks changed"),
+    ] {
+        assert_eq!(in_short(&[note.to_owned(), "and 3 more".to_owned()]), [words], "{note}");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::durable::Root;
+use crate::engine::attempt::night::outside_of;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
@@ -20,6 +21,7 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
+use crate::policy::report::to_look_at as to_look_at_in;
 use crate::policy::secret_file::{has_secret, is_secret_name};
 
 use super::Request;
@@ -203,18 +205,8 @@ fn commits_since(context: &Context, begun: Option<&ObjectId>, head: &Head, run: 
 
 /// What a person must look at before the run is accepted.
 fn to_look_at(context: &Context, run: &Run, since: &[ObjectId]) -> Result<Vec<String>> {
-    let mut notes = Vec::new();
-    for (iteration, attempt) in run.weakened_attempts() {
-        let what = if attempt.notes.is_empty() { String::new() } else { format!(" ({})", attempt.notes.join(", ")) };
-        notes.push(format!("iteration {iteration} may have weakened what judges it{what}"));
-    }
-    let skipped = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);
-    notes.extend(skipped.map(|(number, _)| format!("iteration {number} was given up")));
-    for commit in since.iter().filter(|commit| !run.own_commits.contains(commit)) {
-        let (_, subject) = about_commit(context.repo()?, commit)?;
-        notes.push(format!("commit {} was made outside of the run ({subject})", commit.short()));
-    }
-    Ok(notes)
+    let all = to_look_at_in(run).into_iter().chain(outside_of(context, run, since)?);
+    Ok(all.map(|one| one.text).collect())
 }
 
 /// The run's own commits on top of the branch, newest first, and what is below them. Somebody else's commit and a merge end

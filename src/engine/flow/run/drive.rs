@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 
+use crate::engine::attempt::night::night;
 use crate::engine::attempt::{begin, budgets, end, report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -365,6 +366,7 @@ impl Driver<'_> {
         let stands = self.status(&state, &run, &settings);
         Ok(Driven {
             outcome,
+            night: night(self.context, &state, &run),
             decision: stands.decision.filter(|_| outcome != Outcome::Complete),
             run,
             standing: stands.standing,

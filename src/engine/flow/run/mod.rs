@@ -31,6 +31,7 @@ use crate::model::decision::{Decision, Standing};
 use crate::model::hint::Hint;
 use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec};
 use crate::model::state::State;
+use crate::policy::report::Night;
 use crate::process::{self, Show};
 use crate::store::NewEvent;
 
@@ -88,6 +89,8 @@ pub struct Driven {
     pub outcome: Outcome,
     /// The run afterwards.
     pub run: Run,
+    /// What came of it, where it has attempts.
+    pub night: Option<Night>,
     /// What was decided last.
     pub decision: Option<Decision>,
     /// What is allowed now.

@@ -15,6 +15,9 @@ use super::parts::{badge, fact, mono, section};
 pub fn header(report: &Report, title: &str) -> Markup {
     let summary = &report.summary;
     let content = html! {
+        @if let Some(night) = &report.night {
+            @for one in &night.to_look_at { p.look { (badge("warn", "to look at")) " " (Line(&one.text)) } }
+        }
         @if let Some(failure) = &summary.failure { (failed(failure)) }
         @for subtask in &report.stuck_subtasks { (stuck(subtask)) }
         (facts(summary))
@@ -27,6 +30,7 @@ pub fn header(report: &Report, title: &str) -> Markup {
                 (badge(tone(summary.run.status), &summary.run.status.replace('_', " ")))
             }
             p.lead { (Line(&summary.headline)) }
+            @if let Some(night) = &report.night { p.night { (Line(&night.line(None))) } }
             (figures(report))
         }
         (section("summary", "Summary", None, content))

@@ -11,10 +11,20 @@ use super::data::{AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report
 use super::words::{self, MARK};
 use escape::{code, fenced, text};
 
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{text}");
+}
+
+macro_rules! line {
+    ($out:expr, $($argument:tt)*) => { line($out, format_args!($($argument)*)) };
+}
+
 /// Writes it.
 pub fn markdown(report: &Report) -> String {
     let mut out =
         format!("<!-- {MARK} -->\n# {}: {}\n\n", title(report.kind), code(report.summary.run.run_id.as_str()));
+    night(&mut out, report);
     out.push_str(&heading(report));
     summary(&mut out, report);
     attempts(&mut out, report);
@@ -33,6 +43,19 @@ fn title(kind: ReportKind) -> &'static str {
     }
 }
 
+/// What came of it, and what a person must look at.
+fn night(out: &mut String, report: &Report) {
+    let Some(night) = &report.night else { return };
+    let next = night.next.as_deref().map(code);
+    line!(out, "{}\n", night.line(next.as_deref()));
+    for one in &night.to_look_at {
+        line!(out, "- **To look at:** {}", text(&one.text));
+    }
+    if !night.to_look_at.is_empty() {
+        out.push('\n');
+    }
+}
+
 /// What the sections are about: the stuck subtask, where it is one.
 fn heading(report: &Report) -> String {
     match (report.stuck_subtasks.as_slice(), &report.subtask) {
@@ -40,15 +63,6 @@ fn heading(report: &Report) -> String {
         ([], Some(subtask)) => format!("## Subtask: {}\n\n", text(subtask)),
         _ => format!("## Run: {}\n\n", text(report.summary.run.run_id.as_str())),
     }
-}
-
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "{text}");
-}
-
-macro_rules! line {
-    ($out:expr, $($argument:tt)*) => { line($out, format_args!($($argument)*)) };
 }
 
 fn summary(out: &mut String, report: &Report) {

@@ -1,0 +1,154 @@
+//! The night in one line, for `status`, bare `recover`, the report and whoever is notified.
+
+use std::path::PathBuf;
+
+use crate::durable::Sync;
+use crate::engine::base::clock::millis;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::base::runs::driver;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::history::{about_commit, commits_between, is_ancestor};
+use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
+use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::hint::Hint;
+use crate::model::path::RepoPath;
+use crate::model::run::{IterationStatus, Run, RunStatus};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::{Named, State};
+use crate::policy::path_filter::Selection;
+use crate::policy::recommended::next_command;
+use crate::policy::report::{Around, ChangedFiles, Night, ToLookAt};
+use crate::store::Origin;
+
+/// Over so many files no line is counted: everyone of them would be read.
+const LINES_OF: usize = 5_000;
+
+/// From so many files on what was found is noted: reading them again would take longer than all else that is shown.
+const NOTED_FROM: usize = 100;
+
+/// What came of a run; `None` where it has no attempts. What cannot be found out is left out.
+pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> Option<Night> {
+    if run.iterations.count_attempts() == 0 {
+        return None;
+    }
+    let unknown = |error: &_| tracing::debug!(%error, run = %run.key, "a part of the night is not known");
+    let files = changed_files(context, state, run).inspect_err(unknown).ok().flatten();
+    let goes_on = run.live.is_some() || driver(run).is_some();
+    let ended = run.ended_at.unwrap_or_else(|| if goes_on { context.clock.now() } else { run.last_at });
+    let around = Around {
+        outside: outside(context, state, run).inspect_err(unknown).unwrap_or_default(),
+        files,
+        duration_ms: millis(ended.since(run.created_at)),
+    };
+    let mut night = Night::new(run, around);
+    night.acceptable = is_acceptable(context, run, files);
+    let next = next_command(run, night.acceptable);
+    night.next = next.map(|words| context.line(Hint::recover(words).run(&run.key)));
+    Some(night)
+}
+
+/// Whether a person can take what the run made: it did all that it was to do, or all but what it gave up.
+fn is_acceptable(context: &Context, run: &Run, files: Option<ChangedFiles>) -> bool {
+    let is_over = match run.status {
+        RunStatus::Complete => true,
+        RunStatus::Escalated => {
+            let given_up: Vec<u32> = run.given_up().collect();
+            let stands_at = run.failure.as_ref().and_then(|failure| failure.iteration);
+            let mut statuses = run.iterations.statuses().filter(|(_, status)| *status != IterationStatus::Superseded);
+            let last = statuses.next_back().map(|(_, status)| status);
+            // The files of one that was given up last are still there.
+            !given_up.is_empty()
+                && stands_at.is_none_or(|number| given_up.contains(&number))
+                && last == Some(IterationStatus::Completed)
+        }
+        _ => false,
+    };
+    is_over && context.has_git() && files.is_some_and(|files| files.changed > 0)
+}
+
+/// Commits since the run began that are none of its own, newest first; none where its work tree is another one, or HEAD left its
+/// branch, and none of a run that a person is done with.
+fn outside(context: &Context, state: &State, run: &Run) -> Result<Vec<ToLookAt>> {
+    let is_over = run.status.has_ended() && run.status != RunStatus::Complete;
+    // What an attempt commits is known to be its own once it ended.
+    if is_over || run.live.is_some() || !context.has_git() || run.worktree != context.worktree_id() {
+        return Ok(Vec::new());
+    }
+    let Some(initial) = state.initial(&run.key).and_then(Named::kept) else { return Ok(Vec::new()) };
+    let (repo, begun) = (context.repo()?, initial.base_commit.as_ref());
+    let Some(head) = repo.head()?.commit else { return Ok(Vec::new()) };
+    if let Some(begun) = begun
+        && !is_ancestor(repo, begun, &head)?
+    {
+        return Ok(Vec::new());
+    }
+    outside_of(context, run, &commits_between(repo, begun, &head)?)
+}
+
+/// Those of these commits that are none of the run's own.
+pub(in crate::engine) fn outside_of(context: &Context, run: &Run, commits: &[ObjectId]) -> Result<Vec<ToLookAt>> {
+    let others = commits.iter().filter(|commit| !run.own_commits.contains(commit));
+    let told = |commit: &ObjectId| Ok(ToLookAt::commit(commit.clone(), &about_commit(context.repo()?, commit)?.1));
+    others.map(told).collect()
+}
+
+/// What differs between the run's first and its last good checkpoint, without what recover itself printed.
+fn changed_files(context: &Context, state: &State, run: &Run) -> Result<Option<ChangedFiles>> {
+    let Some(first) = state.initial(&run.key).and_then(Named::kept) else { return Ok(None) };
+    let Some(good) = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed) else { return Ok(None) };
+    if first.id == good.id || first.tree == good.tree {
+        return Ok(Some(ChangedFiles { changed: 0, added: Some(0), deleted: Some(0) }));
+    }
+    if let Some(noted) = noted(context, run, (first, good)) {
+        return Ok(Some(noted));
+    }
+    let repo = context.repo()?;
+    let (before, after) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &good.commit)?);
+    let outputs = [&before.manifest.outputs, &after.manifest.outputs];
+    let is_output = |path: &RepoPath| outputs.iter().any(|all| all.contains(path));
+    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;
+    let unlike = one.unlike(&other).filter(|(path, ..)| !is_output(path)).count();
+    let found = if unlike > LINES_OF {
+        ChangedFiles { changed: unlike, added: None, deleted: None }
+    } else {
+        let mut changes = changes(Objects::stored(repo), before.view(), after.view(), &Selection::all())?;
+        changes.retain(|change| !is_output(&change.path));
+        ChangedFiles {
+            changed: changes.len(),
+            added: Some(changes.iter().filter_map(|change| change.added).sum()),
+            deleted: Some(changes.iter().filter_map(|change| change.deleted).sum()),
+        }
+    };
+    if unlike >= NOTED_FROM {
+        note(context, run, (first, good), found);
+    }
+    Ok(Some(found))
+}
+
+/// Where it is noted: a line with both checkpoints' trees, and the numbers.
+fn path(context: &Context, run: &Run) -> PathBuf {
+    context.store().run_dir(&run.key).join("changed")
+}
+
+fn noted(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint)) -> Option<ChangedFiles> {
+    let bytes = context.store().root().read(&path(context, run)).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let numbers = text.trim().strip_prefix(&format!("{} {} ", first.commit, good.commit))?;
+    let mut numbers = numbers.split(' ');
+    let changed = numbers.next()?.parse().ok()?;
+    let (added, deleted) = (numbers.next()?.parse().ok(), numbers.next()?.parse().ok());
+    Some(ChangedFiles { changed, added, deleted })
+}
+
+fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), files: ChangedFiles) {
+    if context.dry_run() || context.store().origin() != Origin::Ours {
+        return;
+    }
+    let lines = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let (added, deleted) = (lines(files.added), lines(files.deleted));
+    let text = format!("{} {} {} {added} {deleted}\n", first.commit, good.commit, files.changed);
+    if let Err(error) = context.store().root().write(&path(context, run), text.as_bytes(), Sync::Nothing) {
+        tracing::debug!(%error, "what the run changed was not noted");
+    }
+}

@@ -1,0 +1,275 @@
+//! A run in one line: what came of it, what a person must look at, what it took, what it changed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::model::attempt::Attempt;
+use crate::model::run::{IterationStatus, Run};
+use crate::model::snapshot::ObjectId;
+use crate::model::usage::{self, Tokens};
+use crate::policy::tamper;
+
+use super::words;
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "night")]
+pub struct Night {
+    /// What a person must look at before it is accepted.
+    pub to_look_at: Vec<ToLookAt>,
+    /// Its iterations, without those that a rollback took back.
+    pub iterations: NightIterations,
+    /// From its beginning to its end, or up to now while it is at work.
+    pub duration_ms: u64,
+    /// Dollars by the agents' records; `None` where they say none.
+    pub cost_usd: Option<f64>,
+    /// Tokens by the agents' records; `None` where they say none.
+    pub tokens: Option<Tokens>,
+    /// What differs between its first and its last good checkpoint; `None` where one of them is not there.
+    pub files: Option<ChangedFiles>,
+    /// All of that in one line.
+    pub summary: String,
+    /// The command to go on with, which works from any folder.
+    pub next: Option<String>,
+    /// Whether it can be accepted: it is over, and there is something to accept.
+    #[serde(skip)]
+    pub acceptable: bool,
+}
+
+/// Iterations by what came of them; each is counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "night_iterations")]
+pub struct NightIterations {
+    /// All of them.
+    pub total: usize,
+    /// Passed, with nothing to look at.
+    pub passed: usize,
+    /// Given up.
+    pub given_up: usize,
+    /// Passed, and may have weakened what judges them.
+    pub to_look_at: usize,
+    /// Failed or interrupted.
+    pub failed: usize,
+    /// Not over yet.
+    pub under_way: usize,
+}
+
+/// Paths and lines; binary content has no lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "changed_files")]
+pub struct ChangedFiles {
+    /// Paths.
+    pub changed: usize,
+    /// Lines added; `None` where there are too many files to compare each.
+    pub added: Option<u64>,
+    /// Lines removed.
+    pub deleted: Option<u64>,
+}
+
+/// Why a person must look at something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "look_at_kind")]
+pub enum LookAtKind {
+    /// An iteration passed and may have weakened what judges it.
+    Weakened,
+    /// An iteration was given up.
+    GivenUp,
+    /// A commit was made by somebody else meanwhile.
+    OutsideCommit,
+}
+
+/// What a person must look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "to_look_at")]
+pub struct ToLookAt {
+    /// Why.
+    pub kind: LookAtKind,
+    /// The iteration.
+    pub iteration: Option<u32>,
+    /// The commit.
+    pub commit: Option<ObjectId>,
+    /// In a line.
+    pub text: String,
+}
+
+impl ToLookAt {
+    /// A commit that the run did not make.
+    pub fn commit(commit: ObjectId, subject: &str) -> Self {
+        let text = format!("commit {} was made outside of the run ({})", commit.short(), words::line(subject));
+        Self { kind: LookAtKind::OutsideCommit, iteration: None, commit: Some(commit), text }
+    }
+}
+
+/// What of a run's own record a person must look at.
+pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
+    let of = |kind, iteration, text| ToLookAt { kind, iteration: Some(iteration), commit: None, text };
+    let weakened = run.weakened_attempts().map(|(iteration, attempt)| {
+        let notes = words::line(&attempt.notes.join(", "));
+        let what = if notes.is_empty() { notes } else { format!(" ({notes})") };
+        of(LookAtKind::Weakened, iteration, format!("iteration {iteration} may have weakened what judges it{what}"))
+    });
+    let skipped = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);
+    let given_up = |(number, _)| of(LookAtKind::GivenUp, number, format!("iteration {number} was given up"));
+    weakened.chain(skipped.map(given_up)).collect()
+}
+
+/// What the engine found out beside the run's record.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// Commits of others since it began.
+    pub outside: Vec<ToLookAt>,
+    /// What it changed.
+    pub files: Option<ChangedFiles>,
+    /// From its beginning to its end.
+    pub duration_ms: u64,
+}
+
+impl Night {
+    /// The night of a run that has attempts; what goes on is the caller's to say.
+    pub fn new(run: &Run, around: Around) -> Self {
+        let weakened: Vec<(u32, &Attempt)> = run.weakened_attempts().collect();
+        let mut iterations = NightIterations::default();
+        for (number, status) in run.iterations.statuses() {
+            let count = match status {
+                IterationStatus::Superseded => continue,
+                IterationStatus::Completed if weakened.iter().any(|(one, _)| *one == number) => {
+                    &mut iterations.to_look_at
+                }
+                IterationStatus::Completed => &mut iterations.passed,
+                IterationStatus::Skipped => &mut iterations.given_up,
+                IterationStatus::Failed | IterationStatus::Cancelled => &mut iterations.failed,
+                IterationStatus::Pending | IterationStatus::InProgress => &mut iterations.under_way,
+            };
+            *count += 1;
+            iterations.total += 1;
+        }
+        let mut why: Vec<&str> = weakened.iter().flat_map(|(_, attempt)| tamper::in_short(&attempt.notes)).collect();
+        why.sort_unstable();
+        why.dedup();
+        let outside = around.outside.len();
+        let mut night = Self {
+            to_look_at: to_look_at(run).into_iter().chain(around.outside).collect(),
+            iterations,
+            duration_ms: around.duration_ms,
+            cost_usd: run.usage().cost_usd(),
+            tokens: run.usage().tokens,
+            files: around.files,
+            summary: String::new(),
+            next: None,
+            acceptable: false,
+        };
+        night.summary = night.told(&why, outside);
+        night
+    }
+
+    /// `12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; 84 files …`.
+    fn told(&self, why: &[&str], outside: usize) -> String {
+        let all = self.iterations;
+        let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join(", ")) };
+        let counted = [
+            (all.passed, "passed".to_owned()),
+            (all.given_up, "given up".to_owned()),
+            (all.to_look_at, format!("to look at{why}")),
+            (all.failed, "failed".to_owned()),
+            (all.under_way, "under way".to_owned()),
+        ];
+        let mut parts: Vec<String> = counted
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if outside > 0 {
+            parts.push(format!("{} from outside", words::count(outside, "commit")));
+        }
+        let mut took = vec![words::span(self.duration_ms)];
+        took.extend(self.cost_usd.map(|cost| format!("${cost:.2}")));
+        took.extend(self.tokens.map(|tokens| format!("{} tokens", apart(&usage::short(tokens.total)))));
+        let mut text = format!("{}: {}; {}", words::count(all.total, "iteration"), parts.join(", "), took.join(", "));
+        if let Some(files) = self.files {
+            text.push_str("; ");
+            text.push_str(&files.told());
+        }
+        text
+    }
+
+    /// The line, with the command to go on with in the form that suits its place.
+    pub fn line(&self, next: Option<&str>) -> String {
+        let next = next.map(|next| format!(". Next: {next}")).unwrap_or_default();
+        format!("night: {}{next}", self.summary)
+    }
+}
+
+impl ChangedFiles {
+    /// `84 files +1,204 −300`.
+    fn told(self) -> String {
+        let files = match self.changed {
+            0 => return "no file changed".to_owned(),
+            1 => "1 file".to_owned(),
+            many => format!("{} files", grouped(many as u64)),
+        };
+        match (self.added, self.deleted) {
+            (Some(added), Some(deleted)) => format!("{files} +{} −{}", grouped(added), grouped(deleted)),
+            _ => files,
+        }
+    }
+}
+
+/// `1.9 M` for `1.9M`.
+fn apart(count: &str) -> String {
+    match count.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(unit) => format!("{} {}", &count[..unit], &count[unit..]),
+        None => count.to_owned(),
+    }
+}
+
+/// `1,204`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_came_of_it_first_and_what_it_took_then() {
+        let night = Night {
+            to_look_at: Vec::new(),
+            iterations: NightIterations { total: 12, passed: 9, given_up: 2, to_look_at: 1, failed: 0, under_way: 0 },
+            duration_ms: (7 * 60 + 12) * 60_000,
+            cost_usd: Some(14.2),
+            tokens: Some(Tokens::new(1_900_000, 0, 0, 0)),
+            files: Some(ChangedFiles { changed: 84, added: Some(1_204), deleted: Some(300) }),
+            summary: String::new(),
+            next: None,
+            acceptable: false,
+        };
+        let summary = night.told(&["tests removed"], 0);
+        let night = Night { summary, ..night };
+        assert_eq!(
+            night.line(Some("recover accept")),
+            "night: 12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; \
+             84 files +1,204 −300. Next: recover accept"
+        );
+        let iterations = NightIterations { total: 1, failed: 1, ..NightIterations::default() };
+        let poor = Night { iterations, cost_usd: None, tokens: None, files: None, duration_ms: 850, ..night };
+        assert_eq!(poor.told(&[], 2), "1 iteration: 1 failed, 2 commits from outside; 850 ms");
+    }
+
+    #[test]
+    fn numbers_are_easy_to_read() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([950, 12_345, 1_900_000].map(|count| apart(&usage::short(count))), ["950", "12.3 k", "1.9 M"]);
+        let files = |changed, added| ChangedFiles { changed, added, deleted: added }.told();
+        assert_eq!((files(0, Some(0)).as_str(), files(84_000, None).as_str()), ("no file changed", "84,000 files"));
+    }
+}
