@@ -84,6 +84,7 @@ fn configuration_page() -> Roff {
             roff.text([roman(key.meaning)]);
         }
     }
+    recipes(&mut roff);
     roff.control("SH", ["SEE ALSO"]);
     roff.text([
         italic("recover"),
@@ -94,6 +95,24 @@ fn configuration_page() -> Roff {
         roman("(1)"),
     ]);
     roff
+}
+
+/// Ways to be notified, ready to be copied into the user's own file.
+fn recipes(roff: &mut Roff) {
+    roff.control("SH", ["NOTIFICATIONS"]);
+    roff.text([roman(
+        "What [notify] command starts has 10 s. Nothing waits for it; that it failed stands in notify.log beside the run's \
+         logs and nowhere else. An end that needs a person is needs_person, every other one ended. It reads the document \
+         notify on its input (recover schema notify); recover run --notify CMD is for one run.",
+    )]);
+    for recipe in config::NOTIFY_RECIPES {
+        roff.control("SS", [recipe.title]);
+        roff.control("nf", []);
+        for line in recipe.toml.lines() {
+            roff.text([roman(line)]);
+        }
+        roff.control("fi", []);
+    }
 }
 
 /// `recover-json(7)`: the fields of every document.

@@ -27,7 +27,7 @@ use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
 use crate::policy::settings::RedactSettings;
-use crate::process::{HELPER, exec_on_terminal};
+use crate::process::{DETACHED, HELPER, exec_on_terminal, run_detached};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
 use exit::ExitCode;
@@ -42,6 +42,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     if args.get(1).is_some_and(|first| first == HELPER) {
         return ProcessExitCode::from(exec_on_terminal(&args[2..]));
+    }
+    if args.get(1).is_some_and(|first| first == DETACHED) {
+        mask_secrets(&RedactSettings::default());
+        return ProcessExitCode::from(run_detached(&args[2..]));
     }
     match completion::answer(&args) {
         Ok(false) => {}

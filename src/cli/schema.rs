@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::engine::flow::doctor::Report as DoctorReport;
+use crate::engine::flow::notify::Notification;
 use crate::engine::flow::prune::Pruned;
 use crate::engine::flow::sync::Synced;
 use crate::engine::flow::verify::VerifyReport;
@@ -80,6 +81,8 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("completions", &[upkeep::CompletionsReply::json_schema]),
     ("schema", &[upkeep::SchemaReply::json_schema]),
     ("recover", &[status::NothingReply::json_schema]),
+    // What [notify] command reads.
+    ("notify", &[Notification::json_schema]),
 ];
 const RESTORE: &[Fields] = &[restore::RestoreReply::json_schema, restore::RestorePlanReply::json_schema];
 const FIX: &[Fields] = &[run::FixReply::json_schema];

@@ -34,3 +34,6 @@ pub mod state;
 pub mod step;
 pub mod time;
 pub mod usage;
+
+/// The version of the documents: fields may be added, never renamed or removed without raising it.
+pub const SCHEMA_VERSION: u32 = 1;

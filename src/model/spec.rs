@@ -65,6 +65,9 @@ pub struct RunSpec {
     /// Where that starts, relative to the work tree.
     #[serde(default, skip_serializing_if = "FolderId::is_empty")]
     pub fallback_dir: FolderId,
+    /// `--notify`: a shell line in place of the configured command that notifies; an empty one notifies nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<String>,
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,

@@ -11,9 +11,11 @@
 //! - [`Interrupts`] are the requests to stop that this process gets; `suspend` is Ctrl-Z.
 //! - `pty` gives a child a terminal of its own; [`Terminal`] takes ours.
 //! - [`Footer`] is a line below everything that is shown.
+//! - `detached` starts a command that outlives this process.
 //! - `mark` finds what belongs to an attempt outside its group.
 //! - `orphan` deals with children whose supervisor was killed; `group` and `table` are the system's view of processes.
 
+mod detached;
 mod ending;
 mod footer;
 mod group;
@@ -42,6 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
+pub use detached::{DETACHED, Detached, run_detached};
 pub use footer::{Footer, Stderr};
 pub use lookup::{find as find_program, names_beside};
 pub use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};

@@ -54,6 +54,7 @@ mod nested;
 mod nested_back;
 mod night;
 mod night_line;
+mod notify;
 mod odd;
 mod output;
 mod places;

@@ -92,6 +92,13 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true, value_name = "CMD")]
     pub fallback: Option<String>,
 
+    /// Shell command to run when a person is needed, and at the end
+    ///
+    /// In place of [notify] command of the configuration: it reads what happened as JSON, and RECOVER_SUMMARY says it in a
+    /// line. '' notifies nobody. See recover.toml(5).
+    #[arg(long, hide_short_help = true, value_name = "CMD")]
+    pub notify: Option<String>,
+
     /// What the attempt tries
     ///
     /// Recorded in the history and quoted in later prompts.
@@ -215,6 +222,13 @@ pub struct ResumeArgs {
     /// For the cooldown or the limit's reset, at most DUR (then exit 9).
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
+
+    /// Shell command to run when a person is needed, and at the end
+    ///
+    /// In place of [notify] command of the configuration: it reads what happened as JSON, and RECOVER_SUMMARY says it in a
+    /// line. '' notifies nobody. See recover.toml(5).
+    #[arg(long, hide_short_help = true, value_name = "CMD")]
+    pub notify: Option<String>,
 
     /// Show the agent's records as they are, not as text
     #[arg(long)]

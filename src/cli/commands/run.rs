@@ -110,6 +110,7 @@ fn uses(context: &Context, args: &RunArgs, key: &str) -> bool {
     let has_command = !args.command.is_empty() || runner.command.is_some() || of("runner.command").is_some();
     let configured = of("runner.agent").and_then(|name| name.as_str()).filter(|_| !has_command);
     let agent = args.agent.as_deref().or(configured).unwrap_or(&runner.agent);
+    let is_users = |key: &str| matches!(context.config().origin(key), Some(Origin::User { .. }));
     let by_shell = |key: &str| of(key).is_some_and(serde_json::Value::is_string);
     match key {
         "feedback" => true,
@@ -123,9 +124,12 @@ fn uses(context: &Context, args: &RunArgs, key: &str) -> bool {
                 || args.command.is_empty() && by_shell("runner.command")
                 || by_shell("runner.fallback")
         }
-        "skip_permissions" => {
-            let is_users = matches!(context.config().origin(key), Some(Origin::User { .. }));
-            !has_command && agent != AUTO && agent != "none" && !args.yolo && !is_users
+        "skip_permissions" => !has_command && agent != AUTO && agent != "none" && !args.yolo && !is_users(key),
+        "notify.command" => args.notify.is_none() && !is_users(key),
+        "notify.on" => {
+            let notifies = args.notify.is_some() || context.settings().notify.command.is_some();
+            let withheld = of("notify.command").is_some() && args.notify.is_none();
+            (notifies || withheld) && !is_users(key)
         }
         _ => key
             .strip_prefix("agent.")
@@ -193,6 +197,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         approach: args.approach.clone(),
         fallback: fallback(settings, args.fallback.as_deref()),
         pty: args.pty,
+        notify: args.notify.clone(),
     })
 }
 
@@ -302,6 +307,7 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         session: args.session.mode(),
         prepare_only: args.prepare_only,
         wait: args.wait.map(longest),
+        notify: args.notify.clone(),
         feedback: typed_checks(&called_in(context), &args.feedback)?,
         command: args.command.clone(),
         dir: called_in(context),

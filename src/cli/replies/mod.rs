@@ -19,8 +19,7 @@ pub mod upkeep;
 
 use serde::Serialize;
 
-/// The version of the documents: fields may be added, never renamed or removed without raising it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub use crate::model::SCHEMA_VERSION;
 
 /// A document as it is printed.
 #[derive(Debug, Serialize)]

@@ -58,7 +58,7 @@ const GUARDED: [&str; 10] = [
 ];
 
 /// Sections that are read and checked, but that nothing in this version acts on.
-pub(in crate::config) const PENDING: [&str; 2] = ["notify", "remote"];
+pub(in crate::config) const PENDING: [&str; 1] = ["remote"];
 
 /// Whether `path` is `above`, or lies in it.
 fn is_in(path: &str, above: &str) -> bool {

@@ -6,10 +6,18 @@ use crate::config::value::Kind::{self, Bool, Choice, Choices, Command, Size, Tex
 pub(super) const NOTIFY: Section = Section {
     path: "notify",
     shape: Shape::Table,
-    doc: "What is started when something happens in a run.",
+    doc: "What is started when something happens in a run: it reads the document notify of recover-json(7), RECOVER_SUMMARY is a line for people, RECOVER_EVENT and RECOVER_RUN_ID are what happened and where.",
     keys: &[
-        Key::new("command", Command, "What is started: a string for the shell, or a list; [] is none."),
-        Key::new("on", Choices(&["needs_person", "parked", "gave_up", "ended"]), "What it is started for."),
+        Key::new(
+            "command",
+            Command,
+            "What is started, for 10 s at most: a string for the shell, or a list; [] is none.",
+        ),
+        Key::new(
+            "on",
+            Choices(&["needs_person", "parked", "gave_up", "ended"]),
+            "What it is started for: a run stands until a person does something; waits for a known time; gave an iteration up; ended otherwise.",
+        ),
     ],
 };
 

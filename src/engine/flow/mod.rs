@@ -22,6 +22,7 @@ pub mod inside;
 pub mod inspect;
 pub mod manual_fix;
 pub mod missing_worktree;
+pub mod notify;
 pub mod project_trust;
 pub mod prune;
 pub mod report;

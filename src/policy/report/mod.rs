@@ -30,6 +30,7 @@ pub use moment::{Moment, MomentKind};
 pub use night::{Around, ChangedFiles, LookAtKind, Night, NightIterations, ToLookAt, to_look_at};
 pub use pull_request::pull_request;
 pub use source::{AttemptChanges, Source};
+pub use summary::run_line;
 pub use words::{MARK, outcome};
 
 /// Makes the report.

@@ -92,7 +92,8 @@ pub fn decision_line(decision: &Decision) -> DecisionLine {
     }
 }
 
-fn run_line(run: &Run) -> RunLine {
+/// A run's identity and position.
+pub fn run_line(run: &Run) -> RunLine {
     let command = join(&run.spec.command);
     RunLine {
         run_id: run.key.run_id.clone(),

@@ -8,6 +8,7 @@ use crate::engine::attempt::{conditions, report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::notify::{Happened, notify_with};
 use crate::engine::flow::retry;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::request::{Prepared, Request};
@@ -80,7 +81,11 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
         ending.end.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
     }
     let ended = end_locked(context, ledger, &key, &started, ending, found, &prepared)?;
-    Ok(report::after(context, &key, ended))
+    let ended = report::after(context, &key, ended);
+    if let Some(happened) = Happened::at_end(&ended) {
+        notify_with(context, &key, happened, ended.report.as_deref());
+    }
+    Ok(ended)
 }
 
 /// What is true of the attempt that is about to end, in the run that the command works on.

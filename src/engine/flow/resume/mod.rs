@@ -59,6 +59,8 @@ pub struct ResumeRequest {
     pub prepare_only: bool,
     /// Wait for the earliest time: `Some(None)` as long as it takes.
     pub wait: Option<Option<Duration>>,
+    /// What notifies from now on; `None`: what did.
+    pub notify: Option<String>,
     /// Checks in place of the run's own of the same names, or beside them.
     pub feedback: Vec<FeedbackLoop>,
     /// A command in place of the recorded one.

@@ -112,6 +112,9 @@ fn announced(
     if let Some(session) = request.session {
         spec.session = session;
     }
+    if let Some(notify) = &request.notify {
+        spec.notify = Some(notify.clone());
+    }
     for given in &request.feedback {
         spec.feedback.retain(|known| known.name != given.name);
         spec.feedback.push(given.clone());

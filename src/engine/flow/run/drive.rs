@@ -1,6 +1,7 @@
 //! The loop: attempts until nothing is left to do, nothing is allowed, or somebody says stop.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use anyhow::Context as _;
 
@@ -10,6 +11,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::notify::{Happened, notify, notify_of_error, notify_with};
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
@@ -26,7 +28,7 @@ use crate::policy::classify::known;
 use crate::policy::decide::{Fallback, fallback_of};
 use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::{RetryStatus, witnessed_status};
-use crate::policy::settings::Settings;
+use crate::policy::settings::{NotifyEvent, Settings};
 use crate::process::{Program, Show, Supervised};
 use crate::store::views::{Extent, write_views};
 
@@ -52,8 +54,9 @@ pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Re
         child_exit_code: None,
         missing: BTreeSet::new(),
         unstartable: None,
+        parked_until: None,
     };
-    let outcome = driver.run()?;
+    let outcome = driver.run().inspect_err(|error| notify_of_error(context, key, error))?;
     driver.finish(outcome)
 }
 
@@ -67,6 +70,8 @@ struct Driver<'a> {
     missing: BTreeSet<String>,
     /// Why it stops where one of them still cannot be.
     unstartable: Option<String>,
+    /// The wait that somebody was notified of.
+    parked_until: Option<Timestamp>,
 }
 
 impl Driver<'_> {
@@ -169,6 +174,11 @@ impl Driver<'_> {
 
     fn wait_until(&mut self, run: &Run, until: Timestamp) -> Result<Option<Outcome>> {
         let outcome = stopped(run);
+        if let Some(parked) = run.parked.as_ref().filter(|_| self.parked_until != Some(until)) {
+            self.parked_until = Some(until);
+            let happened = Happened::new(NotifyEvent::Parked, Some(parked.reason.clone()));
+            notify(self.context, self.key, Happened { until: Some(until), ..happened });
+        }
         if self.options.no_wait {
             return Ok(Some(outcome));
         }
@@ -307,7 +317,10 @@ impl Driver<'_> {
     fn skip(&self, iteration: u32, reason: &str) -> Result<()> {
         let payload =
             Payload::IterationChanged { iteration, status: IterationStatus::Skipped, reason: Some(reason.to_owned()) };
-        self.context.record(self.key, vec![payload])
+        self.context.record(self.key, vec![payload])?;
+        let happened = Happened::new(NotifyEvent::GaveUp, Some(reason.to_owned()));
+        notify(self.context, self.key, Happened { iteration: Some(iteration), ..happened });
+        Ok(())
     }
 
     /// Puts the files of the way back in place: after a fallback what was there before it (S12), else the checkpoint
@@ -341,6 +354,15 @@ impl Driver<'_> {
         self.context.record(self.key, vec![Payload::RunStatusChanged { status, reason }])
     }
 
+    /// Tells whoever is away that it ended, and why where it is not complete.
+    fn notify_of_end(&self, outcome: Outcome, run: &Run, report: Option<&Path>) {
+        let needs_person = outcome == Outcome::Escalated || run.is_being_fixed();
+        let event = if needs_person { NotifyEvent::NeedsPerson } else { NotifyEvent::Ended };
+        let decided = run.decision.as_ref().filter(|_| outcome != Outcome::Complete);
+        let reason = self.unstartable.clone().or_else(|| Some(decided?.reason.clone()));
+        notify_with(self.context, self.key, Happened::new(event, reason), report);
+    }
+
     fn finish(&self, outcome: Outcome) -> Result<Driven> {
         // Whatever ended it: what was given up is for a person to look at. But where a check cannot be started, the last
         // iteration was not given up, whatever was decided about it.
@@ -364,6 +386,7 @@ impl Driver<'_> {
         let run = run_of(&state, self.key)?;
         let settings = run_settings::settings_of(self.context, &run);
         let stands = self.status(&state, &run, &settings);
+        self.notify_of_end(outcome, &run, report.as_deref());
         Ok(Driven {
             outcome,
             night: night(self.context, &state, &run),
