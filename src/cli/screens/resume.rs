@@ -177,6 +177,8 @@ mod tests {
         let failure = classify(&evidence, None, &[], at);
         run.failure = Some(crate::model::failure::Failure { iteration: Some(1), ..failure });
         Status {
+            is_named: false,
+            night: None,
             options: resume_options(&state, &run),
             manual_steps: Vec::new(),
             manual_fix: None,
