@@ -9,6 +9,10 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z.
+const EARLIEST: i64 = -62_167_219_200_000;
+const LATEST: i64 = 253_402_300_799_999;
+
 /// A point in time in UTC, written as RFC 3339 with milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
@@ -19,11 +23,10 @@ impl Timestamp {
         Self::from_millis(at.timestamp_millis())
     }
 
-    /// Milliseconds since the Unix epoch; out-of-range values are clamped to what a date can hold.
+    /// Milliseconds since the Unix epoch. What is before the year 0 or after 9999, which RFC 3339 cannot write, is clamped
+    /// to them: what is recorded can be read again.
     pub fn from_millis(millis: i64) -> Self {
-        let clamped = DateTime::from_timestamp_millis(millis);
-        let limit = if millis < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
-        Self(clamped.unwrap_or(limit))
+        Self(DateTime::from_timestamp_millis(millis.clamp(EARLIEST, LATEST)).unwrap_or_default())
     }
 
     /// Milliseconds since the Unix epoch.
@@ -36,7 +39,7 @@ impl Timestamp {
         self.0
     }
 
-    /// This instant moved by `by`, clamped to what a date can hold.
+    /// This instant moved by `by`, clamped as in [`Self::from_millis`].
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
@@ -175,5 +178,17 @@ mod tests {
         let at: Timestamp = "2026-01-24T10:00:00.123Z".parse().unwrap();
         assert_eq!(at.to_string(), "2026-01-24T10:00:00.123Z");
         assert_eq!(serde_json::from_str::<Timestamp>("\"2026-01-24T11:00:00.123+01:00\"").unwrap(), at);
+    }
+
+    #[test]
+    fn whatever_is_written_is_read_back() {
+        let mut all: Vec<Timestamp> = [i64::MIN, -1, 0, i64::MAX].map(Timestamp::from_millis).into();
+        all.extend(
+            ["9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+23:59"].map(|text| text.parse::<Timestamp>().unwrap()),
+        );
+        all.push(Timestamp::from_millis(0).plus(Duration::MAX));
+        for at in all {
+            assert_eq!(at.to_string().parse(), Ok(at));
+        }
     }
 }
