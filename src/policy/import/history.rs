@@ -24,6 +24,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     let mut next = run.and_then(|run| run.iterations.last_number()).unwrap_or(0).saturating_add(1);
     let subtasks = root.required("subtasks")?;
     let stuck = root.list("stuck_subtasks")?;
+    let (mut made, mut stands_now) = (Vec::new(), Vec::new());
     for id in subtasks.object()?.keys() {
         let subtask = subtasks.required(id)?;
         let known = run.and_then(|run| iteration_of(run, id));
@@ -34,6 +35,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
             part.left_out.push(subtask.problem("it has no attempts: only its document is kept"));
             continue;
         }
+        let mut latest = None;
         if known.is_none() {
             next = next.saturating_add(1);
         }
@@ -43,16 +45,21 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         let fresh = all.len() > before;
         for attempt in all.into_iter().skip(before) {
             number = number.saturating_add(1);
-            part.events.extend(PastAttempt { number, ..attempt }.events());
+            latest = latest.max(Some(attempt.started));
+            made.push((latest, PastAttempt { number, ..attempt }));
         }
         let status = status(&subtask)?;
         let stands = run.and_then(|run| run.iterations.get(iteration)).map(|iteration| iteration.status);
         if let Some(status) = status.filter(|status| fresh || stands != Some(*status)) {
             let reason = stuck.iter().find(|entry| names(entry, id)).and_then(|entry| entry.value["reason"].as_str());
             let reason = reason.map(str::to_owned).filter(|_| status == IterationStatus::Skipped);
-            part.events.push((at.now, Payload::IterationChanged { iteration, status, reason }));
+            stands_now.push((at.now, Payload::IterationChanged { iteration, status, reason }));
         }
     }
+    // Subtasks take turns, and a success forgives what failed before it: one after the other, as they were made.
+    made.sort_by_key(|(when, _)| *when);
+    part.events.extend(made.into_iter().flat_map(|(_, attempt)| attempt.events()));
+    part.events.append(&mut stands_now);
     if known(at, &key, ImportKind::AttemptHistory, "") == Some(document) {
         part.events.clear();
         return Ok(part);

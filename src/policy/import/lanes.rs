@@ -1,5 +1,7 @@
 //! `checkpoints.json` (C1–C3): each record belongs to the lane that it names.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::model::event::Payload;
@@ -16,9 +18,15 @@ const STATUSES: [&str; 7] = ["ready", "in_progress", "failed", "blocked", "compl
 
 pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Vec<Part>, Problem> {
     let mut parts: Vec<Part> = Vec::new();
-    for record in Place::root(document).items()? {
+    let records = Place::root(document).items()?;
+    let place = |record: &Value| {
+        let named = |name: &str| record[name].as_str().filter(|name| *name != NONE).map(str::to_owned);
+        ["run_id", "phase", "lane", "stage"].map(named)
+    };
+    let last: BTreeMap<_, usize> = records.iter().enumerate().map(|(at, record)| (place(record.value), at)).collect();
+    for (number, record) in records.iter().enumerate() {
         let run_id = record.required("run_id")?.name()?;
-        let (phase, lane) = (name(&record, "phase")?, name(&record, "lane")?);
+        let (phase, lane) = (name(record, "phase")?, name(record, "lane")?);
         let key = RunKey::new(run_id, phase, lane);
         let stage = one_of(&record.required("stage")?, &STAGES)?;
         if let Some(status) = record.field("status") {
@@ -34,6 +42,10 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Vec<Part>, 
             parts.len() - 1
         });
         let part = &mut parts[index];
+        if last.get(&place(record.value)) != Some(&number) {
+            part.left_out.push(record.problem("a later record of this stage is in the file"));
+            continue;
+        }
         match newer(at, &key, stage, record.value, when) {
             Known::Same => continue,
             Known::Newer => {

@@ -74,6 +74,20 @@ fn a_history_is_taken_over_once() {
     assert_eq!(run.error_count, 3);
 }
 
+// A success forgives what failed before it, not what failed after it: whichever subtask stands first in the file.
+#[test]
+fn a_history_is_taken_over_in_the_order_of_its_times() {
+    let attempt =
+        |hour: u32, success: bool| json!({"timestamp": format!("2026-01-24T{hour}:00:00Z"), "success": success});
+    let mut state = State::default();
+    let document = json!({"subtasks": {
+        "a": {"attempts": [attempt(11, false), attempt(12, false)]},
+        "b": {"attempts": [attempt(10, true)]}}});
+    take(&mut state, ImportKind::AttemptHistory, &document);
+    assert_eq!(state.runs[0].error_count, 2);
+    assert_eq!(take(&mut state, ImportKind::AttemptHistory, &document), 0);
+}
+
 // L1: the count and the cooldown go on where the loop stood, and come down when it did.
 #[test]
 fn a_cooldown_is_taken_over() {
@@ -134,6 +148,11 @@ fn lane_records_are_taken_over() {
     take(&mut state, ImportKind::Lanes, &json!([record("after_lane_start", "complete")]));
     assert_eq!(state.lane_records(&key).len(), 2);
     assert_eq!(state.lane_stands(&key).unwrap().status, Some("complete"));
+    // Of two records of one stage the later one stands.
+    let both = json!([record("pre_pr", "in_progress"), record("pre_pr", "ready")]);
+    take(&mut state, ImportKind::Lanes, &both);
+    assert_eq!(state.lane_stands(&key).unwrap().status, Some("ready"));
+    assert_eq!(take(&mut state, ImportKind::Lanes, &both), 0);
 }
 
 // B2: what the battle calls a timeout is one, whatever its message says.
