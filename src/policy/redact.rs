@@ -21,6 +21,8 @@ pub const REDACTED: &str = "[redacted]";
 const PATTERNS: &[&str] = &[
     // A private key, also when its end is cut off.
     r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    // One whose beginning is cut off.
+    r"(?:\b[A-Za-z0-9+/]{40,}={0,2}\s+)*[A-Za-z0-9+/]+={0,2}\s+-----END [A-Z ]*PRIVATE KEY-----",
     // Passwords in URLs; a user name alone stays.
     r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?P<after>@)",
     r"(?i)(?P<keep>\b(?:proxy-)?authorization\b\W{1,4}(?:(?:bearer|basic|token|digest)\s+)?)[^\s'\x22,;]+",
@@ -245,8 +247,10 @@ fn hide(text: &str, found: &Found) -> String {
     let part = |group: usize| found.group(group).map_or("", |range| &text[range]);
     let (whole, keep, after) = (&text[found.whole.clone()], part(1), part(2));
     let value = &whole[keep.len()..whole.len() - after.len()];
-    // What was redacted before stays as it is: some patterns end before the mark does.
-    if value == REDACTED || value == &REDACTED[..REDACTED.len() - 1] {
+    // What was redacted before stays as it is: some patterns begin behind the mark's first character, or end before its last.
+    let begin = found.whole.start + keep.len();
+    let with_bracket = &text[begin - usize::from(text[..begin].ends_with('['))..begin + value.len()];
+    if [value, with_bracket].iter().any(|part| *part == REDACTED || *part == &REDACTED[..REDACTED.len() - 1]) {
         return whole.to_owned();
     }
     if keep.ends_with(char::is_whitespace) && is_system_error(&text[found.whole.start + keep.len()..]) {
@@ -329,6 +333,7 @@ mod tests {
         for (text, expected) in [
             ("url https://user:hunter2@git.example.com/x.git", "url https://user:[redacted]@git.example.com/x.git"),
             ("Authorization: Bearer abc.def.ghi", "Authorization: [redacted]"),
+            ("Authorization:p", "Authorization:[redacted]"),
             ("bearer\u{a0}abcdefghi", "bearer\u{a0}[redacted]"),
             ("key sk-proj-********************aBcD. You", "key [redacted]. You"),
             (
@@ -344,6 +349,10 @@ mod tests {
             ("OPENAI_API_KEY=abcd1234 cargo test", "OPENAI_API_KEY=[redacted] cargo test"),
             ("token ghp_0123456789abcdefghij", "token [redacted]"),
             ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext", "[redacted]\nnext"),
+            (
+                "aGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8\naGVsbG8=\n-----END PRIVATE KEY-----\nnext",
+                "[redacted]\nnext",
+            ),
             ("12 tokens used, password test failed", "12 tokens used, password test failed"),
             ("http://localhost:8080/a@b", "http://localhost:8080/a@b"),
             ("secret: hunter22xyz", "secret: [redacted]"),
