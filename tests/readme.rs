@@ -63,6 +63,11 @@ fn checked_otherwise(line: &str) -> bool {
             let ran = ci.lines().any(|ran| format!("{ran} ").starts_with(&line));
             assert!(ran, ".ci/run does not run: {line}");
         }
+        "RECOVER_RANDOM_SECONDS=60 RECOVER_RANDOM_SEED=1 cargo test --locked --test random -- --nocapture" => {
+            assert!(ci.contains("cargo test --locked --test random -- --nocapture\n"));
+            let driver = text("tests/random/driver.rs");
+            assert!(["RECOVER_RANDOM_SECONDS", "RECOVER_RANDOM_SEED"].iter().all(|name| driver.contains(name)));
+        }
         "RECOVER_TEST_REFRESH=1 cargo test --test generated" => {
             assert!(text("tests/generated.rs").contains(&format!("\"{line}\"")));
         }
