@@ -21,6 +21,7 @@ pub mod headline;
 pub mod hints;
 pub mod hook_settings;
 pub mod import;
+pub mod masked_event;
 pub mod nearest;
 pub mod options;
 pub mod path_filter;

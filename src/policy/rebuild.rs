@@ -13,6 +13,8 @@ use crate::model::state::State;
 use crate::model::step::{StepEnd, StepStatus};
 use crate::model::time::Timestamp;
 
+use super::masked_event::masked_payload;
+
 /// A checkpoint with the events that it carries.
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -123,7 +125,12 @@ fn identity(event: &Event) -> String {
         Payload::CheckpointCreated { checkpoint, .. } => format!("checkpoint {run} {}", checkpoint.id),
         Payload::RunCreated { .. } => format!("run {run}"),
         Payload::AttemptEnded(end) => format!("end {run} {} {} {:?}", end.iteration, end.attempt, end.checkpoint_id),
-        payload => format!("{run} {} {}", event.at, serde_json::to_string(payload).unwrap_or_default()),
+        Payload::AttemptStarted { iteration, attempt, .. } => format!("begin {run} {} {iteration} {attempt}", event.at),
+        // What a checkpoint carries of it has no secrets.
+        payload => {
+            let masked = masked_payload(payload);
+            format!("{run} {} {}", event.at, serde_json::to_string(&masked).unwrap_or_default())
+        }
     }
 }
 
@@ -135,9 +142,11 @@ fn drop_stand_ins(mut left: Vec<Event>, chains: &BTreeMap<RunKey, Vec<Item>>) ->
     }
     left.retain(|event| match &event.payload {
         Payload::CheckpointCreated { adopted: true, .. } => !real.contains_key(&identity(event)),
-        Payload::RunCreated { .. } => real
-            .get(&identity(event))
-            .is_none_or(|real| real.at > event.at || (real.at == event.at && real.payload == event.payload)),
+        // One that was made up says nothing of what the run executes.
+        Payload::RunCreated { spec, .. } => real.get(&identity(event)).is_none_or(|real| {
+            let is_real = real.payload == event.payload || **spec != RunSpec::default();
+            real.at > event.at || (real.at == event.at && is_real)
+        }),
         _ => true,
     });
     left

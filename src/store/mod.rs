@@ -8,6 +8,7 @@ mod error;
 mod ledger;
 mod ledger_line;
 mod origin;
+mod masked;
 mod packed_lines;
 mod rebuild;
 mod registry;
@@ -18,6 +19,7 @@ mod written;
 
 pub use error::StoreError;
 pub use ledger::{Exclusive, Loaded, NewEvent, Owned, Store};
+pub use masked::masked;
 pub use origin::{Foreign, Origin};
 pub use rebuild::{Rebuilding, Salvaged, salvage};
 pub use registry::Registry;

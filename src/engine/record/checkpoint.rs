@@ -10,7 +10,7 @@ use crate::git::capture::capture;
 use crate::git::checkpoint::{CheckpointParts, load_checkpoint, name_checkpoint, write_linked};
 use crate::git::repo::{ref_exists, ref_name, resolve_ref};
 use crate::git::restore::read_journal;
-use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
+use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
@@ -21,7 +21,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::redact::redact;
-use crate::store::{Exclusive, NewEvent};
+use crate::store::{Exclusive, NewEvent, masked};
 
 use super::message::message;
 use super::nested::{self, NestedCapture};
@@ -126,7 +126,7 @@ pub fn record_with(
         seq,
         run: key.clone(),
         task_id,
-        lane_fields: request.lane_fields,
+        lane_fields: without_secrets(request.lane_fields),
         kind,
         trigger: if request.trigger.is_empty() { trigger::MANUAL.to_owned() } else { request.trigger },
         worktree: context.worktree_id(),
@@ -161,6 +161,7 @@ pub fn record_with(
     let mut events = events_of(ledger, key, since)?;
     // The checkpoint's own event comes first.
     events.extend(ledger.lines_to_come(now, 1, following(&checkpoint.id))?.into_bytes());
+    let events = masked(&events);
     let message = message(&checkpoint)?;
     let before = previous.filter(|_| !prepared.nested.is_empty()).and_then(|previous| {
         let held = resolve_ref(repo, &ref_name(&previous.run.run_id, &previous.id))?;
@@ -238,6 +239,14 @@ fn headline(checkpoint: &Checkpoint) -> String {
         (_, 0) => "Checkpoint".to_owned(),
         (_, number) => format!("After iteration {number}"),
     }
+}
+
+/// What a lane's record says in words: nothing of it is needed to run again, and it becomes part of a commit.
+fn without_secrets(mut fields: LaneFields) -> LaneFields {
+    for text in [&mut fields.notes, &mut fields.test_command].into_iter().flatten() {
+        *text = redact(text).into_owned();
+    }
+    fields
 }
 
 /// The run's raw events after `since`, one a line.

@@ -26,6 +26,7 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
 use crate::model::state::State;
+use crate::policy::masked_event::{MASKED, is_masked};
 use crate::store::NewEvent;
 
 use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
@@ -198,10 +199,13 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
     if argv.is_empty() {
         return Ok(());
     }
-    run::require_command(context, argv, dir).map_err(|error| {
-        let other = Hint::recover(["resume", "--prepare-only"]).run(&run.key);
-        if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other) }
-    })
+    let other = || Hint::recover(["resume", "--prepare-only"]).run(&run.key);
+    if request.command.is_empty() && is_masked(argv) {
+        let message = format!("the command of run {} {MASKED}: give it again after --", run.key);
+        return Err(Error::new(ErrorKind::Usage, message).hint(other()));
+    }
+    run::require_command(context, argv, dir)
+        .map_err(|error| if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other()) })
 }
 
 /// The work tree that a lane is at home in which is named from another one of the repository (C4).
