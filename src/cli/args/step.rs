@@ -5,7 +5,7 @@ use clap::Args;
 /// Run CMD once per run.
 ///
 /// A step that has succeeded is skipped with exit code 0 the next time. Steps are identified by run, phase, lane and name. A failed step runs again; one that was interrupted says so before it
-/// runs again. If two processes run the same step, the second waits for the first. The exit code is CMD's own (128 + n
+/// runs again. Without CMD it runs as it was recorded, with its flags. If two processes run the same step, the second waits for the first. The exit code is CMD's own (128 + n
 /// for signal n). CMD gets RECOVER_RUN_ID, RECOVER_PHASE, RECOVER_LANE and RECOVER_STEP.
 #[derive(Args, Debug)]
 pub struct StepArgs {
@@ -44,7 +44,7 @@ pub struct StepArgs {
     #[arg(long, value_name = "CMD2")]
     pub compensate: Option<String>,
 
-    /// Command to run
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// Command to run [default: the recorded one]
+    #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! Runs `step`.
 
-use crate::engine::flow::step::{Notice, StepReport, StepRequest, step as run_once};
+use crate::engine::flow::step::{Notice, StepReport, StepRequest, as_recorded, step as run_once};
 use crate::engine::{Context, Result};
 use crate::model::hint::join;
 use crate::model::step::{Step, StepStatus, ToldStep};
@@ -26,6 +26,7 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
         // With --json our stdout belongs to the document.
         show: if ui.json { Show::PassthroughStderr } else { Show::Passthrough },
     };
+    let request = as_recorded(context, request)?;
     let report = run_once(context, &request, &|notice| say(notice, &request, ui))?;
     if context.dry_run() {
         return Ok(planned(&request, &report));

@@ -1,5 +1,6 @@
 //! What the lane contract's records say beside their checkpoint (C3, C8, C9), and what is reported of a lane (C4, C6).
 
+use std::borrow::Cow;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -236,9 +237,11 @@ fn end_of(context: &Context, log: &Path) -> Vec<String> {
 
 /// The last lines that say something.
 fn entries(log: &str) -> Vec<String> {
+    // A private key has many lines.
+    let log = redact(log);
     let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LOG_ENTRIES)..];
-    last.iter().map(|line| escape(&redact(line)).chars().take(ENTRY_LENGTH).collect()).collect()
+    last.iter().map(|line| escape(line).chars().take(ENTRY_LENGTH).collect()).collect()
 }
 
 /// What the latest failed attempt of a lane left for the next one.
@@ -318,6 +321,11 @@ fn again(context: &Context, key: &RunKey, step: &Step) -> String {
     if let Some(compensate) = &start.compensate {
         words.extend(["--compensate", compensate]);
     }
-    let step = Hint::recover(words).run(key).arg("--").args(&start.command);
-    step.at(context.place_of(start.cwd.path())).to_string()
+    let place = context.place_of(start.cwd.path());
+    let line = Hint::recover(words).run(key).arg("--").args(&start.command).at(place.clone()).to_string();
+    match redact(&line) {
+        Cow::Borrowed(_) => line,
+        // What is recorded runs again without being shown.
+        Cow::Owned(_) => Hint::recover(["step", start.name.as_str()]).run(key).at(place).to_string(),
+    }
 }

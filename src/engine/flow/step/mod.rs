@@ -30,6 +30,7 @@ use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
+use crate::policy::masked_event::{MASKED, is_masked};
 use crate::policy::path_filter::Selection;
 use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
@@ -110,6 +111,43 @@ pub fn check(request: &StepRequest) -> Result<()> {
 fn selection(request: &StepRequest) -> Result<Selection> {
     Selection::globs(&request.paths).map_err(|error| {
         Error::new(ErrorKind::Usage, format!("--path: {error}")).hint(Hint::recover(["step", "--help"]))
+    })
+}
+
+/// A request without a command is one for the step as it was begun last.
+///
+/// # Errors
+/// It was never begun, or what is recorded of it has no secrets any more (2).
+pub fn as_recorded(context: &Context, request: StepRequest) -> Result<StepRequest> {
+    if !request.command.is_empty() {
+        return Ok(request);
+    }
+    check(&request)?;
+    let state = context.load()?.state;
+    let found = match select::find(context, &state) {
+        Err(error) if error.kind == ErrorKind::RunNotFound => None,
+        found => found?,
+    };
+    let step = found.and_then(|run| run.step(&request.name));
+    let refused = |why: &str| {
+        let message = format!("step '{}' {why}: its command comes after --", request.name);
+        Error::new(ErrorKind::Usage, message).hint(Hint::recover(["step", "--help"]))
+    };
+    let start = &step.ok_or_else(|| refused("was never begun"))?.start;
+    if is_masked(&start.command) {
+        return Err(refused(MASKED));
+    }
+    let atomic = start.atomic.as_ref();
+    let recorded = || atomic.map(|atomic| atomic.paths.clone()).unwrap_or_default();
+    Ok(StepRequest {
+        command: start.command.clone(),
+        stage: request.stage.or_else(|| start.stage.clone()),
+        target_branch: request.target_branch.or_else(|| start.target_branch.clone()),
+        atomic: request.atomic || atomic.is_some(),
+        intent: request.intent.or_else(|| atomic.and_then(|atomic| atomic.intent.clone())),
+        paths: if request.paths.is_empty() { recorded() } else { request.paths },
+        compensate: request.compensate.or_else(|| start.compensate.clone()),
+        ..request
     })
 }
 
