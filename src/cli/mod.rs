@@ -63,6 +63,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(mut error) => {
+            if error.use_stderr() {
+                mask_configured(&args);
+            }
             let exit = usage::answer(&args, &mut error);
             // From a hook, 2 would stop the agent.
             let exit =
@@ -78,6 +81,21 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         ExitCode::Bug
     });
     ProcessExitCode::from(exit.number())
+}
+
+/// Has masked what the configuration names, where it can be read: wrong arguments are shown too.
+fn mask_configured(args: &[OsString]) {
+    let own = args.split(|arg| arg == "--").next().unwrap_or_default();
+    let named = |flag: &str| {
+        let at = own.iter().rposition(|arg| arg == flag)?;
+        Some([own[at].clone(), own.get(at + 1)?.clone()])
+    };
+    let places = ["-C", "--state-dir"].into_iter().filter_map(named).flatten();
+    let words = ["recover", "config"].map(OsString::from).into_iter().chain(places);
+    if let Ok(cli) = Cli::try_parse_from(words) {
+        // Whatever is wrong with it, the arguments are wrong as well, and that is said.
+        let _ = context(&cli.global, cli.command.as_ref());
+    }
 }
 
 fn parse_with_all(args: &[OsString]) -> clap::error::Result<Cli> {

@@ -7,8 +7,8 @@
 mod error;
 mod ledger;
 mod ledger_line;
-mod origin;
 mod masked;
+mod origin;
 mod packed_lines;
 mod rebuild;
 mod registry;

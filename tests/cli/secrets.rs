@@ -196,11 +196,9 @@ fn secrets_are_masked_wherever_they_are_shown_and_run_as_they_were_typed() {
     assert_masked("the written report", &env.read("../report.json"), &secrets);
     let wrong = env.recover(&["report", "--run", "r", "--subtask", &all]).expect(4);
     assert_masked("an error", &(wrong.stdout + &wrong.stderr), &secrets);
-    // Wrong words are answered before any configuration is read: what that adds is not known yet.
-    let (usual, _) = secrets.split_at(secrets.len() - 2);
     for args in [&["checkpoint", "show", &all][..], &["--json", "checkpoint", "show", &all]] {
         let wrong = env.recover(args).expect(2);
-        assert_masked("a usage error", &(wrong.stdout + &wrong.stderr), usual);
+        assert_masked("a usage error", &(wrong.stdout + &wrong.stderr), &secrets);
     }
     assert_masked("the messages of checkpoints", &env.sh("git log --all --format=%s").stdout, &secrets);
     assert_kept(&env, &secrets);
@@ -241,4 +239,83 @@ fn a_patch_is_content() {
     env.recover(&["-q", "checkpoint", "create"]).expect(0);
     let patch = env.recover(&["checkpoint", "diff", "@1", "@2", "--patch"]).expect(0).stdout;
     assert!(patch.contains("+password=hunter2-in-a-pair"), "{patch}");
+}
+
+/// A run that failed, with secrets in its command, its prompt, what it tried and what is said of its checkpoints.
+fn failed_run(env: &TestEnv, all: &str) {
+    env.script("agent.sh", "printf '%s\\n' \"$1\" > ../given; echo \"error: $1\" >&2; exit 1");
+    let run = ["-q", "run", "--run", "r", "--attempts", "1", "--no-wait", "--prompt", all, "--approach", all];
+    env.recover(&[&run[..], &["--", "./agent.sh", all]].concat());
+    env.recover(&["-q", "checkpoint", "create", "--run", "r", "-m", all]).expect(0);
+    let stage = ["--lane", "L", "--stage", "pre_pr", "--status", "ready", "--notes", all, "--test-command", all];
+    env.recover(&[&["-q", "checkpoint", "create"], &stage[..]].concat()).expect(0);
+}
+
+// trust.md, 5: commits may be pushed, and leave the machine in bundles.
+#[test]
+fn commits_and_bundles_of_checkpoints_hold_no_secrets() {
+    let env = env();
+    let secrets = secrets();
+    let all = secrets.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join(" ; ");
+    failed_run(&env, &all);
+    env.json(0, &["checkpoint", "export", "latest", "--run", "r", "--bundle", "../r.bundle"]);
+    env.sh("git init -q --bare ../other && git -C ../other fetch -q ../r.bundle 'refs/*:refs/*'").expect(0);
+    for place in [".", "../other"] {
+        let objects = env.sh(&format!("git -C {place} cat-file --batch-all-objects --batch")).expect(0).stdout;
+        assert!(objects.contains("attempt_ended") && objects.contains("[redacted]"), "{place}: {objects}");
+        assert_masked(place, &objects, &secrets);
+    }
+}
+
+// What was rebuilt from checkpoints lacks the secrets: nothing is run without them.
+#[test]
+fn a_rebuilt_run_is_given_its_command_again() {
+    let env = env();
+    let secret = "api_token=abcd-123456";
+    failed_run(&env, secret);
+    fs::remove_dir_all(env.work().join(".ultraplan/state")).expect("the state");
+    fs::remove_dir_all(env.work().join(".git/recover")).expect("its copy");
+    assert_eq!(env.json(0, &["doctor", "--rebuild"])["rebuilt"]["failures"], 1);
+    env.remove("../given");
+    let refused = env.json(2, &["resume", "--run", "r", "--strategy", "retry_same"])["error"].clone();
+    let message = refused["message"].as_str().expect("a message");
+    assert!(message.contains("held a secret") && message.contains("after --"), "{refused}");
+    assert!(!env.exists("../given"), "it was not run");
+    let again = ["-q", "resume", "--run", "r", "--strategy", "retry_same", "--wait", "--", "./agent.sh", secret];
+    env.recover(&again);
+    assert_eq!(env.read("../given"), format!("{secret}\n"));
+}
+
+// What is recorded is the same as what a checkpoint carries of it: a rebuild finds nothing new, and keeps the whole.
+#[test]
+fn a_rebuild_prefers_what_is_left_of_the_ledger() {
+    let env = env();
+    failed_run(&env, "api_token=abcd-123456");
+    let before = env.read(".ultraplan/state/events.jsonl");
+    assert_eq!(env.json(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
+    assert_eq!(env.read(".ultraplan/state/events.jsonl"), before);
+}
+
+// A command to copy works: what cannot be shown is repeated from what is recorded.
+#[test]
+fn a_step_with_a_secret_runs_again_by_its_hint() {
+    let mut env = env();
+    let folder = PathBuf::from(env!("CARGO_BIN_EXE_recover")).parent().expect("a folder").to_owned();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    env.set("PATH", &path);
+    let stage = ["checkpoint", "create", "--run", "p", "--lane", "L", "--stage", "before_lane_start"];
+    env.json(0, &stage);
+    let script = "printf '%s\\n' \"$0\" >> ../given; exit 7";
+    let flags = ["--run", "p", "--lane", "L", "--stage", "after_lane_tests"];
+    let step = [&["step", "test"], &flags[..], &["--", "sh", "-c", script, "--token=abcd-123456"]].concat();
+    env.json(7, &step);
+    let resumed = env.json(0, &["resume", "--run", "p", "--lane", "L"]);
+    let hint = resumed["next_actions"][0].as_str().expect("a command");
+    assert!(hint.contains(" step test ") && !hint.contains("[redacted]"), "{resumed}");
+    assert_eq!(env.sh(&format!("cd / && {hint}")).code, 7);
+    assert_eq!(env.read("../given"), "--token=abcd-123456\n".repeat(2));
+    let stages = env.state_json("checkpoints.json");
+    assert!(stages.as_array().is_some_and(|all| all.iter().any(|one| one["stage"] == "after_lane_tests")), "{stages}");
+    let unknown = env.json(2, &["step", "other", "--run", "p", "--lane", "L"])["error"].clone();
+    assert!(unknown["message"].as_str().is_some_and(|text| text.contains("was never begun")), "{unknown}");
 }

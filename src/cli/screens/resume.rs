@@ -11,6 +11,7 @@ use crate::engine::flow::status::Status;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::model::decision::Strategy;
 use crate::model::hint::Hint;
+use crate::policy::redact::redact;
 use crate::process::Interrupts;
 
 use super::super::live::cut;
@@ -103,10 +104,13 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
         instructions = line(input, output).map_err(failed)?.filter(|text| !text.is_empty());
     }
     let mut same = Hint::recover(["resume", "--strategy", chosen.as_str()]);
-    if let Some(text) = &instructions {
-        same = same.args(["--instructions", text]);
+    let mut beside = "";
+    match &instructions {
+        Some(text) if redact(text) != text.as_str() => beside = " (with the instructions, which hold a secret)",
+        Some(text) => same = same.args(["--instructions", text]),
+        None => {}
     }
-    writeln!(output, "Same as: {same}").map_err(failed)?;
+    writeln!(output, "Same as: {same}{beside}").map_err(failed)?;
     Ok(Some(Answer::Resume(Choice { strategy: chosen, instructions })))
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::engine::base::error::{Error, ErrorKind};
 use crate::model::hint::{Hint, Place};
+use crate::policy::redact::redact;
 
 use super::Context;
 
@@ -30,7 +31,11 @@ impl Context {
             // Another process holds the lock: the same once more, with more patience.
             error.hint = Some(self.rerun(&["--lock-timeout", "60s"]));
         }
-        error.hint = error.hint.map(|hint| hint.at(self.place()));
+        // One that cannot be shown whole is no command to copy.
+        error.hint = error.hint.map(|hint| hint.at(self.place())).filter(|hint| {
+            let line = hint.to_string();
+            redact(&line) == line
+        });
         error
     }
 
