@@ -157,19 +157,6 @@ fn every_requirement_has_its_tests() {
     assert!(unproved.is_empty(), "no test proves {unproved:?}");
 }
 
-/// The README's table of what works names what is proved, all of it and nothing else.
-#[test]
-fn the_feature_table_is_what_is_proved() {
-    let readme = text(&root().join("README.md"));
-    let section = readme.split("## What works today").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("it");
-    let rows = section.lines().filter(|line| line.starts_with("| ")).skip(2);
-    let named: BTreeSet<String> = rows.filter_map(|row| row.split('|').nth(1)).flat_map(ids).collect();
-    let proved: BTreeSet<String> = proofs().into_keys().collect();
-    let missing: Vec<&String> = proved.difference(&named).collect();
-    let claimed: Vec<&String> = named.difference(&proved).collect();
-    assert!(missing.is_empty() && claimed.is_empty(), "not in the table: {missing:?}; not proved: {claimed:?}");
-}
-
 #[test]
 fn ids_are_found_in_comments_and_names() {
     let found = |text: &str| ids(text).into_iter().collect::<Vec<_>>();

@@ -48,7 +48,12 @@ pub fn command() -> clap::Command {
 pub fn man_pages(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     pages(&command(), None, folder)?;
-    for (name, page) in [("recover.toml.5", configuration_page()), ("recover-json.7", documents_page())] {
+    let others = [
+        ("recover.toml.5", configuration_page()),
+        ("recover-guide.7", guide_page(include_str!("guide.md"))),
+        ("recover-json.7", documents_page()),
+    ];
+    for (name, page) in others {
         let file = folder.join(name);
         fs::write(&file, page.render()).with_context(|| format!("cannot write {}", file.display()))?;
     }
@@ -112,6 +117,48 @@ fn recipes(roff: &mut Roff) {
             roff.text([roman(line)]);
         }
         roff.control("fi", []);
+    }
+}
+
+/// `recover-guide(7)`, from a page of headings, paragraphs, lists and commands.
+fn guide_page(guide: &str) -> Roff {
+    let (description, sections) = guide.split_once("\n## ").unwrap_or((guide, ""));
+    let mut roff = page_of("recover-guide", "7", "how to work with recover", &description.replace('\n', " "));
+    for section in sections.split("\n## ") {
+        let (title, body) = section.split_once('\n').unwrap_or((section, ""));
+        roff.control("SH", [title.to_uppercase().as_str()]);
+        for (number, part) in body.split("```").enumerate() {
+            match part.split_once('\n') {
+                // Its first line names the language.
+                Some((_, commands)) if number % 2 == 1 => {
+                    roff.control("PP", []).control("EX", []);
+                    for line in commands.lines() {
+                        roff.text([roman(line)]);
+                    }
+                    roff.control("EE", []);
+                }
+                _ => part.split("\n\n").for_each(|paragraph| prose(&mut roff, paragraph.trim())),
+            }
+        }
+    }
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([italic("recover"), roman("(1), "), italic("recover.toml"), roman("(5)")]);
+    roff
+}
+
+/// A paragraph, or the items of a list, with what is quoted in bold.
+fn prose(roff: &mut Roff, paragraph: &str) {
+    let is_list = paragraph.starts_with("- ");
+    let items = format!("\n{paragraph}");
+    for item in items.split(if is_list { "\n- " } else { "\n\n" }).map(str::trim).filter(|item| !item.is_empty()) {
+        if is_list {
+            roff.control("IP", ["\\(bu", "2"]);
+        } else {
+            roff.control("PP", []);
+        }
+        let pieces = item.split('`').map(|piece| piece.replace('\n', " ")).enumerate();
+        let pieces = pieces.map(|(at, piece)| if at % 2 == 1 { bold(piece) } else { roman(piece) });
+        roff.text(pieces.collect::<Vec<_>>());
     }
 }
 

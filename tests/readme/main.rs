@@ -1,12 +1,12 @@
 //! Every command in the README is run, in its order, in one repository; those that cannot be, and those of the pages for
 //! contributors, are recognised by what they say and checked in another way.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[path = "cli/env.rs"]
+mod compared;
+#[path = "../cli/env.rs"]
 mod env;
 
 use env::TestEnv;
@@ -19,30 +19,47 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The blocks fenced as `sh`.
-fn blocks(readme: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut open: Option<(String, String)> = None;
-    for line in readme.lines() {
-        match (&mut open, line.strip_prefix("```")) {
-            (None, Some(language)) => open = Some((language.to_owned(), String::new())),
-            (Some(_), Some(_)) => {
-                let (language, block) = open.take().expect("an open block");
-                match language.as_str() {
-                    "sh" => found.push(block),
-                    "text" => {}
-                    _ => panic!("a block that no test looks at:\n{block}"),
-                }
+/// A fenced block of a page.
+struct Block {
+    language: String,
+    body: String,
+    /// It stands right below the block before it, and is what that prints.
+    follows: bool,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let (mut open, mut follows) = (false, false);
+    for line in page.lines() {
+        match (open, line.strip_prefix("```")) {
+            (false, Some(language)) => {
+                found.push(Block { language: language.to_owned(), body: String::new(), follows });
+                open = true;
             }
-            (Some((_, block)), None) => {
-                block.push_str(line);
-                block.push('\n');
+            (true, Some(_)) => (open, follows) = (false, true),
+            (true, None) => {
+                let block = found.last_mut().expect("an open block");
+                block.body.push_str(line);
+                block.body.push('\n');
             }
-            (None, None) => {}
+            (false, None) => follows &= line.is_empty(),
         }
     }
-    assert!(open.is_none(), "a block is not closed");
+    assert!(!open, "a block is not closed");
     found
+}
+
+/// The blocks fenced as `sh`; no other one but output, files, and what is checked by a test of its own.
+fn scripts(page: &str) -> Vec<String> {
+    let blocks = blocks(page).into_iter();
+    blocks
+        .filter(|block| match block.language.as_str() {
+            "sh" => true,
+            "text" | "yaml" => false,
+            _ => panic!("a block that no test looks at:\n{}", block.body),
+        })
+        .map(|block| block.body)
+        .collect()
 }
 
 /// Whether a line is one that cannot be run in a test; checks it in another way.
@@ -92,11 +109,19 @@ fn project() -> TestEnv {
     env.script("agent.sh", "if [ $RECOVER_ATTEMPT = 1 ]; then echo broken > app.txt; else echo works > app.txt; fi");
     env.script("broken-agent.sh", "echo broken > app.txt");
     env.script("flaky-agent.sh", "test -e ../flaky || { touch ../flaky; echo 'connection reset by peer'; exit 1; }");
+    env.write("TASK.md", "Make the checks pass.\n");
+    env.write("app.txt", "works\n");
     env.git(&["add", "."]);
     env.git(&["commit", "-q", "-m", "agent and checks"]);
     let bin = env.root().join("bin");
     fs::create_dir(&bin).expect("a folder for programs");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_recover"), bin.join("recover")).expect("recover on PATH");
+    // The agents' programs in its place, with a record each as they print it.
+    let done =
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"Claude Code works","session_id":"s1"}"#;
+    env.script("../bin/claude", &format!("cat > ../prompt; echo works > app.txt; echo done > task.txt; echo '{done}'"));
+    let done = r#"{"type":"item.completed","item":{"type":"agent_message","text":"codex works"}}"#;
+    env.script("../bin/codex", &format!("echo works > app.txt; echo '{done}'"));
     let mut path = vec![bin];
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let path: PathBuf = std::env::join_paths(path).expect("a search path").into();
@@ -105,12 +130,11 @@ fn project() -> TestEnv {
     env
 }
 
-#[test]
-fn the_commands_of_the_readme_work() {
-    let env = project();
+/// Runs all commands of a page, and returns what they printed.
+fn run_all(env: &TestEnv, page: &str) -> String {
     let mut said = String::new();
     let mut ran = 0;
-    for block in blocks(&text("README.md")) {
+    for block in scripts(page) {
         let known: Vec<bool> = block.lines().map(checked_otherwise).collect();
         if known.iter().all(|known| *known) {
             continue;
@@ -121,8 +145,26 @@ fn the_commands_of_the_readme_work() {
         said.push_str(&result.stdout);
         ran += 1;
     }
-    assert!(ran >= 8, "{ran} blocks were run");
-    // What the README says about them: the first run waits, the script is told to, the fix is awaited and taken.
+    assert!(ran >= 9, "{ran} blocks were run");
+    said
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    let env = project();
+    let said = run_all(&env, &text("README.md"));
+    // What the README says about them.
+    for part in ["ended with 6", "Run night complete", "Run codex complete", "Run ralph complete", "try again now"] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert!(env.read("../night.html").contains("</html>"));
+}
+
+#[test]
+fn the_commands_of_the_guide_work() {
+    let env = project();
+    let said = run_all(&env, &text("src/cli/guide.md"));
+    // The first run waits, the script is told to, the fix is awaited and taken.
     for part in ["ended with 6", "wait: retry_after", "ended with 8", "complete"] {
         assert!(said.contains(part), "{part}\n{said}");
     }
@@ -131,9 +173,68 @@ fn the_commands_of_the_readme_work() {
     assert!(document["retry_after"].is_string() && document["wait_ms"].is_u64(), "{document}");
 }
 
+/// The page with what its commands print, and with the table of the comparison.
+fn with_output(page: &str) -> String {
+    let env = project();
+    let here = env.root().join("work").to_string_lossy().into_owned();
+    let mut page = page.to_owned();
+    let all = blocks(&page);
+    for pair in all.windows(2).filter(|pair| pair[0].language == "sh" && pair[1].follows) {
+        // What goes on is told on stderr.
+        let printed = env.sh(&pair[0].body).stdout.replace(&here, "~/project");
+        let lines: Vec<&str> = printed.lines().map(str::trim_end).collect();
+        let (before, after) = (format!("```text\n{}```", pair[1].body), format!("```text\n{}\n```", lines.join("\n")));
+        page = page.replacen(&before, &after, 1);
+    }
+    let is_row = |line: &&str| line.starts_with('|') && !line.starts_with("| code") && !line.contains("meaning");
+    let table: Vec<&str> = page.lines().skip_while(|line| !line.starts_with("## Why not")).collect();
+    let table: Vec<&str> = table.into_iter().skip_while(|line| !line.starts_with('|')).take_while(is_row).collect();
+    page.replacen(&table.join("\n"), compared::table().trim_end(), 1)
+}
+
+#[test]
+fn the_readme_shows_what_is_printed_and_what_was_compared() {
+    let page = text("README.md");
+    let shown = with_output(&page);
+    if std::env::var_os("RECOVER_TEST_REFRESH").is_some() {
+        fs::write(root().join("README.md"), &shown).expect("written");
+        return;
+    }
+    for (line, expected) in page.lines().zip(shown.lines()) {
+        assert_eq!(line, expected, "refresh it with: RECOVER_TEST_REFRESH=1 cargo test --test readme");
+    }
+    assert_eq!(page.lines().count(), shown.lines().count());
+}
+
+/// The steps of the workflow, as a shell runs them in a job.
+#[test]
+fn the_workflow_of_the_readme_works() {
+    let page = text("README.md");
+    let workflow = blocks(&page).into_iter().find(|block| block.language == "yaml").expect("a workflow").body;
+    let mut env = project();
+    let summary = env.root().join("summary.md").to_string_lossy().into_owned();
+    env.set("GITHUB_ACTIONS", "true").set("GITHUB_STEP_SUMMARY", &summary).set("CI", "true").set("RECOVER_TRUST", "1");
+    let steps: Vec<&str> = workflow.lines().filter_map(|line| line.split_once("run: ").map(|(_, step)| step)).collect();
+    let steps: Vec<&str> = steps.into_iter().filter(|step| !checked_otherwise(step)).collect();
+    assert_eq!(steps.len(), 3, "{steps:?}");
+    for step in steps {
+        // As a job's shell does.
+        let ran = env.sh(&format!("set -e\n{step}"));
+        assert_eq!(ran.code, 0, "{step}\n{}\n{}", ran.stdout, ran.stderr);
+    }
+    assert_eq!(env.git(&["show", "agent-work:task.txt"]), "done\n");
+    assert!(env.exists("report.html") && env.read("../summary.md").contains("ci"));
+}
+
+#[test]
+fn the_readme_is_short() {
+    let lines = text("README.md").lines().count();
+    assert!(lines <= 250, "{lines} lines: what is more belongs into src/cli/guide.md");
+}
+
 #[test]
 fn the_commands_for_contributors_are_those_of_the_checks() {
-    for block in blocks(&text("CONTRIBUTING.md")) {
+    for block in scripts(&text("CONTRIBUTING.md")) {
         let unknown: Vec<&str> = block.lines().filter(|line| !checked_otherwise(line)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
@@ -153,22 +254,8 @@ fn the_demo_works() {
 }
 
 #[test]
-fn the_exit_codes_are_those_of_the_manual() {
-    let readme = text("README.md");
-    let table = readme.split("## Exit codes").nth(1).and_then(|rest| rest.split("\n\n").nth(1)).expect("a table");
-    let cells = table.lines().skip(2).filter_map(|row| row.split('|').nth(1));
-    let listed: BTreeSet<u32> =
-        cells.flat_map(|cell| cell.split(',').map(|code| code.trim().parse().unwrap())).collect();
-    let manual = text("man/recover.1");
-    let section =
-        manual.split(".SH \"EXIT STATUS\"").nth(1).and_then(|rest| rest.split("\n.SH").next()).expect("codes");
-    let codes = section.lines().filter_map(|line| line.strip_prefix("\\fB")?.strip_suffix("\\fR")?.parse().ok());
-    assert_eq!(listed, codes.collect::<BTreeSet<u32>>());
-}
-
-#[test]
 fn the_places_that_the_pages_name_are_there() {
-    for page in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"] {
+    for page in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "src/cli/guide.md"] {
         let page_text = text(page);
         let prose: String = page_text.split("```").step_by(2).collect();
         let quoted = prose.split('`').skip(1).step_by(2);
