@@ -8,6 +8,7 @@ mod exit;
 mod generate;
 mod keys;
 mod live;
+mod people;
 mod render;
 mod replies;
 pub mod schema;
@@ -120,6 +121,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         warn_of_pending(&context, command);
         let allowed = inside::refuse(&context, name, commands::reach(command));
         let done = allowed.and_then(|()| execute(command, &mut context, ui)).map_err(|error| context.locate(error));
+        ui.learn(&context);
         context.store().leave();
         let done = done.map(|reply| reply.warned(context.warnings()));
         match context.stopped_late.get() {
@@ -174,6 +176,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
         let ui = &ui.clone().colored(context.settings().ui.color);
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
         let looked = looked.map(|reply| reply.map(|reply| reply.warned(context.warnings())));
+        ui.learn(&context);
         looked.map_err(|error| context.locate(error))
     });
     match status {

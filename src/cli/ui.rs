@@ -4,17 +4,20 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
+use rustix::termios::Winsize;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::engine::Error;
-use crate::model::hint::quote;
+use crate::engine::{Context, Error};
+use crate::git::program::pager;
+use crate::model::id::CheckpointId;
 use crate::policy::redact::{redact, redact_json};
 use crate::policy::settings::ColorWhen;
-use crate::process::Stderr;
+use crate::process::{Stderr, page};
 
 use super::args::GlobalArgs;
 use super::exit::{ExitCode, code};
+use super::people::{People, wrapped};
 use super::replies::Document;
 use super::replies::error::{ErrorBody, ErrorDocument};
 
@@ -31,15 +34,46 @@ pub struct Reply {
     pub text: String,
     /// What the process ends with.
     pub exit: ExitCode,
-    /// It is content for a program, of which nothing is masked.
-    is_content: bool,
+    /// What the text is.
+    form: Form,
+    /// On a terminal it goes through a pager.
+    paged: Option<Paged>,
+}
+
+/// What a text is, and what may be done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For whoever sits there: shorter where they know the rest.
+    People,
+    /// It stands by itself, wherever it is read: only its lines are fitted to a terminal.
+    Alone,
+    /// Its lines are for a program to read.
+    Verbatim,
+    /// The same, and nothing of it is masked.
+    Content,
+}
+
+/// What goes through a pager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paged {
+    /// A patch, always: the pager may be there to colour it. With what git calls the command that prints it.
+    Patch(&'static str),
+    /// A text, where it is longer than the terminal.
+    Text(&'static str),
 }
 
 impl Reply {
     /// An answer made of a document and text.
     pub fn new(document: impl Serialize, text: impl Into<String>) -> Self {
         let document = serde_json::to_value(document);
-        Self { document, warnings: Vec::new(), text: text.into(), exit: ExitCode::Done, is_content: false }
+        Self {
+            document,
+            warnings: Vec::new(),
+            text: text.into(),
+            exit: ExitCode::Done,
+            form: Form::People,
+            paged: None,
+        }
     }
 
     /// An answer for people, where no document was asked for.
@@ -50,7 +84,19 @@ impl Reply {
     /// As content that a program is to take as it is (a patch, a script): nothing of it is masked.
     #[must_use]
     pub fn content(self) -> Self {
-        Self { is_content: true, ..self }
+        self.form(Form::Content)
+    }
+
+    /// Through a pager, where it is long.
+    #[must_use]
+    pub fn paged(self, paged: Paged) -> Self {
+        Self { paged: Some(paged), ..self }
+    }
+
+    /// As a text of this form.
+    #[must_use]
+    pub fn form(self, form: Form) -> Self {
+        Self { form, ..self }
     }
 
     /// With what was warned of, where there is any.
@@ -96,6 +142,14 @@ pub struct Ui {
     pub keys: bool,
     /// Whether the terminal shows more than ASCII.
     pub unicode: bool,
+    /// Whether long answers go through a pager.
+    pub pages: bool,
+    /// Lines of the terminal.
+    pub rows: u16,
+    /// Columns of the terminal that is stderr.
+    pub stderr_width: Option<u16>,
+    /// What a person who reads a text knows already.
+    pub people: People,
 }
 
 impl Ui {
@@ -112,7 +166,9 @@ impl Ui {
         let asked = !global.json && !global.no_input && !global.yes;
         let interactive = asked && io::stdin().is_terminal() && stderr_terminal;
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| terminal);
-        let width = size.map(|size| if size.ws_col == 0 { 80 } else { size.ws_col });
+        let columns = |size: Winsize| if size.ws_col == 0 { 80 } else { size.ws_col };
+        let width = size.map(columns);
+        let stderr_size = rustix::termios::tcgetwinsize(io::stderr()).ok().filter(|_| stderr_terminal);
         let ui = Self {
             json: global.json,
             quiet: global.quiet,
@@ -126,6 +182,10 @@ impl Ui {
             redraws: redraws && terminal,
             keys: terminal && io::stdin().is_terminal() && !global.no_input,
             unicode: locale_is_utf8(),
+            pages: terminal && redraws && !global.json && !global.no_pager,
+            rows: size.map_or(0, |size| if size.ws_row == 0 { 24 } else { size.ws_row }),
+            stderr_width: stderr_size.map(columns),
+            people: People::default(),
         };
         ui.colored(ColorWhen::Auto)
     }
@@ -147,17 +207,25 @@ impl Ui {
     pub fn answer(&self, command: &str, reply: Reply) -> ExitCode {
         let written = if self.json {
             let document = reply.document.map_err(io::Error::from);
-            let document = document.map(|document| if reply.is_content { document } else { redact_json(document) });
+            let document =
+                document.map(|document| if reply.form == Form::Content { document } else { redact_json(document) });
             let warnings: Vec<String> = reply.warnings.iter().map(|text| redact(text).into_owned()).collect();
             document.and_then(|document| write_json(&Document::new(command, document, &warnings)))
         } else if reply.text.is_empty() {
             Ok(())
         } else {
-            let mut out = io::stdout().lock();
             let end = if reply.text.ends_with('\n') { "" } else { "\n" };
-            let text = if self.width.is_some() { without_place(&reply.text) } else { reply.text };
-            let text = if reply.is_content { Cow::Borrowed(text.as_str()) } else { redact(&text) };
-            write!(out, "{text}{end}").and_then(|()| out.flush())
+            let text = match reply.form {
+                Form::Content => Cow::Borrowed(reply.text.as_str()),
+                _ => self.for_people(redact(&reply.text), reply.form),
+            };
+            let text = format!("{text}{end}");
+            if self.is_paged(&text, reply.paged) {
+                Ok(())
+            } else {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            }
         };
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -165,6 +233,48 @@ impl Ui {
                 if reply.exit == ExitCode::Done { ExitCode::Failed } else { reply.exit }
             }
             _ => reply.exit,
+        }
+    }
+
+    /// Shows a text in a pager where that is wanted; `false` where it is still to be printed.
+    fn is_paged(&self, text: &str, paged: Option<Paged>) -> bool {
+        let (kind, wanted) = match paged {
+            Some(Paged::Patch(kind)) => (kind, true),
+            Some(Paged::Text(kind)) => (kind, text.lines().count() >= usize::from(self.rows)),
+            None => return false,
+        };
+        if !wanted || !self.pages {
+            return false;
+        }
+        pager(kind).is_some_and(|command| {
+            let shown = page(&command, text.as_bytes());
+            shown.inspect_err(|error| tracing::warn!(%error, "the pager could not be used")).unwrap_or(false)
+        })
+    }
+
+    /// Has a look at what a person knows who reads a text on this terminal. A script needs all that it gets.
+    pub fn learn(&self, context: &Context) {
+        if !self.json && (self.width.is_some() || self.stderr_terminal) {
+            self.people.learn(context);
+        }
+    }
+
+    /// What stands for a checkpoint on stdout: its number for people, its id for scripts.
+    pub fn id(&self, id: &CheckpointId) -> String {
+        if self.width.is_some() { self.people.id(id) } else { id.to_string() }
+    }
+
+    /// A text with such numbers, for a table, whose columns are as wide as what is in them.
+    pub fn numbered(&self, text: &str) -> String {
+        if self.width.is_some() { self.people.numbered(text) } else { text.to_owned() }
+    }
+
+    /// A text as it is printed on stdout: where that is a terminal, for whoever sits there.
+    pub fn for_people<'a>(&self, text: Cow<'a, str>, form: Form) -> Cow<'a, str> {
+        match (self.width, form) {
+            (Some(width), Form::People) => Cow::Owned(self.people.text(&text, width.into())),
+            (Some(width), Form::Alone) => Cow::Owned(wrapped(&text, width.into())),
+            _ => text,
         }
     }
 
@@ -235,31 +345,18 @@ impl Ui {
             text.push_str(&format!("  … and {} more\n", error.paths.len() - 20));
         }
         if let Some(hint) = &hint {
-            let hint = if self.stderr_terminal { without_place(hint) } else { hint.clone() };
             let cyan = AnsiColor::Cyan.on_default().bold();
             text.push_str(&format!("{}: {}\n", label(cyan, "hint"), escape_lines(&hint)));
         }
+        let text = redact(&text);
+        let text = match self.stderr_width {
+            Some(width) => Cow::Owned(self.people.text(&text, width.into())),
+            None => text,
+        };
         // With stderr closed there is nobody left to report to.
-        let _ = io::stderr().write_all(redact(&text).as_bytes());
+        let _ = io::stderr().write_all(text.as_bytes());
         exit
     }
-}
-
-/// The text with its commands as somebody needs them who stands in this folder: without a `-C` that leads here.
-fn without_place(text: &str) -> String {
-    let Ok(here) = std::env::current_dir() else { return text.to_owned() };
-    let mut text = text.to_owned();
-    for folder in here.ancestors() {
-        let place = format!(" -C {} ", quote(folder));
-        for program in ["recover", "git"] {
-            text = text.replace(&format!("{program}{place}"), &format!("{program} "));
-        }
-        // From above it another project is meant.
-        if [".git", ".ultraplan"].iter().any(|name| folder.join(name).symlink_metadata().is_ok()) {
-            break;
-        }
-    }
-    text
 }
 
 fn wants_no_color() -> bool {

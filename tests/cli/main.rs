@@ -57,6 +57,8 @@ mod night_line;
 mod notify;
 mod odd;
 mod output;
+mod pager;
+mod people;
 mod places;
 mod prune;
 mod pty_run;

@@ -144,6 +144,12 @@ pub struct GlobalArgs {
     #[arg(long, hide_short_help = true, value_name = "WHEN", global = true, value_enum)]
     pub color: Option<ColorWhen>,
 
+    /// Print long answers as they are, in no pager
+    ///
+    /// On a terminal they go through git's: GIT_PAGER, pager.log, pager.diff, core.pager, PAGER.
+    #[arg(long, hide_short_help = true, global = true)]
+    pub no_pager: bool,
+
     /// State directory [default: .ultraplan/state in the project root]
     #[arg(long, hide_short_help = true, value_name = "DIR", global = true, env = "RECOVER_STATE_DIR", hide_env_values = true,
           value_hint = clap::ValueHint::DirPath)]

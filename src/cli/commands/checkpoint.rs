@@ -32,7 +32,7 @@ use super::super::replies::checkpoint::{
     CreatePlan, CreatePlanReply, CreateReply, DiffReply, ExportReply, ListReply, PinReply, ShowReply,
 };
 use super::super::screens::{How, choose_checkpoint, choose_restore};
-use super::super::ui::{Reply, Ui, escape};
+use super::super::ui::{Form, Paged, Reply, Ui, escape};
 use super::exchange::foreign_line;
 use super::restore::reply;
 
@@ -121,11 +121,13 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     let superseded = all.iter().filter(|one| !one.is_safety() && state.is_superseded(one));
     let superseded: BTreeSet<&str> = superseded.map(|one| one.id.as_str()).collect();
     let imported = foreign(context, &state, run.filter(|_| !args.all_runs).map(|run| &run.key));
+    ui.learn(context);
     let text = ui.text(|| {
         let foreign = imported.iter().map(|one| format!("{}\n", foreign_line(one)));
         render::checkpoints_table(ui, &all, &superseded, context.clock.now()) + &foreign.collect::<String>()
     });
-    Ok(Reply::new(ListReply { checkpoints: &all, superseded: &superseded, imported: &imported }, text))
+    let document = ListReply { checkpoints: &all, superseded: &superseded, imported: &imported };
+    Ok(Reply::new(document, text).paged(Paged::Text("log")))
 }
 
 /// Which checkpoint: on a terminal it is asked for where it was not named.
@@ -162,7 +164,11 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     }
     let files = look(context, checkpoint)?;
     let reply = Reply::new(ShowReply { checkpoint, files, nested: &nested, patch: patch.as_deref() }, text);
-    Ok(if patch.is_some() { reply.content() } else { reply })
+    Ok(if patch.is_some() {
+        reply.content().paged(Paged::Patch("show"))
+    } else {
+        reply.form(Form::Alone).paged(Paged::Text("show"))
+    })
 }
 
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
@@ -182,7 +188,7 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
         patch: patch.as_deref(),
     };
     if let Some(patch) = &patch {
-        return Ok(Reply::new(document, patch.as_ref()).content());
+        return Ok(Reply::new(document, patch.as_ref()).content().paged(Paged::Patch("diff")));
     }
     let mut text = String::new();
     for change in &difference.changes {
@@ -198,7 +204,7 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     if difference.changes.is_empty() && difference.memory_updates.is_empty() {
         text.push_str("No differences.\n");
     }
-    Ok(Reply::new(document, text))
+    Ok(Reply::new(document, text).paged(Paged::Text("diff")))
 }
 
 fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
@@ -279,6 +285,7 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
     if args.archive.is_some() {
         limits.archive = Some(age(context, &limits)?);
     }
+    ui.learn(context);
     let pruned = remove(context, &limits, args.archive.as_deref())?;
     let text = render::prune_text(ui, &pruned, context.dry_run());
     Ok(Reply::new(pruned, text))

@@ -28,7 +28,7 @@ use super::super::render;
 use super::super::replies::hook::{
     ChangesPlan, ChangesPlanReply, ChangesReply, FileLine, HandledReply, PrintReply, StatusReply, Trouble, TroubleReply,
 };
-use super::super::ui::{Reply, Ui, escape};
+use super::super::ui::{Form, Reply, Ui, escape};
 
 /// How much of stdin is read. A tool call holds what is to be written.
 const LARGEST: u64 = 64 << 20;
@@ -66,7 +66,7 @@ fn print(context: &Context, args: &HookPrintArgs) -> Reply {
         notes: &notes,
         settings: serde_json::from_str(&text).ok(),
     };
-    Reply::new(document, text.as_str())
+    Reply::new(document, text.as_str()).form(Form::Verbatim)
 }
 
 /// Installs an agent's hook in the project's settings.

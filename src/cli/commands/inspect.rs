@@ -20,7 +20,7 @@ use super::super::replies::status::RetryReply;
 use super::super::replies::upkeep::{CompletionsReply, ConfigReply, InitCheck, InitReply, ManReply, SchemaReply};
 use super::super::schema;
 use super::super::screens::agrees;
-use super::super::ui::{Reply, Ui, escape};
+use super::super::ui::{Form, Reply, Ui, escape};
 
 /// `recover retry-status`.
 pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
@@ -58,7 +58,8 @@ pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
     let checks: Vec<InitCheck<'_>> = project.checks.iter().map(InitCheck::from).collect();
     let changed = !context.dry_run();
     let reply = InitReply { changed, path: path.to_string_lossy(), checks, agents: &project.agents };
-    Ok(Reply::new(reply, text))
+    let form = if context.dry_run() { Form::Verbatim } else { Form::People };
+    Ok(Reply::new(reply, text).form(form))
 }
 
 /// Asks on a terminal whether the agent's hook shall be installed; elsewhere says how.
@@ -96,7 +97,7 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
     let path = context.config().file.to_string_lossy();
     let user_path = context.config().user_file.as_ref().map(|path| path.to_string_lossy());
     let document = ConfigReply { path, user_path, config: values, untrusted, origins: args.origins.then_some(origins) };
-    Reply::new(document, text)
+    Reply::new(document, text).form(Form::Verbatim)
 }
 
 /// `recover doctor`.

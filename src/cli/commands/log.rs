@@ -15,7 +15,7 @@ use crate::model::run::RunKey;
 use super::super::args::LogArgs;
 use super::super::render;
 use super::super::replies::log::LogReply;
-use super::super::ui::{Reply, Ui};
+use super::super::ui::{Form, Paged, Reply, Ui};
 use super::status::ended;
 
 /// `recover log`.
@@ -35,7 +35,7 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     if documents.is_empty() {
         text.push_str("Nothing has been recorded.\n");
     }
-    Ok(Reply::new(LogReply { events: documents }, text))
+    Ok(Reply::new(LogReply { events: documents }, text).paged(Paged::Text("log")))
 }
 
 /// The events that are there, as far as they are asked for.
@@ -85,7 +85,7 @@ fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     let mut events = first(context, args)?;
     events.retain(|(event, _)| event.seq <= last);
     loop {
-        match tell(&events) {
+        match tell(context, &events, ui) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ended(0)),
             written => written.context("cannot write to standard output")?,
         }
@@ -103,10 +103,11 @@ fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     }
 }
 
-fn tell(events: &[(Event, String)]) -> io::Result<()> {
+fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()> {
+    ui.learn(context);
     let mut out = io::stdout().lock();
     for (event, line) in events {
-        out.write_all(render::event_line(event, line).as_bytes())?;
+        out.write_all(ui.for_people(render::event_line(event, line).into(), Form::People).as_bytes())?;
     }
     out.flush()
 }

@@ -12,7 +12,7 @@ use crate::policy::report::{Report, html, markdown};
 use super::super::args::{ReportArgs, ReportFormat};
 use super::super::replies::Document;
 use super::super::replies::upkeep::{ReportFileReply, ReportReply};
-use super::super::ui::{Reply, Ui};
+use super::super::ui::{Form, Paged, Reply, Ui};
 
 /// `recover report`.
 pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
@@ -32,7 +32,9 @@ pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
         let asked = format.map(|format| written(context, &report, format)).transpose()?;
         return Ok(Reply::new(ReportReply { report: &report, format, content: asked }, ""));
     }
-    Ok(Reply::text(written(context, &report, format)?))
+    // Whoever copies it takes it elsewhere.
+    let form = if format == ReportFormat::Md { Form::Alone } else { Form::Verbatim };
+    Ok(Reply::text(written(context, &report, format)?).form(form).paged(Paged::Text("show")))
 }
 
 fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<String> {

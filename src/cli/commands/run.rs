@@ -33,7 +33,7 @@ use super::super::live::Watch;
 use super::super::render;
 use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
 use super::super::screens::resume::{self as resume_screen, Answer};
-use super::super::ui::{Reply, Ui};
+use super::super::ui::{Form, Reply, Ui};
 use super::manual_fix;
 use super::runs::close_chosen;
 
@@ -331,7 +331,10 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
     }
     let lane = render::lane(context, Some(&resumed.run.key))?;
     let text = resumed_text(context, &resumed, ui) + &lane.prompt;
-    Ok(Reply::new(ResumeReply::new(context, &resumed, lane.standing.as_ref()), text).exit(exit))
+    // A prompt is for an agent to read.
+    let is_prompt = resumed.driven.is_none() && resumed.standing == Standing::Allowed;
+    let form = if is_prompt { Form::Verbatim } else { Form::People };
+    Ok(Reply::new(ResumeReply::new(context, &resumed, lane.standing.as_ref()), text).form(form).exit(exit))
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
@@ -364,7 +367,7 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
     let mut text = match resumed.standing {
         Standing::Allowed => return resumed.prompt.clone().unwrap_or_default(),
         Standing::Wait(until) => {
-            format!("Not yet: the next attempt is allowed {} ({until}).\n", render::when(until, context.clock.now()))
+            format!("Not yet: the next attempt is allowed at {}.\n", render::moment(until, context.clock.now()))
         }
         Standing::Exhausted => "No attempt is left. An explicit --strategy grants one more.\n".to_owned(),
         Standing::NeedsPerson => "A person is needed.\n".to_owned(),

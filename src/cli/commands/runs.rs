@@ -9,7 +9,7 @@ use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render;
 use super::super::replies::runs::{CloseReply, ForgetReply, RunsReply};
 use super::super::screens::{self, agrees};
-use super::super::ui::{Reply, Ui};
+use super::super::ui::{Paged, Reply, Ui};
 use crate::policy::escape::escape;
 
 /// `recover runs`.
@@ -17,12 +17,13 @@ pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let listed = list(context, args.all, args.limit)?;
     let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
-    Ok(Reply::new(RunsReply::new(&listed), text))
+    Ok(Reply::new(RunsReply::new(&listed), text).paged(Paged::Text("log")))
 }
 
 /// `recover browse`.
 pub fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    ui.learn(context);
     screens::browse(context, ui)?;
     Ok(Reply::text(""))
 }

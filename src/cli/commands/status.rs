@@ -15,7 +15,7 @@ use super::super::args::StatusArgs;
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::replies::status::StatusReply;
-use super::super::ui::{Reply, Ui};
+use super::super::ui::{Form, Reply, Ui};
 
 /// Clears a terminal and begins at its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -29,6 +29,7 @@ pub fn status(context: &Context, args: &StatusArgs, ui: &Ui) -> Result<Reply> {
 pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let status = look(context)?;
+    ui.learn(context);
     let now = context.clock.now();
     let text = ui.text(|| render::status_text(ui, &status, now));
     Ok(Reply::new(StatusReply::new(context, &status, now), text))
@@ -45,7 +46,8 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     let mut follow = Follow::new(context)?;
     let mut shown = None;
     loop {
-        let text = redact(&once(context, ui)?.text).into_owned();
+        let text = once(context, ui)?.text;
+        let text = ui.for_people(redact(&text), Form::People).into_owned();
         if shown.as_ref() != Some(&text) {
             let between = match (redraws, &shown) {
                 (true, _) => CLEAR,

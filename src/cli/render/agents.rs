@@ -7,11 +7,21 @@ use crate::engine::flow::hook::status::HookStatus;
 use crate::policy::escape::escape;
 
 use super::super::ui::Ui;
-use super::tables::{finish, table};
+use super::tables::{Table, column, date_time, words};
 
 /// All of them by name, with the programs that are installed.
 pub fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
-    let mut table = table(ui, &["AGENT", "PROGRAM", "INSTALLED", "VERSION", "OUTPUT", "SESSIONS"]);
+    let mut table = Table::new(
+        ui,
+        &[
+            column("AGENT", 0),
+            column("PROGRAM", 2),
+            column("INSTALLED", 1),
+            column("VERSION", 3),
+            column("OUTPUT", 5),
+            column("SESSIONS", 4),
+        ],
+    );
     for agent in agents {
         let path = agent.path.as_ref().map(|path| escape(&path.to_string_lossy()));
         table.add_row([
@@ -23,15 +33,18 @@ pub fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
             Cell::new(if agent.sessions { "yes" } else { "no" }),
         ]);
     }
-    finish(&table)
+    table.text()
 }
 
 /// The hooks of all agents, a row each.
 pub fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
-    let mut table = table(ui, &["AGENT", "INSTALLED", "VERSION", "LAST CALLED", "NOTE"]);
+    let mut table = Table::new(
+        ui,
+        &[column("AGENT", 0), column("INSTALLED", 1), column("VERSION", 3), column("LAST CALLED", 2), words("NOTE", 4)],
+    );
     for hook in hooks {
         let path = hook.path.as_ref().map(|path| escape(&path.to_string_lossy()));
-        let called = hook.last_called.map_or_else(|| "never".to_owned(), |at| at.to_string());
+        let called = hook.last_called.map_or_else(|| "never".to_owned(), date_time);
         table.add_row([
             Cell::new(hook.agent),
             Cell::new(path.unwrap_or_else(|| "no".to_owned())),
@@ -40,5 +53,5 @@ pub fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
             Cell::new(escape(hook.note.as_deref().unwrap_or("-"))),
         ]);
     }
-    finish(&table)
+    table.text()
 }

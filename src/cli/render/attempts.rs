@@ -2,15 +2,13 @@
 
 use std::fmt::Write;
 
-use unicode_width::UnicodeWidthStr;
-
 use crate::model::attempt::Attempt;
 use crate::model::failure::Condition;
 use crate::model::run::{AttemptOutcome, Run};
 use crate::store::views::AttemptHistory;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{finish, table};
+use super::tables::{Table, column, date_time, words};
 
 /// The iterations of a run, a line an attempt.
 pub fn iterations_text(ui: &Ui, run: &Run) -> String {
@@ -19,7 +17,14 @@ pub fn iterations_text(ui: &Ui, run: &Run) -> String {
 
 /// The `most` latest attempts, a line each.
 pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
-    let header = ["ITERATION", "STATUS", "ATTEMPT", "RESULT", "CHECKPOINT", "REASON"];
+    let header = [
+        column("ITERATION", 0),
+        column("STATUS", 2),
+        column("ATTEMPT", 0),
+        words("RESULT", 0),
+        column("CHECKPOINT", 1),
+        words("REASON", 0),
+    ];
     let mut notes = String::new();
     // The same one of several attempts in a row is shown once.
     let mut reasons: Vec<(String, String)> = Vec::new();
@@ -46,26 +51,23 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
             iteration.status.as_str().to_owned(),
             attempt.number.to_string(),
             result_of(attempt),
-            attempt.checkpoint_id.clone().unwrap_or_default().into(),
+            attempt.checkpoint_id.as_ref().map(|id| ui.id(id)).unwrap_or_default(),
             reason,
         ]);
     }
-    // In a column of a few letters nothing can be read, and an id that is broken in two cannot be copied.
-    let widest =
-        |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0).max(header[column].len());
-    let needed: usize = (0..header.len()).map(|column| widest(column) + 2).sum();
-    let shown = if ui.width.is_some_and(|width| needed > usize::from(width)) { header.len() - 1 } else { header.len() };
-    let mut table = table(ui, &header[..shown]);
-    for row in rows {
-        table.add_row(row.into_iter().take(shown));
-    }
+    // In a column of a few letters nothing can be read.
+    let mut table = Table::new(ui, &header);
+    rows.iter().for_each(|row| table.add_row(row.iter()));
+    let shown = if table.is_too_wide() { header.len() - 1 } else { header.len() };
+    let mut table = Table::new(ui, &header[..shown]);
+    rows.into_iter().for_each(|row| table.add_row(row.into_iter().take(shown)));
     let below = |title: &str, text: String| if text.is_empty() { text } else { format!("{title}\n{text}") };
     let reasons = reasons.iter().fold(String::new(), |mut text, (which, reason)| {
         let _ = writeln!(text, "  {which}: {reason}");
         text
     });
     let reasons = if shown < header.len() { below("Reasons", reasons) } else { String::new() };
-    finish(&table) + &reasons + &below("Notes", notes)
+    table.text() + &reasons + &below("Notes", notes)
 }
 
 fn result_of(attempt: &Attempt) -> String {
@@ -101,7 +103,17 @@ pub fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
     if history.subtasks.is_empty() && history.stuck_subtasks.is_empty() {
         return "No attempts.\n".to_owned();
     }
-    let mut table = table(ui, &["SUBTASK", "STATUS", "SESSION", "STARTED", "APPROACH", "RESULT"]);
+    let mut table = Table::new(
+        ui,
+        &[
+            column("SUBTASK", 0),
+            column("STATUS", 1),
+            column("SESSION", 5),
+            column("STARTED", 3),
+            words("APPROACH", 4),
+            words("RESULT", 2),
+        ],
+    );
     for (id, subtask) in &history.subtasks {
         if subtask.attempts.is_empty() {
             table.add_row([escape(id).as_str(), subtask.status, "", "", "", ""]);
@@ -113,13 +125,13 @@ pub fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
                 escape(id),
                 subtask.status.to_owned(),
                 attempt.session.to_string(),
-                attempt.timestamp.to_string(),
+                date_time(attempt.timestamp),
                 escape(&attempt.approach),
                 escape(&result),
             ]);
         }
     }
-    let mut text = finish(&table);
+    let mut text = table.text();
     for stuck in &history.stuck_subtasks {
         let _ = writeln!(text, "stuck: {} ({})", escape(stuck.subtask_id), escape(stuck.reason));
     }

@@ -13,7 +13,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{finish, table, when};
+use super::tables::{Column, Table, column, date_time, when, words};
 
 fn verdict_cell(ui: &Ui, verdict: Verdict) -> Cell {
     let (text, color) = match verdict {
@@ -29,21 +29,35 @@ pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], superseded: &BTre
     if checkpoints.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
-    let mut table = table(ui, &["SEQ", "ID", "ITERATION", "VERDICT", "TRIGGER", "CREATED", "DESCRIPTION"]);
+    let columns = [
+        column("SEQ", 0),
+        column("ID", 0),
+        column("ITERATION", 4),
+        column("VERDICT", 1),
+        column("TRIGGER", 5),
+        column("CREATED", 2),
+        words("DESCRIPTION", 3),
+    ];
+    // People have the numbers, scripts the ids.
+    let shown = |column: usize| column != 1 || ui.width.is_none();
+    let columns: Vec<Column> =
+        columns.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, one)| one).collect();
+    let mut table = Table::new(ui, &columns);
     for checkpoint in checkpoints {
         let pin = if checkpoint.pinned { " (pinned)" } else { "" };
         let over = if superseded.contains(checkpoint.id.as_str()) { "superseded: " } else { "" };
-        table.add_row([
+        let cells = [
             Cell::new(format!("@{}", checkpoint.seq)),
             Cell::new(&checkpoint.id),
             Cell::new(checkpoint.after_iteration),
             verdict_cell(ui, checkpoint.verdict),
             Cell::new(escape(&checkpoint.trigger)),
             Cell::new(when(checkpoint.created_at, now)),
-            Cell::new(format!("{over}{}{pin}", escape(&checkpoint.description))),
-        ]);
+            Cell::new(format!("{over}{}{pin}", ui.numbered(&escape(&checkpoint.description)))),
+        ];
+        table.add_row(cells.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, cell)| cell));
     }
-    finish(&table)
+    table.text()
 }
 
 /// One checkpoint.
@@ -53,9 +67,9 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name:<12}{value}");
     };
-    line("id", checkpoint.id.to_string());
+    line("id", format!("{} (@{})", checkpoint.id, checkpoint.seq));
     line("run", checkpoint.run.to_string());
-    line("created", format!("{} ({})", checkpoint.created_at, when(checkpoint.created_at, now)));
+    line("created", format!("{}, {}", date_time(checkpoint.created_at), when(checkpoint.created_at, now)));
     line("description", escape(&checkpoint.description));
     line("iteration", format!("after {}", checkpoint.after_iteration));
     line("verdict", checkpoint.verdict.as_str().to_owned());
@@ -157,21 +171,21 @@ fn list(what: &str, paths: impl ExactSizeIterator<Item = String>) -> String {
 
 /// What a prune did or would do, a line a checkpoint.
 pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
-    let mut table = table(ui, &["CHECKPOINT", "", "REASONS"]);
+    let mut table = Table::new(ui, &[column("CHECKPOINT", 0), column("", 0), words("REASONS", 0)]);
     let removed = if dry_run { "would remove" } else { "removed" };
     for (what, all) in [("kept", &pruned.kept), (removed, &pruned.removed)] {
         for reasoned in all {
-            table.add_row([reasoned.id.to_string(), what.to_owned(), reasoned.reasons.join(", ")]);
+            table.add_row([ui.id(&reasoned.id), what.to_owned(), reasoned.reasons.join(", ")]);
         }
     }
     let archived = if dry_run { "would archive" } else { "archived" };
     for milestone in &pruned.archived {
-        table.add_row([milestone.id.to_string(), archived.to_owned(), milestone.reasons.join(", ")]);
+        table.add_row([ui.id(&milestone.id), archived.to_owned(), milestone.reasons.join(", ")]);
     }
     if pruned.kept.is_empty() && pruned.removed.is_empty() && pruned.archived.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
-    let mut text = finish(&table);
+    let mut text = table.text();
     if let Some(why) = &pruned.objects_left {
         text.push_str(&format!("Their objects are left to git gc: {why}\n"));
     }

@@ -9,7 +9,7 @@ use crate::policy::recommended::next_command;
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
 use super::status::look_at_text;
-use super::tables::when;
+use super::tables::moment;
 
 /// Says where the report is that a bad end left (A6, S13).
 pub fn note_report(driven: &Driven, ui: &Ui) {
@@ -20,6 +20,7 @@ pub fn note_report(driven: &Driven, ui: &Ui) {
 
 /// A run for people: how it ended, its attempts, what can be done next.
 pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
+    ui.learn(context);
     let outcome = match driven.outcome {
         Outcome::Complete => "complete",
         Outcome::Failed => "failed",
@@ -33,7 +34,7 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         text.push_str(&format!("Decision: {}\n", decision.reason));
     }
     if let Standing::Wait(until) = driven.standing {
-        text.push_str(&format!("Next attempt: {} ({until}).\n", when(until, context.clock.now())));
+        text.push_str(&format!("Next attempt: {}.\n", moment(until, context.clock.now())));
     }
     text.push_str(&driven.night.as_ref().map(|night| look_at_text(&night.to_look_at)).unwrap_or_default());
     if driven.outcome != Outcome::Complete {

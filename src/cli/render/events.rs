@@ -6,6 +6,7 @@ use crate::model::event::Event;
 use crate::policy::redact::redact;
 
 use super::super::ui::escape;
+use super::tables::date_time;
 
 /// An event for people; `line` is the ledger's.
 pub fn event_line(event: &Event, line: &str) -> String {
@@ -15,7 +16,7 @@ pub fn event_line(event: &Event, line: &str) -> String {
     let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
     let what = about(&value["payload"]);
     let what = if what.is_empty() { what } else { format!("  {what}") };
-    format!("{:>5} {} {kind:<22} {}\n", event.seq, event.at, escape(&redact(&(run + &what))))
+    format!("{:>5} {} {kind:<22} {}\n", event.seq, date_time(event.at), escape(&redact(&(run + &what))))
 }
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.

@@ -10,7 +10,7 @@ use crate::policy::escape::escape;
 
 use super::super::replies::runs::{iterations_that, last_error};
 use super::super::ui::Ui;
-use super::tables::{finish, table, when};
+use super::tables::{Table, column, when, words};
 
 /// How much of an error a row holds, in characters.
 const ERROR_LENGTH: usize = 60;
@@ -20,8 +20,21 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
     if listed.is_empty() {
         return "No runs.\n".to_owned();
     }
-    let mut table =
-        table(ui, &["", "RUN", "STATUS", "DONE", "ATTEMPTS", "STARTED", "COST", "TOKENS", "SIZE", "LAST ERROR"]);
+    let mut table = Table::new(
+        ui,
+        &[
+            column("", 0),
+            column("RUN", 0),
+            column("STATUS", 0),
+            column("DONE", 1),
+            column("ATTEMPTS", 4),
+            column("STARTED", 2),
+            column("COST", 5),
+            column("TOKENS", 6),
+            column("SIZE", 7),
+            words("LAST ERROR", 3),
+        ],
+    );
     let unknown = || "-".to_owned();
     for Listed { run, chosen, size_bytes, driver_pid } in listed {
         let status = match driver_pid {
@@ -35,7 +48,7 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
             0 => String::new(),
             count => format!(", {count} given up"),
         };
-        let error: String = last_error(run).map(escape).unwrap_or_default().chars().take(ERROR_LENGTH).collect();
+        let error = beginning(&last_error(run).map(escape).unwrap_or_default(), ERROR_LENGTH);
         table.add_row([
             Cell::new(if *chosen { "*" } else { "" }),
             Cell::new(escape(&run.key.to_string())),
@@ -49,7 +62,22 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
             Cell::new(error),
         ]);
     }
-    finish(&table)
+    table.text()
+}
+
+/// The words of a text that so many characters hold.
+fn beginning(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for word in text.split_inclusive(' ') {
+        if out.chars().count() + word.trim_end().chars().count() > most {
+            break;
+        }
+        out.push_str(word);
+    }
+    out.trim_end().to_owned() + " …"
 }
 
 /// `12.3 MiB`.

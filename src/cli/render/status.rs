@@ -1,6 +1,7 @@
 //! Where a run stands, for people: its failure, the decision on it, and what can be done next.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::agent;
 use crate::engine::attempt::budgets::Retry;
@@ -19,7 +20,7 @@ use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::runs::size;
 use super::steps::steps_table;
-use super::tables::when;
+use super::tables::{moment, when};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
@@ -46,8 +47,9 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     if let Some(unfinished) = &status.unfinished_operation {
         let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
     }
-    let latest = status.latest.as_ref().map_or("none", CheckpointId::as_str);
-    let good = status.last_good.as_ref().map_or("none", CheckpointId::as_str);
+    let id = |id: &Option<CheckpointId>| id.as_ref().map_or_else(|| "none".to_owned(), |id| ui.id(id));
+    let latest = id(&status.latest);
+    let good = id(&status.last_good);
     let attempts = run.iterations.count_attempts();
     if attempts > 0 {
         if attempts > ATTEMPTS_SHOWN {
@@ -107,15 +109,15 @@ fn usage_text(status: &Status) -> String {
 fn activity_text(activity: &Activity, now: Timestamp) -> String {
     let what = match (activity.what, &activity.check, activity.waiting_until) {
         (_, Some(check), _) => format!("check {}", escape(check)),
-        ("waiting", _, Some(until)) => format!("waiting until {until} ({})", when(until, now)),
+        ("waiting", _, Some(until)) => format!("waiting until {}", moment(until, now)),
         (what, ..) => what.to_owned(),
     };
     let mut text = format!("At work (pid {}): {what}", activity.pid);
     if let (Some(at), Some(elapsed)) = (activity.started_at, activity.elapsed_ms) {
-        text.push_str(&format!("; the attempt began {at}, {} s ago", elapsed / 1000));
+        text.push_str(&format!("; the attempt began {}", moment(at, at.plus(Duration::from_millis(elapsed)))));
     }
     if let Some(deadline) = activity.deadline_at {
-        text.push_str(&format!(", its time is up at {deadline}"));
+        text.push_str(&format!("; its time is up {}", moment(deadline, now)));
     }
     if let Some(line) = &activity.last_line {
         text.push_str(&format!("\nLast line: {line}"));
@@ -173,7 +175,7 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
             let _ = writeln!(text, "  iteration  {number}, attempt {}", failure.attempt.unwrap_or(1));
         }
         if let Some(at) = failure.at {
-            let _ = writeln!(text, "  time       {at} ({})", when(at, now));
+            let _ = writeln!(text, "  time       {}", moment(at, now));
         }
         let _ = writeln!(text, "  error      {}", escape(&failure.message));
         let details = failure.details.iter().flat_map(|details| details.lines()).filter(|line| !line.trim().is_empty());
@@ -230,7 +232,7 @@ pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
 fn standing_text(retry: &Retry, now: Timestamp) -> String {
     match retry.standing {
         Standing::Allowed => "An attempt is allowed now.".to_owned(),
-        Standing::Wait(until) => format!("Wait: the next attempt is allowed at {until} ({}).", when(until, now)),
+        Standing::Wait(until) => format!("Wait: the next attempt is allowed at {}.", moment(until, now)),
         Standing::Exhausted => "No attempt is left.".to_owned(),
         Standing::NeedsPerson => "A person is needed.".to_owned(),
     }

@@ -8,11 +8,14 @@ use crate::model::step::{Step, ToldStep};
 use crate::model::time::Timestamp;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{finish, table, when};
+use super::tables::{Table, column, when, words};
 
 /// The steps of a run, in the order in which they began.
 pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
-    let mut table = table(ui, &["STEP", "STATUS", "RUNS", "ENDED", "RESULT"]);
+    let mut table = Table::new(
+        ui,
+        &[column("STEP", 0), words("STATUS", 1), column("RUNS", 4), column("ENDED", 3), column("RESULT", 2)],
+    );
     for step in &run.steps {
         table.add_row([
             escape(&step.start.name),
@@ -22,7 +25,7 @@ pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
             step.exit_code.map(|code| format!("exit {code}")).unwrap_or_default(),
         ]);
     }
-    finish(&table)
+    table.text()
 }
 
 fn status_of(step: &Step) -> String {

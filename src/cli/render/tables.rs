@@ -1,45 +1,162 @@
 //! What every table and text shares: how a table is laid out, and how a time is shown.
 
-use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
+use chrono::Local;
+use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table as Comfy, Width, presets};
+use unicode_width::UnicodeWidthStr;
 
 use crate::model::time::Timestamp;
 
 use super::super::ui::Ui;
 
-/// "3 minutes ago", "in 4 seconds".
+/// Blanks beside a column.
+const PADDING: usize = 2;
+/// The one behind the last column is cut off.
+const EDGE: usize = 1;
+/// A column of words is not made narrower than this, unless its words are shorter.
+const NARROWEST: usize = 20;
+
+/// `3 min ago`, `in 4 s`.
 pub fn when(at: Timestamp, now: Timestamp) -> String {
     let (span, before) = if now >= at { (now.since(at), true) } else { (at.since(now), false) };
     let seconds = span.as_secs();
     let (count, unit) = match seconds {
         0 => return "just now".to_owned(),
-        1..60 => (seconds, "second"),
-        60..3600 => (seconds / 60, "minute"),
-        3600..86_400 => (seconds / 3600, "hour"),
-        _ => (seconds / 86_400, "day"),
+        1..60 => (seconds, "s"),
+        60..3600 => (seconds / 60, "min"),
+        3600..86_400 => (seconds / 3600, "h"),
+        _ => (seconds / 86_400, "d"),
     };
-    let plural = if count == 1 { "" } else { "s" };
-    if before { format!("{count} {unit}{plural} ago") } else { format!("in {count} {unit}{plural}") }
+    if before { format!("{count} {unit} ago") } else { format!("in {count} {unit}") }
 }
 
-/// An empty table that fits the terminal.
-pub(super) fn table(ui: &Ui, header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    match ui.width {
-        Some(width) => table.set_width(width),
-        // Piped output is cut by whoever reads it.
-        None => table.set_content_arrangement(ContentArrangement::Disabled),
-    };
-    if ui.color {
-        table.enforce_styling().set_header(header.iter().map(|name| Cell::new(name).add_attribute(Attribute::Bold)));
-    } else {
-        table.force_no_tty().set_header(header);
+/// `04:19, in 5 s`: the user's own time, with the date where it is another day.
+pub fn moment(at: Timestamp, now: Timestamp) -> String {
+    let (local, today) = (at.datetime().with_timezone(&Local), now.datetime().with_timezone(&Local));
+    let form = if local.date_naive() == today.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    format!("{}, {}", local.format(form), when(at, now))
+}
+
+/// `2026-01-05 04:19:02`, in the user's own time.
+pub fn date_time(at: Timestamp) -> String {
+    at.datetime().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Column {
+    name: &'static str,
+    /// Where there is no room, the one with the highest is left out first; never one with 0.
+    spare: u8,
+    /// Its content may go on in another line.
+    has_words: bool,
+}
+
+/// A column whose content stays in one line.
+pub(super) const fn column(name: &'static str, spare: u8) -> Column {
+    Column { name, spare, has_words: false }
+}
+
+/// A column of sentences.
+pub(super) const fn words(name: &'static str, spare: u8) -> Column {
+    Column { name, spare, has_words: true }
+}
+
+/// A table that fits the terminal: it leaves columns out before it breaks a word.
+pub(super) struct Table<'a> {
+    ui: &'a Ui,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl<'a> Table<'a> {
+    /// An empty one.
+    pub fn new(ui: &'a Ui, columns: &[Column]) -> Self {
+        Self { ui, columns: columns.to_vec(), rows: Vec::new() }
     }
-    table
+
+    /// One more row, with a cell for each column.
+    pub fn add_row(&mut self, cells: impl IntoIterator<Item: Into<Cell>>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// How wide the longest of a column's parts is, by what `parts` makes of a cell.
+    fn widest(&self, column: usize, part: impl Fn(&str) -> usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| part(&cell.content()));
+        cells.max().unwrap_or(0).max(self.columns[column].name.width())
+    }
+
+    /// The columns that a column needs.
+    fn needed(&self, column: usize) -> usize {
+        let widest = self.widest(column, UnicodeWidthStr::width);
+        if !self.columns[column].has_words {
+            return widest;
+        }
+        let word = |text: &str| text.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
+        self.widest(column, word).max(widest.min(NARROWEST))
+    }
+
+    /// Whether not all of it fits the terminal as it is, each cell in a line.
+    pub fn is_too_wide(&self) -> bool {
+        let all = (0..self.columns.len()).map(|column| self.widest(column, UnicodeWidthStr::width) + PADDING);
+        self.ui.width.is_some_and(|width| all.sum::<usize>() > usize::from(width) + EDGE)
+    }
+
+    /// As text, without trailing blanks.
+    pub fn text(self) -> String {
+        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        let needed: Vec<usize> = shown.iter().map(|column| self.needed(*column)).collect();
+        let width = self.ui.width.map(usize::from);
+        let fits = |shown: &[usize]| {
+            let total: usize = shown.iter().map(|column| needed[*column] + PADDING).sum();
+            width.is_none_or(|width| total <= width + EDGE)
+        };
+        while !fits(&shown) {
+            let spare = shown.iter().enumerate().filter(|(_, column)| self.columns[**column].spare > 0);
+            let Some((at, _)) = spare.max_by_key(|(_, column)| self.columns[**column].spare) else { break };
+            shown.remove(at);
+        }
+        let mut table = Comfy::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        match width.filter(|_| fits(&shown)) {
+            Some(width) => table.set_width(u16::try_from(width + EDGE).unwrap_or(u16::MAX)),
+            // Piped output is cut by whoever reads it; what is too wide as it is, by the terminal.
+            None => table.set_content_arrangement(ContentArrangement::Disabled),
+        };
+        let header = shown.iter().map(|column| Cell::new(self.columns[*column].name));
+        if self.ui.color {
+            table.enforce_styling().set_header(header.map(|name| name.add_attribute(Attribute::Bold)));
+        } else {
+            table.force_no_tty().set_header(header);
+        }
+        for row in &self.rows {
+            table.add_row(shown.iter().filter_map(|column| row.get(*column).cloned()));
+        }
+        for (at, column) in shown.iter().enumerate() {
+            if let Some(made) = table.column_mut(at) {
+                let least = Width::Fixed(u16::try_from(needed[*column] + PADDING).unwrap_or(u16::MAX));
+                made.set_constraint(if self.columns[*column].has_words {
+                    ColumnConstraint::LowerBoundary(least)
+                } else {
+                    ColumnConstraint::ContentWidth
+                });
+            }
+        }
+        let lines: Vec<String> = table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
+        lines.join("\n") + "\n"
+    }
 }
 
-/// A table as text without trailing blanks.
-pub(super) fn finish(table: &Table) -> String {
-    let lines: Vec<String> = table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1000);
+        let texts = [0, 5, 200, 7_300, 200_000].map(|seconds| when(at(0), at(seconds)));
+        assert_eq!(texts, ["just now", "5 s ago", "3 min ago", "2 h ago", "2 d ago"]);
+        assert_eq!(when(at(5), at(0)), "in 5 s");
+        assert!(moment(at(5), at(0)).ends_with(":00, in 5 s"), "{}", moment(at(5), at(0)));
+        assert!(moment(at(0), at(400_000)).starts_with("19"), "another day has its date");
+    }
 }

@@ -22,6 +22,16 @@ pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> 
     find_for(context, context.naming(), state, Wanted::Course)
 }
 
+/// The run that every command finds which names none, whether it is about its course or its checkpoints; `None` where that is
+/// not one and the same.
+pub fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> {
+    let naming = Naming { run_id: context.env("RECOVER_RUN_ID").map(RunId::from), ..Naming::default() };
+    let found = |wanted| find_as(&naming, &context.worktree_id(), state, wanted).ok().flatten();
+    let course = found(Wanted::Course)?;
+    let captured = found(Wanted::Checkpoints(&|_| true))?;
+    (course.key == captured.key).then(|| course.key.clone())
+}
+
 /// The run whose checkpoints a command is about: it has, or had, those that the selectors name, where one has.
 pub fn find_captured<'a>(context: &Context, state: &'a State, named: &[&Selector]) -> Result<Option<&'a Run>> {
     let has = |run: &Run, selector: &Selector| match state.select(selector, Some(&run.key)) {

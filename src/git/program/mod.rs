@@ -8,6 +8,7 @@
 
 mod conclude;
 mod journal;
+mod pager;
 mod scratch;
 mod staging;
 
@@ -23,6 +24,7 @@ pub use conclude::{Kept, conclude, has_moved, kept_ref, take_back};
 pub use journal::{
     CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal, write_commit_journal,
 };
+pub use pager::pager;
 pub use scratch::{Scratch, sweep_scratch};
 pub use staging::{Staging, differs_between, known_to_git, uncommitted_at};
 

@@ -1,0 +1,234 @@
+//! Text for somebody who reads it on a terminal, in the folder and about the run that they are in.
+//!
+//! Commands lose what they would do without, checkpoints have their numbers rather than their ids, and lines end between two
+//! words. Documents, files and pipes keep it all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::engine::Context;
+use crate::engine::record::select::found_unnamed;
+use crate::model::hint::{join, quote};
+use crate::model::id::CheckpointId;
+
+/// What is known of the place that a text is about.
+#[derive(Clone, Debug, Default)]
+pub struct People(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The numbers of checkpoints, by id.
+    numbers: HashMap<String, u64>,
+    /// The flags of the run that every command finds without them.
+    run: Option<String>,
+}
+
+impl People {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a look at what is recorded now. Without that texts are as scripts get them.
+    pub fn learn(&self, context: &Context) {
+        if !context.store().exists() {
+            return;
+        }
+        let Ok(loaded) = context.load() else { return };
+        let numbers = loaded.state.checkpoints.values().map(|one| (one.id.to_string(), one.seq)).collect();
+        let run = found_unnamed(context, &loaded.state).map(|key| join(key.flags()));
+        *self.known() = Known { numbers, run };
+    }
+
+    /// `@7` for the checkpoint of that number, else its id.
+    pub fn id(&self, id: &CheckpointId) -> String {
+        self.known().numbers.get(id.as_str()).map_or_else(|| id.to_string(), |number| format!("@{number}"))
+    }
+
+    /// The text with the numbers of checkpoints in the place of their ids.
+    pub fn numbered(&self, text: &str) -> String {
+        with_numbers(text, &self.known().numbers)
+    }
+
+    /// The text for whoever reads it here, on a terminal of so many columns.
+    pub fn text(&self, text: &str, width: usize) -> String {
+        let known = self.known();
+        let text = without_place(text);
+        let text = known.run.as_ref().map_or_else(|| text.clone(), |run| without_run(&text, run));
+        wrapped(&with_numbers(&text, &known.numbers), width)
+    }
+}
+
+/// The text with its commands as somebody needs them who stands in this folder: without a `-C` that leads here.
+fn without_place(text: &str) -> String {
+    let Ok(here) = std::env::current_dir() else { return text.to_owned() };
+    let mut text = text.to_owned();
+    for folder in here.ancestors() {
+        let place = format!(" -C {} ", quote(folder));
+        for program in ["recover", "git"] {
+            text = text.replace(&format!("{program}{place}"), &format!("{program} "));
+        }
+        // From above it another project is meant.
+        if [".git", ".ultraplan"].iter().any(|name| folder.join(name).symlink_metadata().is_ok()) {
+            break;
+        }
+    }
+    text
+}
+
+/// The text with its commands without the flags of that run.
+fn without_run(text: &str, flags: &str) -> String {
+    let flags = format!(" {flags}");
+    let line = |line: &str| {
+        let mut out = String::with_capacity(line.len());
+        let mut rest = line;
+        let mut is_command = false;
+        while let Some(at) = rest.find(&flags) {
+            let (before, after) = (&rest[..at], &rest[at + flags.len()..]);
+            is_command |= before.contains("recover ");
+            let ends = !after.starts_with(|next: char| next.is_alphanumeric() || "-_./:@'".contains(next))
+                // More of what names it is another run's.
+                && ![" --lane", " --phase"].iter().any(|more| after.starts_with(more));
+            out.push_str(before);
+            if !(is_command && ends) {
+                out.push_str(&flags);
+            }
+            rest = after;
+        }
+        out + rest
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+/// The text with numbers in the place of ids, where an id stands alone: not in a path, not in the name of a file.
+fn with_numbers(text: &str, numbers: &HashMap<String, u64>) -> String {
+    let is_of_word = |c: char| c.is_alphanumeric() || "_-/".contains(c);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("ckpt_") {
+        let (before, found) = rest.split_at(at);
+        let end = found.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(found.len());
+        let (id, after) = found.split_at(end);
+        let begins = !before.ends_with(is_of_word);
+        let in_name = after.starts_with('.') && after[1..].starts_with(char::is_alphanumeric);
+        let ends = !after.starts_with(is_of_word) && !in_name;
+        out.push_str(before);
+        match numbers.get(id).filter(|_| begins && ends) {
+            Some(number) => out.push_str(&format!("@{number}")),
+            None => out.push_str(id),
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// The text with lines that end between two words; what follows is set in as far as the line's own content. A word that is
+/// longer than a line stays whole.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let line = |line: &str| {
+        let content = line.trim_end_matches('\n');
+        if shown_width(content) <= width { line.to_owned() } else { wrap(content, width) + &line[content.len()..] }
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+fn wrap(line: &str, width: usize) -> String {
+    let hang = hang_of(line).min(width / 2);
+    let command = command_of(line);
+    let mut out = String::with_capacity(line.len() + 16);
+    let mut columns = 0;
+    let mut at = 0;
+    for word in line.split_inclusive(' ') {
+        let bare = word.trim_end_matches(' ');
+        // A command goes on behind a sign that a shell knows.
+        let is_inside = command.is_some_and(|command| at > command);
+        let room = if command.is_some_and(|command| at >= command) { width.saturating_sub(2) } else { width };
+        let is_last = at + word.len() == line.len();
+        let room = if is_last { width } else { room };
+        if columns > hang && columns + shown_width(bare) > room && !bare.is_empty() {
+            let kept = out.trim_end_matches(' ').len();
+            out.truncate(kept);
+            out.push_str(if is_inside { " \\\n" } else { "\n" });
+            out.push_str(&" ".repeat(hang));
+            columns = hang;
+        }
+        out.push_str(word);
+        columns += shown_width(word);
+        at += word.len();
+    }
+    out
+}
+
+/// Where the content of a line begins: behind its blanks, or in its second column.
+fn hang_of(line: &str) -> usize {
+    let blanks = line.len() - line.trim_start_matches(' ').len();
+    let rest = &line[blanks..];
+    match rest.find("  ") {
+        Some(gap) => {
+            let more = rest[gap..].len() - rest[gap..].trim_start_matches(' ').len();
+            blanks + shown_width(&rest[..gap]) + more
+        }
+        None => blanks + 2,
+    }
+}
+
+/// Where the command begins that ends a line, behind a colon.
+fn command_of(line: &str) -> Option<usize> {
+    let begins = |program: &str| {
+        let (at, _) = line.match_indices(program).find(|(at, _)| {
+            let before = line[..*at].trim_end();
+            before.is_empty() || before.ends_with(':')
+        })?;
+        Some(at)
+    };
+    begins("recover ").or_else(|| begins("git "))
+}
+
+/// Columns that a text takes, colours aside.
+fn shown_width(text: &str) -> usize {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        plain.push_str(&rest[..at]);
+        let code = &rest[at..];
+        rest = code.find('m').map_or("", |end| &code[end + 1..]);
+    }
+    (plain + rest).width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_between_words_and_go_on_below_their_content() {
+        assert_eq!(wrapped("one two three four\nfive\n", 9), "one two\n  three\n  four\nfive\n");
+        assert_eq!(wrapped("  error   one two three\n", 17), "  error   one two\n        three\n");
+        assert_eq!(wrapped("a-word-that-is-too-long is\n", 10), "a-word-that-is-too-long\n  is\n");
+        assert_eq!(wrapped("\x1b[1mone\x1b[0m two\n", 7), "\x1b[1mone\x1b[0m two\n");
+    }
+
+    #[test]
+    fn a_command_that_goes_on_below_is_still_one() {
+        let line = "Next: recover resume --strategy retry_with_context";
+        assert_eq!(wrapped(line, 34), "Next: recover resume --strategy \\\n  retry_with_context");
+        assert_eq!(wrapped("It is closed; recover resume opens it", 20), "It is closed;\n  recover resume\n  opens it");
+    }
+
+    #[test]
+    fn a_run_that_is_found_anyway_is_not_named() {
+        let text =
+            "Next: recover resume --wait --run r\nrecover log --run r2; recover log --run r --lane x\na --run r\n";
+        let expected = "Next: recover resume --wait\nrecover log --run r2; recover log --run r --lane x\na --run r\n";
+        assert_eq!(without_run(text, "--run r"), expected);
+    }
+
+    #[test]
+    fn ids_become_numbers_where_they_stand_alone() {
+        let numbers = HashMap::from([("ckpt_1_0007".to_owned(), 7)]);
+        let text = "ckpt_1_0007, ckpt_1_0008; refs/x/ckpt_1_0007 ckpt_1_0007.json (ckpt_1_0007).";
+        let expected = "@7, ckpt_1_0008; refs/x/ckpt_1_0007 ckpt_1_0007.json (@7).";
+        assert_eq!(with_numbers(text, &numbers), expected);
+    }
+}

@@ -1,0 +1,145 @@
+//! What people see on a terminal: no word is broken, commands are as short as they can be, numbers stand for ids, times are
+//! theirs.
+
+use crate::env::TestEnv;
+use crate::run::quick;
+use crate::terminal::Terminal;
+
+const CHECK: &str =
+    "test=grep -qx good state || { echo 'FAILED tests/test_state.py::test_state - assert 1 == 2'; exit 1; }";
+
+/// Two iterations, of which the first fails once, and the second until nobody may try again; a step and a pin.
+fn night() -> TestEnv {
+    let env = quick();
+    env.write("state", "good\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "base"]);
+    let agent =
+        "[ $RECOVER_ITERATION.$RECOVER_ATTEMPT = 1.2 ] && echo good > state || echo bad $RECOVER_ATTEMPT > state";
+    let args = ["run", "--run", "nightly-build", "--iterations", "2", "--feedback", CHECK, "--", "sh", "-c", agent];
+    env.recover(&args).expect(8);
+    env.recover(&["step", "database-migration", "--run", "nightly-build", "--", "true"]).expect(0);
+    let note = "the state before somebody had a look at it";
+    env.recover(&["checkpoint", "pin", "latest", "--run", "nightly-build", "--note", note]).expect(0);
+    env
+}
+
+/// What a command shows on a terminal of so many columns, line by line.
+fn shown(env: &TestEnv, args: &[&str], columns: u16) -> Option<Vec<String>> {
+    let terminal = Terminal::with(env, args, (columns, 200), &[("NO_COLOR", "1"), ("GIT_PAGER", "cat")])?;
+    let (_, said) = terminal.end();
+    Some(said.lines().map(str::to_owned).collect())
+}
+
+fn width(line: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(line)
+}
+
+// Nothing is cut within a word: a line is never wider than the terminal, but for a word that is.
+#[test]
+fn no_word_is_broken_at_60_80_and_120_columns() {
+    let env = night();
+    let ids: Vec<String> = env.json(0, &["checkpoint", "list"])["checkpoints"]
+        .as_array()
+        .expect("checkpoints")
+        .iter()
+        .map(|one| one["id"].as_str().expect("an id").to_owned())
+        .collect();
+    for args in [
+        &["status"][..],
+        &[],
+        &["log"],
+        &["checkpoint", "list"],
+        &["checkpoint", "list", "--all-runs"],
+        &["runs", "--all"],
+        &["report"],
+        &["attempt", "list"],
+        &["retry-status"],
+        &["checkpoint", "show", "latest"],
+        &["rollback", "--to", "nowhere"],
+    ] {
+        let piped = env.recover(args);
+        let piped = format!("{}{}", piped.stdout, piped.stderr);
+        for columns in [60, 80, 120] {
+            let Some(lines) = shown(&env, args, columns) else { return };
+            assert!(lines.len() > 1, "{args:?}: {lines:#?}");
+            for line in &lines {
+                let is_one_word = !line.trim().contains(' ');
+                assert!(
+                    width(line) <= usize::from(columns) || is_one_word,
+                    "{args:?} at {columns}: {line:?}\n{lines:#?}"
+                );
+            }
+            // No id is a part of one, and a run's name is whole.
+            let text = lines.join("\n");
+            for word in text.split_whitespace().filter(|word| word.contains("ckpt_")) {
+                assert!(ids.iter().any(|id| word.contains(id.as_str())), "{args:?} at {columns}: {word}");
+            }
+            assert_eq!(
+                text.contains("nightly-build"),
+                piped.contains("nightly-build"),
+                "{args:?} at {columns}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn people_have_numbers_and_scripts_have_ids() {
+    let env = night();
+    let Some(status) = shown(&env, &["status"], 100) else { return };
+    let status = status.join("\n");
+    assert!(!status.contains("ckpt_") && status.contains("last good @"), "{status}");
+    let list = shown(&env, &["checkpoint", "list"], 120).expect("a terminal").join("\n");
+    assert!(list.contains("@") && !list.contains("ckpt_") && list.contains("DESCRIPTION"), "{list}");
+    // What is shown is taken.
+    let good = status.split("last good ").nth(1).and_then(|rest| rest.split(')').next()).expect("a number").to_owned();
+    let checkpoint = env.json(0, &["checkpoint", "show", &good])["checkpoint"].clone();
+    assert_eq!(checkpoint["id"], env.json(0, &["status"])["checkpoints"]["last_good"]);
+    // Its own id is what `show` is about.
+    let id = checkpoint["id"].as_str().expect("an id");
+    assert!(shown(&env, &["checkpoint", "show", &good], 80).expect("a terminal").join("\n").contains(id));
+    for args in [&["status"][..], &["checkpoint", "list"]] {
+        assert!(env.recover(args).stdout.contains(id), "{args:?}");
+    }
+    // What goes to another place stays what it is.
+    assert!(shown(&env, &["report"], 120).expect("a terminal").join("\n").contains(id));
+}
+
+#[test]
+fn commands_name_neither_the_place_nor_the_run_that_somebody_is_at() {
+    let env = night();
+    let Some(status) = shown(&env, &["status"], 120) else { return };
+    let status = status.join("\n");
+    assert!(
+        status.contains("Next: recover resume") && !status.contains("--run") && !status.contains("-C "),
+        "{status}"
+    );
+    let error = shown(&env, &["resume", "--no-input"], 120).expect("a terminal").join("\n");
+    assert!(!error.contains(" -C ") && !error.contains("--run nightly"), "{error}");
+    // Another run is named.
+    env.recover(&["run", "--run", "other", "--", "true"]).expect(0);
+    let status = shown(&env, &["status", "--run", "nightly-build"], 120).expect("a terminal").join("\n");
+    assert!(status.contains("--run nightly-build"), "{status}");
+    // A script has it all.
+    let next = env.json(0, &["status", "--run", "nightly-build"])["night"]["next"].clone();
+    assert!(next.as_str().is_some_and(|next| next.contains(" -C ") && next.contains("--run nightly-build")), "{next}");
+}
+
+// Times are local and relative for people; documents keep UTC.
+#[test]
+fn times_are_the_users_own() {
+    let mut env = quick();
+    env.set("RECOVER_TEST_NOW", "2030-03-01T22:00:00.000Z").set("TZ", "IST-5:30");
+    env.recover(&["run", "--run", "r", "--no-wait", "--on-failure", "retry", "--", "false"]).expect(6);
+    let wait = env.recover(&["retry-status"]).stdout;
+    assert!(wait.starts_with("Wait: the next attempt is allowed at 03:30, "), "{wait}");
+    let status = env.recover(&["status"]).stdout;
+    assert!(status.contains("  time       03:30, just now"), "{status}");
+    let log = env.recover(&["log"]).stdout;
+    assert!(log.contains("2030-03-02 03:30:00"), "{log}");
+    assert!(env.recover(&["checkpoint", "show", "initial"]).stdout.contains("2030-03-02 03:30:00, just now"));
+    assert_eq!(env.json(0, &["status"])["failure"]["at"], "2030-03-01T22:00:00.000Z");
+    env.set("RECOVER_TEST_NOW", "2030-03-03T10:00:00.000Z");
+    assert!(env.recover(&["status"]).stdout.contains("  time       2030-03-02 03:30, 1 d ago"));
+}
