@@ -11,7 +11,7 @@ use crate::engine::recovery::crash;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Event;
 use crate::model::run::{Run, RunKey};
-use crate::model::state::State;
+use crate::model::state::{Named, State};
 
 /// Only so many of the latest events are read for the log of a run.
 const EVENTS: u64 = 2000;
@@ -57,7 +57,7 @@ pub fn log_end(context: &Context, path: &Path) -> Result<String> {
 
 /// Between which checkpoints an iteration of a run did its work, where both are known.
 pub fn span_of_iteration<'a>(state: &'a State, run: &Run, number: u32) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
-    let end = state.end_of_iteration(&run.key, number).and_then(|named| named.kept());
+    let end = state.end_of_iteration(&run.key, number).and_then(Named::kept);
     let end =
         end.or_else(|| state.checkpoints_of(&run.key).rfind(|checkpoint| checkpoint.after_iteration == number))?;
     Some((state.before_iteration(run, number)?, end))

@@ -121,7 +121,7 @@ impl Paint {
     }
 
     fn line(&self, pieces: Pieces) -> Line<'static> {
-        Line::from_iter(pieces.into_iter().map(|(text, tone)| Span::styled(text, self.tone(tone))))
+        pieces.into_iter().map(|(text, tone)| Span::styled(text, self.tone(tone))).collect()
     }
 
     /// A line of a page: what was added and deleted, and headings.
