@@ -111,8 +111,8 @@ fn keeps_secrets(evidence: &FailureEvidence, number: u32) {
         _ => format!("fatal: could not read {secret} : permission denied"),
     };
     let mut more = evidence.clone();
-    let stream = if number / 16 % 2 == 0 { &mut more.stderr } else { &mut more.stdout };
-    let at = if number / 32 % 2 == 0 { 0 } else { stream.len() };
+    let stream = if (number / 16).is_multiple_of(2) { &mut more.stderr } else { &mut more.stdout };
+    let at = if (number / 32).is_multiple_of(2) { 0 } else { stream.len() };
     let line = if at > 0 { format!("\n{line}") } else { line + "\n" };
     stream.splice(at..at, line.bytes());
     let lines = key_lines(number);

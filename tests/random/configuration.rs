@@ -53,7 +53,7 @@ fn written(config: &Config) -> String {
     let is_said = |origin: &Origin| matches!(origin, Origin::File { .. });
     let own = config.origins().into_iter().filter(|entry| is_said(&entry.origin));
     let own = own.filter(|entry| !NO_LINES.contains(&entry.key.as_str()));
-    own.map(|entry| format!("{} = {}\n", entry.key, entry.toml)).collect()
+    own.map(|entry| entry.key + " = " + &entry.toml + "\n").collect()
 }
 
 impl Target for Configuration {

@@ -1,6 +1,7 @@
 //! Plays inputs at a target, keeps those that lead to something new, and cuts down those that break a promise.
 
 use std::cell::{Cell, RefCell};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -108,11 +109,14 @@ fn place(panic: &str) -> String {
 }
 
 /// What is played at the moment. A thread ends the process where that takes too long.
-struct Watch(Arc<Mutex<Option<(Instant, Vec<u8>)>>>);
+struct Watch(Arc<Mutex<Round>>);
+
+/// Since when which inputs are played.
+type Round = Option<(Instant, Vec<u8>)>;
 
 impl Watch {
     fn start(target: &'static str) -> Self {
-        let current: Arc<Mutex<Option<(Instant, Vec<u8>)>>> = Arc::default();
+        let current: Arc<Mutex<Round>> = Arc::default();
         let weak = Arc::downgrade(&current);
         std::thread::spawn(move || {
             while let Some(current) = weak.upgrade() {
@@ -180,7 +184,7 @@ static ROWS: Mutex<Vec<Row>> = Mutex::new(Vec::new());
 
 fn report(seed: u64, row: Row) {
     let Row { target, executions, findings, .. } = row;
-    println!("random: {target}: seed {seed}, {executions} executions, {findings} findings");
+    eprintln!("random: {target}: seed {seed}, {executions} executions, {findings} findings");
     let mut rows = ROWS.lock().unwrap();
     rows.push(row);
     if rows.len() < TARGETS {
@@ -193,7 +197,7 @@ fn report(seed: u64, row: Row) {
         let Row { target, kept, executions, seconds, behaviours, findings } = row;
         table.push_str(&format!("{target:<16}{kept:>6}{executions:>12}{seconds:>9.1}{behaviours:>12}{findings:>10}\n"));
     }
-    println!("{table}seed {seed}");
+    eprintln!("{table}seed {seed}");
 }
 
 /// Plays the corpus and changes of it; panics where an input broke a promise.
@@ -245,10 +249,10 @@ pub fn run<T: Target>(mut target: T) {
                 assert!(!found.is_empty(), "{}: only all inputs together: {panic}", T::NAME);
                 for (input, panic) in found {
                     let at = place(&panic);
-                    if !findings.contains_key(&at) {
-                        let input = cut_down(&mut target, input, &at);
+                    if let Entry::Vacant(new) = findings.entry(at) {
+                        let input = cut_down(&mut target, input, new.key());
                         let panic = played(&mut target, std::slice::from_ref(&input)).err().unwrap_or(panic);
-                        findings.insert(at, (input, panic));
+                        new.insert((input, panic));
                     }
                 }
             }

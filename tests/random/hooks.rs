@@ -177,7 +177,7 @@ impl Target for Hooks {
 impl Hooks {
     fn play_one(&self, input: &[u8]) -> u64 {
         let number = crc32fast::hash(input);
-        let agent = AGENTS[usize::from((number >> 8) as u8) % AGENTS.len()];
+        let agent = AGENTS[number as usize / 256 % AGENTS.len()];
         if number.is_multiple_of(PROGRAM) {
             self.play_program(input, agent);
         }

@@ -27,7 +27,7 @@ pub struct Index {
     /// The cache that a capture left, and where.
     cache: (PathBuf, Vec<u8>),
     /// The index that goes with the work tree, and the trees of a capture then.
-    index: Vec<u8>,
+    whole: Vec<u8>,
     trees: (String, Option<String>),
 }
 
@@ -46,9 +46,9 @@ impl Index {
         git(&root, &["add", "."]);
         let repo = Repo::discover(&root, None).unwrap();
         let lock = WorktreeLock::acquire(&repo, Duration::from_secs(5)).unwrap();
-        let index = fs::read(root.join(".git/index")).unwrap();
+        let whole = fs::read(root.join(".git/index")).unwrap();
         let nothing = (PathBuf::new(), Vec::new());
-        let mut target = Self { folder, repo, lock, cache: nothing, index, trees: (String::new(), None) };
+        let mut target = Self { folder, repo, lock, cache: nothing, whole, trees: (String::new(), None) };
         let taken = target.capture().unwrap();
         target.trees = trees(&taken);
         taken.keep_objects().unwrap();
@@ -114,7 +114,7 @@ impl Index {
     }
 
     fn play_cache(&self, input: &[u8]) -> u64 {
-        fs::write(self.root().join(".git/index"), &self.index).unwrap();
+        fs::write(self.root().join(".git/index"), &self.whole).unwrap();
         fs::write(&self.cache.0, input).unwrap();
         let taken = self.capture().unwrap();
         assert_eq!(trees(&taken), self.trees, "as without the cache");

@@ -110,7 +110,9 @@ fn events(lines: &[(Event, String)]) -> Vec<Event> {
 
 fn folded(events: &[Event]) -> State {
     let mut state = State::default();
-    events.iter().for_each(|event| state.apply(event));
+    for event in events {
+        state.apply(event);
+    }
     state
 }
 
@@ -242,7 +244,9 @@ fn signed(line: &[u8], seq: Option<u64>) -> Vec<u8> {
 impl Ledger {
     fn play_one(&self, input: &[u8]) -> u64 {
         let found = salvage(input);
-        found.events.iter().for_each(is_itself);
+        for event in &found.events {
+            is_itself(event);
+        }
         self.set(input);
         let alone = self.alone();
         let loaded = alone.load();

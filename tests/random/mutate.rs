@@ -93,7 +93,7 @@ fn number(rng: &mut Rng, input: &mut Vec<u8>) {
         return;
     }
     let begin = *one(rng, &begins);
-    let end = (begin..).find(|at| !is_digit(*at)).unwrap_or(begin);
+    let end = (begin..input.len()).find(|at| !is_digit(*at)).unwrap_or(input.len());
     let other = one(rng, &NUMBERS);
     input.splice(begin..end, other.bytes());
 }
@@ -121,17 +121,15 @@ fn lines(rng: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>]) {
 
 /// Something else in a JSON document, or in one of the lines that are documents.
 fn structure(rng: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>], tokens: &[&[u8]]) {
-    let whole: Option<Value> = serde_json::from_slice(input).ok();
-    let (range, document) = match whole {
-        Some(document) => (0..input.len(), Some(document)),
-        None => {
-            let mut begins = vec![0];
-            begins.extend(memchr::memchr_iter(b'\n', input).map(|at| at + 1));
-            let begin = *one(rng, &begins);
-            let end = memchr::memchr(b'\n', &input[begin..]).map_or(input.len(), |at| begin + at);
-            (begin..end, serde_json::from_slice(&input[begin..end]).ok())
-        }
+    let range = if serde_json::from_slice::<Value>(input).is_ok() {
+        0..input.len()
+    } else {
+        let mut begins = vec![0];
+        begins.extend(memchr::memchr_iter(b'\n', input).map(|at| at + 1));
+        let begin = *one(rng, &begins);
+        begin..memchr::memchr(b'\n', &input[begin..]).map_or(input.len(), |at| begin + at)
     };
+    let document: Option<Value> = serde_json::from_slice(&input[range.clone()]).ok();
     let Some(mut document) = document else { return };
     let other = donated(rng, pool, tokens);
     change_value(rng, &mut document, other);
@@ -184,7 +182,7 @@ fn change_value(rng: &mut Rng, value: &mut Value, other: Value) {
             let name = fields.keys().nth(rng.usize(..fields.len())).cloned().unwrap_or_default();
             match rng.u8(..8) {
                 0 => drop(fields.shift_remove(&name)),
-                1 => rename(fields, &name, if let Value::String(text) = other { text } else { "x".to_owned() }),
+                1 => rename(fields, &name, other.as_str().unwrap_or("x")),
                 2 => drop(fields.insert(name + "x", other)),
                 _ => change_value(rng, &mut fields[&name], other),
             }
@@ -194,7 +192,7 @@ fn change_value(rng: &mut Rng, value: &mut Value, other: Value) {
 }
 
 /// Gives a field another name, at its place.
-fn rename(fields: &mut Map<String, Value>, name: &str, other: String) {
-    let renamed = |(field, value): (String, Value)| (if field == name { other.clone() } else { field }, value);
+fn rename(fields: &mut Map<String, Value>, name: &str, other: &str) {
+    let renamed = |(field, value): (String, Value)| (if field == name { other.to_owned() } else { field }, value);
     *fields = std::mem::take(fields).into_iter().map(renamed).collect();
 }

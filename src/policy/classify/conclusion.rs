@@ -135,9 +135,10 @@ fn shown(mut evidence: Evidence) -> Evidence {
     evidence
 }
 
-/// Redacted, on one line, cut.
+/// On one line without control characters, redacted, cut.
 fn shorten(text: &str, max_bytes: usize) -> String {
-    let mut text = redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut text = redact(&words.collect::<Vec<_>>().join(" ")).into_owned();
     if text.len() > max_bytes {
         excerpt::cut(&mut text, max_bytes - '…'.len_utf8());
         text.push('…');
