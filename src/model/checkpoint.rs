@@ -99,6 +99,12 @@ pub mod trigger {
     /// What somebody else changed since the run's last checkpoint, found before an attempt.
     pub const EDITED: &str = "edited";
 
+    /// Whether a checkpoint that was taken for `earlier` says of the same content what one for `later` would. That it comes
+    /// before what may destroy work is said by nothing else.
+    pub fn covers(earlier: &str, later: &str) -> bool {
+        later != RISKY || earlier == RISKY
+    }
+
     /// What kind of moment a trigger marks where nobody says.
     pub fn kind_of(trigger: &str) -> CheckpointType {
         match trigger {

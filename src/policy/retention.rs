@@ -202,6 +202,9 @@ fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, (total, why
     }
 }
 
+/// How long what was taken before an edit or before what may destroy work stays at least: until somebody has looked at it.
+const LEAST: Duration = Duration::from_secs(24 * 3600);
+
 /// The reasons that make a milestone: nothing needs it, somebody wants to have it.
 const MILESTONE: [&str; 2] = ["pinned", "milestone"];
 
@@ -350,6 +353,9 @@ fn configured(
     let number = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
     let of_run = number(position.of_run);
     let age = now.since(checkpoint.created_at);
+    if [trigger::RISKY, trigger::BEFORE_EDIT].contains(&checkpoint.trigger.as_str()) && age <= LEAST {
+        return (true, format!("taken less than {} ago before what may destroy work", format_duration(LEAST)));
+    }
     if settings.max_per_session.is_some_and(|max| number(position.of_session) >= max) {
         return (false, "over max_per_session".to_owned());
     }

@@ -107,6 +107,36 @@ fn nothing_is_kept_of_what_changes_nothing() {
     assert_eq!(triggers(&env, "claude-s"), ["initial"]);
 }
 
+// The label never gets lost: what comes before a risky command has a checkpoint that says so, whatever was captured just
+// before, and however often it is run; it outlives the session and the cleanup after it.
+#[test]
+fn a_risky_checkpoint_keeps_its_label_and_stays() {
+    let env = TestEnv::repo();
+    let write = tool("s", "Write", json!({"file_path": env.work().join("new.txt"), "content": "new\n"}));
+    // One turn: both are announced before either has changed anything.
+    call(&env, &edit(&env, "s", "a.txt"));
+    env.write("a.txt", "two\n");
+    call(&env, &write);
+    let told_of = told(&env, &bash("s", "rm -r kept"));
+    assert_eq!((&told_of["changed"], &told_of["checkpoint"]["trigger"]), (&json!(true), &json!("risky")), "{told_of}");
+    let again = told(&env, &bash("s", "rm -r other"));
+    assert_eq!((&again["changed"], &again["checkpoint"]["trigger"]), (&json!(false), &json!("risky")), "{again}");
+    call(&env, &write);
+    assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit", "risky"]);
+    let list = env.json(0, &["checkpoint", "list", "--run", "claude-s"]);
+    assert_eq!(list["checkpoints"][1]["tree"], list["checkpoints"][2]["tree"], "{list}");
+    env.write("a.txt", "three\n");
+    call(&env, &event("s", "Stop"));
+    call(&env, &event("s", "SessionEnd"));
+    // Even where a run is tidied up as soon as it ends well.
+    env.write(".ultraplan/recover.toml", "[retention]\nafter_end = \"0s\"\non_success_keep_last = 1\n");
+    env.json(0, &["checkpoint", "prune"]);
+    assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit", "risky", "session"]);
+    // The first command of a session may be the risky one.
+    call(&env, &bash("t", "rm -r kept"));
+    assert_eq!(triggers(&env, "claude-t"), ["initial", "risky"]);
+}
+
 // S10: with checkpoints turned off a hook captures nothing and says so; what failed is recorded all the same.
 #[test]
 fn hooks_capture_nothing_when_checkpoints_are_turned_off() {

@@ -22,7 +22,7 @@ pub use due::{due, is_due_by_operations, not_due, record_operation};
 /// How a checkpoint on request is taken, and when it is not: the run's latest one is the answer then.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Not if nothing has changed since the latest one.
+    /// Not if nothing has changed since the latest one, and that says as much ([`trigger::covers`]).
     pub skip_if_unchanged: bool,
     /// Not if none is due: see [`due()`] (S10). A request of the trigger `operation` counts as an operation then.
     pub skip_if_not_due: bool,
@@ -50,6 +50,7 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
     if options.skip_if_unchanged
         && request.lane_fields.stage.is_none()
         && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
+        && trigger::covers(&same.trigger, &request.trigger)
     {
         prepared.capture.repair()?;
         prepared.capture.write_cache_if_unchanged();

@@ -173,18 +173,18 @@ fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCal
         record_operation(context, &run.key, &call.name)?;
         return Ok(Handled { run: Some(run.key.clone()), ..Handled::nothing("no checkpoint is due") });
     };
-    let first = owner == Owner::Hook && !has_one;
-    let why = if first { trigger::INITIAL } else { why };
-    let kind = trigger::kind_of(why);
-    let after_iteration = first.then_some(0);
-    let request = Request {
+    let request = |why: &str, after_iteration| Request {
         description: told(context, call),
         trigger: why.to_owned(),
-        kind,
+        kind: trigger::kind_of(why),
         after_iteration,
         ..Request::default()
     };
-    let handled = take(context, request)?;
+    let first = owner == Owner::Hook && !has_one;
+    let mut handled = if first { take(context, request(trigger::INITIAL, Some(0)))? } else { Handled::default() };
+    if !first || !trigger::covers(trigger::INITIAL, why) {
+        handled = take(context, request(why, None))?;
+    }
     if owner == Owner::Hook && agent != HookAgent::Git {
         stand(context, &handled, RunStatus::InProgress)?;
     }
