@@ -35,6 +35,8 @@ pub struct DecisionInput<'a> {
     pub has_good_checkpoint: bool,
     /// Whether a feedback loop failed rather than the run's own command.
     pub in_feedback_loop: bool,
+    /// The earlier session that the agent was to go on in.
+    pub resumed: Option<&'a str>,
     /// Whether this is the second fresh session in a row that failed the same way and left the tree as it was.
     pub is_stalled: bool,
     /// What the attempt used up; the ledger does not know it yet.
@@ -69,9 +71,16 @@ fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
     decider.within_time(decision)
 }
 
-/// Whether a failure uses up an attempt: not when the run is parked for a known time, nor when somebody stopped it.
-pub fn is_charged(failure: &Failure, decision: &Decision) -> bool {
-    !decision.has(Action::Park) && failure.kind != FailureType::Cancellation
+/// Whether a failure uses up an attempt: not when the run is parked for a known time, when somebody stopped it, or when
+/// nothing was tried because the agent had lost the session that it was to go on in.
+pub fn is_charged(failure: &Failure, decision: &Decision, resumed: Option<&str>) -> bool {
+    !decision.has(Action::Park) && failure.kind != FailureType::Cancellation && !is_session_lost(failure, resumed)
+}
+
+/// Whether the attempt found out no more than that its session is gone. The next one begins a fresh one: it cannot happen
+/// twice in a row.
+fn is_session_lost(failure: &Failure, resumed: Option<&str>) -> bool {
+    resumed.is_some() && failure.detail == Some(CauseDetail::SessionNotFound)
 }
 
 /// The budget of the failure itself: its cause's, or what somebody asked for.
@@ -99,6 +108,10 @@ impl<'a> Decider<'a> {
         if failure.kind == FailureType::Cancellation {
             let reason = "it was interrupted; resume takes it up";
             return self.uncharged(self.make(&[Action::Retry], Some(Strategy::RetrySame), None, reason));
+        }
+        if is_session_lost(failure, self.input.resumed) {
+            let reason = "the agent does not know its session any more: a fresh one, and no attempt is used up";
+            return self.uncharged(self.make(&[Action::Retry], Some(Strategy::RetryWithContext), None, reason));
         }
         if self.input.on_failure == OnFailure::ManualFix {
             let strategy = Some(Strategy::ManualThenContinue);

@@ -313,8 +313,16 @@ fn a_lost_session_is_nobodys_approach() {
         "elif [ $n = 2 ]; then echo 'No conversation found with session ID: s-1' >&2; exit 1; fi; ends false done";
     let env = quick();
     claude(&env, &format!("if [ $n = 1 ]; then ends true 'API Error: 529 Overloaded'; exit 1; {gone}"));
-    env.json(0, &["run", "--agent", "claude", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    // Nor does it use one up: two are allowed, and the third is the second that tried anything.
+    let args = ["run", "--agent", "claude", "--attempts", "2", "--prompt", "Fix it.", "--", "./claude", "-p"];
+    let run = env.json(0, &args);
     assert_eq!(sessions(&env), ["none", "s-1", "none"]);
+    let lost = &run["iterations"][0]["attempts"][1];
+    assert_eq!(
+        (&lost["failure"]["cause"], &lost["failure"]["detail"]),
+        (&json!("RESOURCE_NOT_FOUND"), &json!("session_not_found")),
+        "{run:#}"
+    );
     let prompt = env.sh("cat ../prompt.3").stdout;
     assert!(prompt.contains("You were interrupted; go on.") && prompt.contains("529"), "{prompt}");
     assert!(!prompt.contains("DIFFERENT") && !prompt.contains("No conversation"), "{prompt}");

@@ -89,8 +89,10 @@ pub(in crate::engine) fn judge(
         Some(failure) if failure.kind == FailureType::Cancellation => AttemptOutcome::Cancelled,
         Some(_) => AttemptOutcome::Failed,
     };
-    end.charged =
-        failure.as_ref().zip(decision.as_ref()).is_some_and(|(failure, decision)| is_charged(failure, decision));
+    end.charged = failure
+        .as_ref()
+        .zip(decision.as_ref())
+        .is_some_and(|(failure, decision)| is_charged(failure, decision, ending.resumed.as_deref()));
     end.conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
     end.conditions.extend(found.of_attempt);
     end.notes = found.notes;
@@ -213,6 +215,7 @@ fn decide_for(
             on_failure: run.spec.on_failure,
             has_good_checkpoint,
             in_feedback_loop: ending.in_feedback_loop,
+            resumed: ending.resumed.as_deref(),
             is_stalled,
             usage: ending.end.usage(),
             fallback: fallback_of(run, started.iteration, started.attempt),

@@ -59,6 +59,8 @@ pub struct Ending {
     pub keep_state: bool,
     /// Why its checkpoint is taken.
     pub trigger: Option<&'static str>,
+    /// The earlier session that its agent was to go on in.
+    pub resumed: Option<String>,
 }
 
 /// What the loop contract calls the result (L2).

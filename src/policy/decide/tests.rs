@@ -52,6 +52,7 @@ struct Simulation {
     in_feedback_loop: bool,
     attempts: u32,
     on_failure: OnFailure,
+    resumed: Option<&'static str>,
     is_stalled: bool,
     cost_micros: Option<u64>,
     tokens: Option<Tokens>,
@@ -67,6 +68,7 @@ impl Simulation {
             in_feedback_loop: true,
             attempts: 0,
             on_failure: OnFailure::Policy,
+            resumed: None,
             is_stalled: false,
             cost_micros: None,
             tokens: None,
@@ -106,6 +108,7 @@ impl Simulation {
                 on_failure: self.on_failure,
                 has_good_checkpoint: self.good,
                 in_feedback_loop: self.in_feedback_loop,
+                resumed: self.resumed,
                 is_stalled: self.is_stalled,
                 usage: Usage { cost_micros: self.cost_micros, tokens: self.tokens },
                 fallback: fallback_of(run, 1, self.attempts + 1),
@@ -156,7 +159,8 @@ impl Simulation {
     }
 
     fn end(&mut self, outcome: AttemptOutcome, failed: Option<(Failure, Decision)>) {
-        let charged = failed.as_ref().is_some_and(|(failure, decision)| is_charged(failure, decision));
+        let is_charged = |(failure, decision): &_| is_charged(failure, decision, self.resumed);
+        let charged = failed.as_ref().is_some_and(is_charged);
         let (failure, decision) = failed.unzip();
         self.record(Payload::AttemptEnded(Box::new(AttemptEnd {
             charged,
@@ -278,6 +282,24 @@ fn a_usage_limit_is_parked_and_costs_nothing() {
     assert_eq!(simulation.fail(&limit).not_before, Some(at(3600)));
     limit.retry_after = Some(at(13 * 3600));
     assert_eq!(simulation.actions(&limit), [Escalate]);
+}
+
+/// An agent that lost its session has tried nothing: it begins a fresh one at once, also where no attempt would be left.
+#[test]
+fn a_session_that_is_gone_costs_no_attempt() {
+    let gone = Failure { detail: Some(CauseDetail::SessionNotFound), ..failure(Cause::ResourceNotFound) };
+    let mut simulation = Simulation { resumed: Some("s-1"), ..Simulation::new() };
+    simulation.settings.retry.override_attempts = Some(1);
+    let decision = simulation.fail(&gone);
+    assert_eq!((decision.actions.as_slice(), decision.not_before), ([Action::Retry].as_slice(), None), "{decision:?}");
+    assert_eq!((decision.attempts_used, decision.attempts_left), (0, Some(1)), "{decision:?}");
+    assert_eq!(simulation.state.runs[0].error_count, 0);
+    assert!(simulation.state.runs[0].fresh_session, "the next one asks for none");
+    // Where none was asked for, the same words are a failure like any other.
+    simulation.resumed = None;
+    let decision = simulation.fail(&gone);
+    assert!(!decision.leads_to_attempt(), "{decision:?}");
+    assert_eq!(simulation.state.runs[0].error_count, 1);
 }
 
 #[test]

@@ -124,7 +124,8 @@ pub fn execute(
         log_path: Some(log.to_string_lossy().into_owned()),
         ..AttemptEnd::default()
     };
-    let mut ending = Ending { end, ..Ending::default() };
+    let resumed = before.session_to_resume().filter(|_| !command.is_fallback).map(str::to_owned);
+    let mut ending = Ending { end, resumed, ..Ending::default() };
     let stage = command.stage(before);
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
     let mut evidence = evidence_of(exit, Some(stage), Some(command.line()), deadline);

@@ -19,7 +19,7 @@ proptest! {
             let failure = failure(Cause::ALL[cause]);
             prop_assert_eq!(simulation.decide(&failure), simulation.decide(&failure));
             let decision = simulation.fail(&failure);
-            charged += u32::from(is_charged(&failure, &decision));
+            charged += u32::from(is_charged(&failure, &decision, None));
             let limit = simulation.settings.retry.task_max_attempts;
             if charged >= limit && failure.kind != FailureType::Cancellation {
                 prop_assert!(!decision.leads_to_attempt(), "{} failures, {:?}", charged, decision);
@@ -63,8 +63,8 @@ proptest! {
             }
             simulation.attempts += 1;
             simulation.end(AttemptOutcome::Failed, Some((failure.clone(), decision.clone())));
-            prop_assert_eq!(is_charged(&failure, &decision), costs && failure.kind != FailureType::Cancellation);
-            if is_charged(&failure, &decision) {
+            prop_assert_eq!(is_charged(&failure, &decision, None), costs && failure.kind != FailureType::Cancellation);
+            if is_charged(&failure, &decision, None) {
                 *charged.entry(failure.cause).or_default() += 1;
             } else {
                 prop_assert_eq!(simulation.state.runs[0].error_count, errors);
