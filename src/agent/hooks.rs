@@ -18,7 +18,7 @@ pub fn read(input: &[u8]) -> Result<HookEvent, String> {
             details: text(&["error_details", "error_message"]),
             last_message: text(&["last_assistant_message"]),
         }),
-        "PreCompact" | "PreCompress" => Moment::Compacting,
+        "PreCompact" => Moment::Compacting,
         "SessionEnd" => Moment::SessionEnded,
         _ => Moment::Other(event),
     };
@@ -84,7 +84,13 @@ mod tests {
         assert_eq!(moment(r#"{"hook_event_name":"Stop","stop_hook_active":true}"#), Moment::TurnEnded(true));
         assert_eq!(moment(r#"{"hook_event_name":"AfterAgent"}"#), Moment::TurnEnded(false));
         assert_eq!(moment(r#"{"hook_event_name":"PreCompact","trigger":"auto"}"#), Moment::Compacting);
-        assert_eq!(moment(r#"{"hook_event_name":"Notification"}"#), Moment::Other("Notification".into()));
+        // Gemini CLI's comes before each request, whether anything is shortened or not; earlier versions installed it.
+        for other in ["Notification", "PreCompress"] {
+            assert_eq!(
+                moment(&format!(r#"{{"hook_event_name":"{other}","trigger":"auto"}}"#)),
+                Moment::Other(other.into())
+            );
+        }
         for wrong in ["", "{", "[]", "{}", "3"] {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
         }

@@ -89,6 +89,86 @@ fn settings_files_are_restored_byte_for_byte() {
     assert!(env.exists(".opencode/own.txt") && !env.exists(".opencode/plugins"));
 }
 
+// Comments stay where they are for an agent that reads them, and one that does not is said; a file that held nothing is
+// there again, and holds nothing.
+#[test]
+fn comments_and_empty_files_stay_as_they_are() {
+    let env = TestEnv::repo();
+    let (file, commented) = (
+        ".gemini/settings.json",
+        "// ours, not the tool's\n{\n  /* {\"hooks\": [ */\n  \"hooks\": { // before each tool\n    \"BeforeTool\": [\n      // none yet\n    ]\n  },\n  \"ui\": {\"theme\": \"a // b\"} // \"last\",\n}\n",
+    );
+    for text in [commented, "", "\n", " \t\r\n"] {
+        env.write(file, text);
+        env.json(0, &["hook", "install", "gemini", "--program", "recover"]);
+        let installed = env.read(file);
+        assert!(installed.contains("recover hook run gemini"), "{installed}");
+        for line in text.lines() {
+            assert!(installed.contains(line), "{line:?} is gone: {installed}");
+        }
+        assert_eq!(env.json(0, &["hook", "install", "gemini", "--program", "recover"])["changed"], false, "{text:?}");
+        env.json(0, &["hook", "uninstall", "gemini"]);
+        assert!(env.exists(file), "it was there before: {text:?}");
+        assert_eq!(env.read(file), text);
+    }
+    env.write(".codex/hooks.json", commented);
+    let refused = env.json(2, &["hook", "install", "codex"]);
+    assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains("reads no comments")), "{refused}");
+    assert!(refused["error"]["hint"].as_str().is_some_and(|text| text.contains("hook print codex")), "{refused}");
+    assert_eq!(env.read(".codex/hooks.json"), commented);
+}
+
+// What is wrong with a hook nobody would see: it calls nothing, or another recover, or the agent does not call it.
+#[test]
+fn the_doctor_examines_the_hooks() {
+    let env = TestEnv::repo();
+    let examined = || {
+        let document = env.json(0, &["doctor"]);
+        assert_eq!(document["problems"], json!([]), "{document}");
+        document["hooks"].as_array().expect("a list").clone()
+    };
+    assert_eq!(examined(), Vec::<Value>::new());
+    assert_eq!(env.recover(&["doctor"]).expect(0).stdout, "No problems.\n");
+    let only = || {
+        let hooks = examined();
+        assert_eq!(hooks.len(), 1, "{hooks:?}");
+        hooks[0].clone()
+    };
+    let noted = |words: &str| {
+        let hook = only();
+        assert!(hook["note"].as_str().is_some_and(|note| note.contains(words)), "{words}: {hook:#}");
+        hook
+    };
+    env.json(0, &["hook", "install", "claude", "--program", "/nonexistent/recover"]);
+    let gone = noted("calls /nonexistent/recover, which is not there");
+    assert_eq!((&gone["agent"], &gone["program"]), (&json!("claude"), &json!("/nonexistent/recover")));
+    assert!(gone["path"].as_str().is_some_and(|path| path.ends_with(".claude/settings.json")), "{gone}");
+    let program = env!("CARGO_BIN_EXE_recover");
+    env.script("../other recover", &format!("exec {program} \"$@\""));
+    let other = env.root().join("other recover").display().to_string();
+    env.json(0, &["hook", "install", "claude", "--program", &other]);
+    noted("other recover; this is ");
+    env.json(0, &["hook", "install", "claude", "--program", program]);
+    noted("never called: ");
+    // The agent was at work here, and did not call.
+    let record = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": "s-1", "result": "Done.",
+        "usage": {"input_tokens": 3, "output_tokens": 4}});
+    env.script("claude", &format!("echo '{record}'"));
+    env.json(0, &["run", "--prompt", "x", "--", "./claude", "-p"]);
+    let idle = noted("never called, though claude was at work at ");
+    assert_eq!((&idle["last_called"], &idle["called_version"]), (&Value::Null, &Value::Null));
+    let call = edit(&env, "s", "a.txt").to_string();
+    env.recover_fed(&call, &["hook", "run", "claude"]).expect(0);
+    let called = only();
+    assert!(called["last_called"].is_string() && called["note"].is_null(), "{called:#}");
+    assert_eq!(called["called_version"], env!("CARGO_PKG_VERSION"));
+    let text = env.recover(&["doctor"]).expect(0).stdout;
+    assert!(text.starts_with("No problems.\nHook of claude: in ") && text.contains(", last called "), "{text}");
+    // It was called once, and is not any more.
+    env.json(0, &["run", "--prompt", "x", "--", "./claude", "-p"]);
+    noted("not called any more, though claude was at work at ");
+}
+
 // What was seen of the calls, not what is in a file, says whether a hook works.
 #[test]
 fn the_status_tells_of_calls_that_were_seen() {

@@ -111,6 +111,8 @@ pub struct ConfigArgs {
 }
 
 /// Check the state and its checkpoints, and repair them.
+///
+/// The hooks that are installed are listed with them: where, what they call, when they were called last.
 #[derive(Args, Debug, Default)]
 pub struct DoctorArgs {
     /// Repair what can be repaired

@@ -117,6 +117,7 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
     if report.problems.is_empty() && report.repaired.is_empty() && report.rebuilt.is_none() {
         text.push_str("No problems.\n");
     }
+    text.push_str(&render::hooks_text(&report.hooks, context.clock.now()));
     let exit = match report.problems.as_slice() {
         [] => ExitCode::Done,
         problems if problems.iter().any(|problem| problem.code == NEWER_LEDGER) => ExitCode::Newer,

@@ -4,10 +4,11 @@ use comfy_table::Cell;
 
 use crate::engine::flow::agents::Agent;
 use crate::engine::flow::hook::status::HookStatus;
+use crate::model::time::Timestamp;
 use crate::policy::escape::escape;
 
 use super::super::ui::Ui;
-use super::tables::{Table, column, date_time, words};
+use super::tables::{Table, column, date_time, when, words};
 
 /// All of them by name, with the programs that are installed.
 pub fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
@@ -54,4 +55,20 @@ pub fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
         ]);
     }
     table.text()
+}
+
+/// The hooks that are installed, a line each and one for what is to be done.
+pub fn hooks_text(hooks: &[HookStatus], now: Timestamp) -> String {
+    let mut text = String::new();
+    for hook in hooks {
+        let path = hook.path.as_ref().map(|path| escape(&path.to_string_lossy())).unwrap_or_default();
+        let program = escape(hook.program.as_deref().unwrap_or("-"));
+        let called =
+            hook.last_called.map_or_else(|| "never called".to_owned(), |at| format!("last called {}", when(at, now)));
+        text.push_str(&format!("Hook of {}: in {path}, calls {program}, {called}\n", hook.agent));
+        if let Some(note) = &hook.note {
+            text.push_str(&format!("  {}\n", escape(note)));
+        }
+    }
+    text
 }

@@ -12,7 +12,7 @@ mod status;
 mod steps;
 mod tables;
 
-pub use agents::{agents_table, hooks_table};
+pub use agents::{agents_table, hooks_table, hooks_text};
 pub use attempts::{attempts_text, conditions_text};
 pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text, unchanged_text};
 pub use driven::{driven_text, note_report};

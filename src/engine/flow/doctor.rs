@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::durable::{Lack, lack};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::hook::{self, status::HookStatus};
 use crate::engine::record::{liveness, seed_json};
 use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
@@ -26,6 +27,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// What was repaired.
     pub repaired: Vec<String>,
+    /// The hooks of agents and git that are installed, and whether they are called.
+    pub hooks: Vec<HookStatus>,
     /// What became of a ledger that was to be rebuilt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuilt: Option<RebuildReport>,
@@ -118,6 +121,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
     }
     checkpoints(context, repair, &mut report)?;
+    report.hooks = hook::status::installed(context)?;
     Ok(report)
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use text::{Item, is_made_for_one, items};
 
-pub use text::pretty;
+pub use text::{plain, pretty};
 
 use crate::model::hook::HookAgent;
 
@@ -52,9 +52,9 @@ const CLAUDE: &[Entry] = &[
 const CODEX: &[Entry] =
     &[entry("PreToolUse", "Bash|apply_patch|Edit|Write|mcp__.*"), entry("PreCompact", ""), entry("Stop", "")];
 
+/// Its `PreCompress` is no moment of a session: it comes before each request, long before anything is shortened.
 const GEMINI: &[Entry] = &[
     entry("BeforeTool", "write_file|replace|run_shell_command|mcp_.*"),
-    entry("PreCompress", ""),
     entry("AfterAgent", ""),
     entry("SessionEnd", ""),
 ];
@@ -94,17 +94,21 @@ pub fn settings(agent: HookAgent, program: &str) -> Value {
 pub struct NotSettings(String);
 
 /// The text of the settings with ours in them: added at the end of each event's list, in place of what an earlier version
-/// put there. All other bytes stay.
-pub fn with_ours(text: &str, agent: HookAgent, program: &str) -> Result<String, NotSettings> {
+/// put there. All other bytes stay. `None` is a file that is not there; one that was and held nothing ends without a line
+/// break now, which is how [`without_ours`] tells them apart.
+pub fn with_ours(text: Option<&str>, agent: HookAgent, program: &str) -> Result<String, NotSettings> {
     let ours = settings(agent, program);
-    let indent = indent_of(text);
-    check(text, agent)?;
-    if is_complete(text, agent, &ours) {
-        return Ok(text.to_owned());
+    let given = text.unwrap_or_default();
+    let indent = indent_of(given);
+    check(given, agent)?;
+    if is_complete(given, agent, &ours) {
+        return Ok(given.to_owned());
     }
-    let Some(mut text) = without_ours(text, agent)?.filter(|text| !text.trim().is_empty()) else {
-        return Ok(pretty(&ours, indent) + "\n");
-    };
+    let bare = text.map(|text| without_ours(text, agent)).transpose()?.flatten();
+    let Some(mut text) = bare else { return Ok(pretty(&ours, indent) + "\n") };
+    if text.trim().is_empty() {
+        return Ok(text + &pretty(&ours, indent));
+    }
     for (event, groups) in ours["hooks"].as_object().into_iter().flatten() {
         let root = text::root(&text);
         let hooks = member(&text, &root, "hooks");
@@ -136,7 +140,10 @@ pub fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotS
         } else {
             let outer = [groups, events, root];
             let Some(outermost) = outer.into_iter().find(|(span, _)| !is_made_for_one(&text, span)) else {
-                return Ok(None);
+                let around = (&text[..root.0.start], &text[root.0.end..]);
+                return Ok(Some(around)
+                    .filter(|around| *around != ("", "\n"))
+                    .map(|(before, after)| before.to_owned() + after));
             };
             outermost
         };
@@ -147,7 +154,7 @@ pub fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotS
 
 /// Whether there is all of ours and nothing of an earlier version.
 fn is_complete(text: &str, agent: HookAgent, ours: &Value) -> bool {
-    let Ok(existing) = serde_json::from_str::<Value>(text) else { return false };
+    let Ok(existing) = serde_json::from_str::<Value>(&plain(text)) else { return false };
     let holds = |(event, groups): (&String, &Value)| {
         existing["hooks"][event].as_array().is_some_and(|list| list.contains(&groups[0]))
     };
@@ -211,7 +218,8 @@ fn first_of_ours(text: &str, agent: HookAgent) -> Option<[(Range<usize>, usize);
             let Some(at) = named(&members, "hooks") else { continue };
             let hooks = value(&members, at)?;
             let is_ours = |item: &Item| {
-                serde_json::from_str(&text[item.value.clone()]).is_ok_and(|hook: Value| is_our_hook(&hook, agent))
+                serde_json::from_str(&plain(&text[item.value.clone()]))
+                    .is_ok_and(|hook: Value| is_our_hook(&hook, agent))
             };
             if let Some(hook) = items(text, &hooks).iter().position(is_ours) {
                 return Some([(root, at_hooks), (events, event), (groups, group), (members, at), (hooks, hook)]);
@@ -230,6 +238,26 @@ fn is_ours(command: &str, agent: HookAgent) -> bool {
     let Some((program, rest)) = command.split_once(&call_of(agent)) else { return false };
     let edited = || program.contains("recover") && !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
     command.ends_with(&tail(agent)) || edited()
+}
+
+/// What the first of our commands in a file calls, as a shell reads it.
+pub fn program_in(text: &str, agent: HookAgent) -> Option<String> {
+    let call = call_of(agent);
+    let of_command = |command: &str| Some(command.split_once(&call)?.0.trim().to_owned());
+    match agent {
+        HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => {
+            let settings: Value = serde_json::from_str(&plain(text)).ok()?;
+            let hooks = settings["hooks"].as_object()?.values().flat_map(hooks_in);
+            hooks.filter(|hook| is_our_hook(hook, agent)).find_map(|hook| of_command(hook["command"].as_str()?))
+        }
+        HookAgent::Opencode => script::plugin_line(text).as_deref().and_then(of_command),
+        HookAgent::Git => text.lines().find_map(of_command),
+    }
+}
+
+/// Whether an agent reads settings that hold comments. Claude Code and Codex drop such a file whole, and say nothing.
+pub fn reads_comments(agent: HookAgent) -> bool {
+    agent == HookAgent::Gemini
 }
 
 /// Whether a file may hold one of our commands at all.
@@ -263,21 +291,29 @@ mod tests {
             "{\"hooks\": {\"Stop\": [], \"enabled\": true, \"Notification\": {\"a\": 1}}}",
             "{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": [ {\"command\": \"theirs\"} ]}\n    ]\n  },\n  \"a\": 1, \"a\": 2\n}\n",
             "  {\"hooks\":{\"PreToolUse\":[{\"matcher\":\"Bash\",\"hooks\":[{\"command\":\"./guard.sh\"}]}]}}",
+            "// mine\n{\n  // of the team\n  \"hooks\": { /* none */ \"Stop\": [ // later\n ] },\n  \"a\": 1 // one, more\n}\n",
+            "{\n  \"hooks\": { // why\n    \"Stop\": [{\"hooks\": [{\"command\": \"theirs\"} /* last, */]}] // ]\n  }\n}",
             "",
+            "\n",
+            " \r\n\t",
         ];
         for agent in JSON {
-            for text in theirs {
+            for text in theirs.map(Some).into_iter().chain([None]) {
                 let added = with_ours(text, agent, "recover").unwrap();
                 assert_eq!(added.matches(&call_of(agent)).count(), entries(agent).len(), "{added}");
-                value(&added);
-                assert_eq!(with_ours(&added, agent, "recover").unwrap(), added, "installing twice changes nothing");
-                let moved = with_ours(&added, agent, "/opt/recover").unwrap();
+                value(&plain(&added));
+                assert_eq!(program_in(&added, agent).as_deref(), Some("recover"), "{added}");
+                assert_eq!(
+                    with_ours(Some(&added), agent, "recover").unwrap(),
+                    added,
+                    "installing twice changes nothing"
+                );
+                let moved = with_ours(Some(&added), agent, "/opt/recover").unwrap();
                 assert_eq!(moved.matches("/opt/recover").count(), entries(agent).len(), "in place of the old");
-                let expected = Some(text.to_owned()).filter(|text| !text.is_empty());
-                assert_eq!(without_ours(&added, agent).unwrap(), expected, "{added}");
-                assert_eq!(without_ours(&moved, agent).unwrap(), expected, "{moved}");
+                assert_eq!(without_ours(&added, agent).unwrap().as_deref(), text, "{added}");
+                assert_eq!(without_ours(&moved, agent).unwrap().as_deref(), text, "{moved}");
             }
-            assert_eq!(value(&with_ours("", agent, "recover").unwrap()), settings(agent, "recover"));
+            assert_eq!(value(&with_ours(None, agent, "recover").unwrap()), settings(agent, "recover"));
         }
         // Another agent's, and what somebody wrote by hand, are not ours to take.
         let hand =
@@ -299,7 +335,7 @@ mod tests {
     fn what_is_no_settings_file_is_told() {
         let twice = "{\"hooks\": {}, \"hooks\": {}}";
         for wrong in ["[]", "3", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}", twice] {
-            assert!(with_ours(wrong, HookAgent::Claude, "recover").is_err(), "{wrong}");
+            assert!(with_ours(Some(wrong), HookAgent::Claude, "recover").is_err(), "{wrong}");
         }
     }
 

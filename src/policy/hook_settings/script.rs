@@ -54,6 +54,15 @@ pub fn is_bare(script: &str) -> bool {
 /// What the plugin's file begins with.
 pub const PLUGIN_MARK: &str = "// Made by `recover hook install opencode`";
 
+/// The shell's line in the plugin.
+pub fn plugin_line(plugin: &str) -> Option<String> {
+    let quoted = plugin.lines().find_map(|line| line.split_once(BEFORE_LINE))?.1;
+    serde_json::Deserializer::from_str(quoted).into_iter().next()?.ok()
+}
+
+/// What stands before that.
+const BEFORE_LINE: &str = "spawn(\"sh\", [\"-c\", ";
+
 /// opencode's plugin: it calls the hook in the words of the other agents. A session that failed is reported as idle too:
 /// that is no turn that ended well.
 pub fn opencode_plugin(program: &str) -> String {
@@ -67,7 +76,7 @@ export const Recover = async ({{ directory, worktree }}) => {{
   const cwd = worktree && worktree !== "/" ? worktree : directory
   const tell = (event) =>
     new Promise((done) => {{
-      const child = spawn("sh", ["-c", {line}], {{ cwd, stdio: ["pipe", "ignore", "ignore"] }})
+      const child = {BEFORE_LINE}{line}], {{ cwd, stdio: ["pipe", "ignore", "ignore"] }})
       const limit = setTimeout(() => child.kill(), 75000)
       const end = () => (clearTimeout(limit), done())
       child.on("error", end)

@@ -1,7 +1,8 @@
-//! The text of a JSON file, changed in single places: every other byte stays as it is.
+//! The text of a JSON file, changed in single places: every other byte stays as it is, comments too.
 //!
-//! The text is known to be JSON. What is put into an object or list that is empty stands right behind its bracket, and what
-//! is made here has a line break there: so it is seen, when something is taken out again, what was there before.
+//! The text is known to be JSON once [`plain`] has taken its comments out. What is put into an object or list that is empty
+//! stands right behind its bracket, and what is made here has a line break there: so it is seen, when something is taken out
+//! again, what was there before.
 
 use std::ops::Range;
 
@@ -55,9 +56,8 @@ pub fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
     let Some(last) = all.last() else {
         return spliced(text, span.start + 1..span.start + 1, &indented(text, item, line_indent(text, span.start)));
     };
-    let before = all.len().checked_sub(2).and_then(|index| all.get(index));
-    let space = text.get(before.map_or(span.start + 1, |item| item.span.end)..last.span.start).unwrap_or_default();
-    let space = space.trim_start_matches(|c: char| c != ',').strip_prefix(',').unwrap_or(space);
+    let before = text.get(..last.span.start).unwrap_or_default();
+    let space = before.get(before.trim_end().len()..).unwrap_or_default();
     let indent = space.rsplit_once('\n').map_or("", |(_, indent)| indent);
     let added = format!(",{space}{}", indented(text, item, indent));
     spliced(text, last.span.end..last.span.end, &added)
@@ -76,9 +76,29 @@ pub fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
     spliced(text, taken, "")
 }
 
-/// Whether the object or list at `span` holds one item, and was made for it.
+/// Whether the object or list at `span` holds one item and nothing else, and was made for it.
 pub fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
-    matches!(&*items(text, span), [only] if only.span.start > span.start + 1)
+    let is_blank = |range: Range<usize>| text.get(range).is_some_and(|between| between.trim().is_empty());
+    matches!(&*items(text, span), [only] if only.span.start > span.start + 1
+        && is_blank(span.start + 1..only.span.start)
+        && is_blank(only.span.end..span.end - 1))
+}
+
+/// The text without its comments.
+pub fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(next) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        if let Some(end) = comment_end(text, at) {
+            out.push(' ');
+            at = end;
+            continue;
+        }
+        let end = if next == '"' { string_end(text, at) } else { at + next.len_utf8() };
+        out.push_str(text.get(at..end).unwrap_or_default());
+        at = end;
+    }
+    out
 }
 
 /// A value as text of several lines, indented like those of `text`.
@@ -111,36 +131,63 @@ fn spliced(text: &str, range: Range<usize>, with: &str) -> String {
     text
 }
 
-fn skip_space(text: &str, at: usize) -> usize {
-    let rest = text.as_bytes().iter().skip(at);
-    at + rest.take_while(|byte| byte.is_ascii_whitespace()).count()
+/// Where something comes again that is neither space nor a comment.
+fn skip_space(text: &str, mut at: usize) -> usize {
+    while let Some(byte) = text.as_bytes().get(at) {
+        at = match comment_end(text, at) {
+            Some(end) => end,
+            None if byte.is_ascii_whitespace() => at + 1,
+            None => break,
+        };
+    }
+    at
+}
+
+/// Where the comment ends that begins here, if one does; its line's end is not part of it.
+fn comment_end(text: &str, at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    let length = if rest.starts_with("//") {
+        rest.find('\n')
+    } else if rest.starts_with("/*") {
+        rest.get(2..)?.find("*/").map(|end| end + 4)
+    } else {
+        return None;
+    };
+    Some(length.map_or(text.len(), |length| at + length))
+}
+
+/// Where the text in quotes ends that begins here.
+fn string_end(text: &str, at: usize) -> usize {
+    let mut escaped = false;
+    for (index, byte) in text.bytes().enumerate().skip(at + 1) {
+        if !escaped && byte == b'"' {
+            return index + 1;
+        }
+        escaped = !escaped && byte == b'\\';
+    }
+    text.len()
 }
 
 /// Where the value ends that begins here.
-fn value_end(text: &str, at: usize) -> usize {
-    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
-    for (index, byte) in text.bytes().enumerate().skip(at) {
-        if in_text {
-            in_text = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-            if !in_text && depth == 0 {
-                return index + 1;
-            }
+fn value_end(text: &str, mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while let Some(byte) = text.as_bytes().get(at) {
+        let comment = comment_end(text, at);
+        if depth == 0 && (comment.is_some() || b"}],: \t\r\n".contains(byte)) {
+            return at;
+        }
+        if let Some(end) = comment {
+            at = end;
             continue;
         }
-        if depth == 0 && b"}],: \t\r\n".contains(&byte) {
-            return index;
-        }
+        at = if *byte == b'"' { string_end(text, at) } else { at + 1 };
         match byte {
-            b'"' => in_text = true,
             b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return index + 1;
-                }
-            }
+            b'}' | b']' => depth -= 1,
             _ => {}
+        }
+        if depth == 0 && b"\"}]".contains(byte) {
+            return at;
         }
     }
     text.len()
@@ -163,12 +210,15 @@ mod tests {
             "[\r\n\t\"x,]\\\"\"\r\n]",
             "[\n  1,\n  {\"b\":[ ]}\n]\n",
             " [[],{}] ",
+            "// a, [\n[ // {\n  1, /* , */ 2 // }\n]",
+            "[ // nothing yet\n]",
+            "[\n  \"//\", // \"\n  {\"a\": 1 /* ] */} // ,\n]\n// end",
         ] {
             let span = root(text);
             let count = items(text, &span).len();
             let added = with_item(text, &span, item);
             let span = root(&added);
-            serde_json::from_str::<serde_json::Value>(&added).unwrap();
+            serde_json::from_str::<serde_json::Value>(&plain(&added)).unwrap();
             assert_eq!(items(&added, &span).len(), count + 1, "{added}");
             assert_eq!(without_item(&added, &span, count), text);
             assert!(count > 0 || !is_made_for_one(&added, &span), "{added}");
@@ -181,5 +231,20 @@ mod tests {
         assert_eq!(members[0].key.as_deref(), Some("k"));
         assert_eq!(&named[members[0].value.clone()], "{ \"x\" : 1 }");
         assert_eq!(&named[members[1].span.clone()], "\"l\":2");
+        let kept = "[\n  // why\n  1\n]";
+        assert!(!is_made_for_one(kept, &root(kept)), "somebody's words are in it");
+    }
+
+    #[test]
+    fn comments_are_no_part_of_the_json() {
+        for (text, expected) in [
+            ("{\"a\": 1}", "{\"a\": 1}"),
+            ("// x\n{\"a//\": \"/* \\\" */\" /* y */ }", " \n{\"a//\": \"/* \\\" */\"   }"),
+            ("[1/**/2]", "[1 2]"),
+            ("[1, // x", "[1,  "),
+            ("/* \u{e4}", " "),
+        ] {
+            assert_eq!(plain(text), expected);
+        }
     }
 }

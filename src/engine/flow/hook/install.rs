@@ -16,7 +16,9 @@ use crate::model::hook::HookAgent;
 use crate::policy::hook_settings::script::{
     GIT_HOOKS, PLUGIN_MARK, git_block, is_bare, opencode_plugin, with_block, without_block,
 };
-use crate::policy::hook_settings::{may_hold_ours, pretty, settings, with_ours, without_ours};
+use crate::policy::hook_settings::{
+    may_hold_ours, plain, pretty, program_in, reads_comments, settings, with_ours, without_ours,
+};
 
 /// For whom the hook is set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,13 +65,25 @@ pub fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
     }
 }
 
+/// A file that holds the hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The file.
+    pub path: PathBuf,
+    /// What is called there, as a shell reads it; `None` where somebody made something else of it.
+    pub program: Option<String>,
+}
+
 /// The file at this place that holds the hook.
-pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option<PathBuf> {
+pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option<Installed> {
+    let found = |path: PathBuf, text: &str| Installed { path, program: program_in(text, agent) };
     if agent == HookAgent::Git {
         let folder = Some(place).filter(|place| *place == Place::Project).and_then(|_| hooks_folder(context).ok())?;
-        let script = |path: &Path| read(&named(path), path).ok().flatten();
-        let calls = |path: &PathBuf| script(path).is_some_and(|script| without_block(&script) != script);
-        return GIT_HOOKS.iter().map(|hook| folder.join(hook)).find(calls);
+        let calls = |path: PathBuf| {
+            let script = read(&named(&path), &path).ok().flatten()?;
+            (without_block(&script) != script).then(|| found(path, &script))
+        };
+        return GIT_HOOKS.iter().map(|hook| folder.join(hook)).find_map(calls);
     }
     let (root, path) = place_of_settings(context, agent, place).ok()?;
     let text = read(&root, &path).ok().flatten()?;
@@ -77,7 +91,7 @@ pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option
         HookAgent::Opencode => text.starts_with(PLUGIN_MARK),
         _ => may_hold_ours(&text, agent),
     };
-    has.then_some(path)
+    has.then(|| found(path, &text))
 }
 
 /// What is put into the settings, as text to copy.
@@ -315,14 +329,22 @@ fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, pr
     if task == Task::Uninstall && !may_hold_ours(text, agent) {
         return Ok(Plan { root, path, after: before.clone(), before, executable: false, link: None, folders: 0 });
     }
+    let refused = |why: &str| refused(&path, why).hint(Hint::recover(["hook", "print", agent.as_str()]));
     if !text.trim().is_empty() {
-        serde_json::from_str::<Value>(text).map_err(|error| refused(&path, &format!("it is no JSON ({error})")))?;
+        let has_comments = || !reads_comments(agent) && serde_json::from_str::<Value>(text).is_err();
+        match serde_json::from_str::<Value>(&plain(text)) {
+            Err(error) => return Err(refused(&format!("it is no JSON ({error})"))),
+            Ok(_) if has_comments() => {
+                return Err(refused(&format!("it is no JSON, for {} reads no comments", agent.as_str())));
+            }
+            Ok(_) => {}
+        }
     }
     let changed = match task {
-        Task::Install => with_ours(text, agent, program).map(Some),
+        Task::Install => with_ours(before.as_deref(), agent, program).map(Some),
         Task::Uninstall => without_ours(text, agent),
     };
-    let changed = changed.map_err(|error| refused(&path, &error.to_string()))?;
+    let changed = changed.map_err(|error| refused(&error.to_string()))?;
     // What leads to a file goes on leading to one.
     let is_linked = || settings_path(context, agent, place).is_ok_and(|file| file.is_symlink());
     let after = changed.or_else(|| is_linked().then(|| "{}\n".to_owned()));

@@ -2,17 +2,23 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::install::{Place, installed_in};
+use super::install::{Installed, Place, installed_in};
+use crate::agent::detect;
 use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::flow::agents::agents;
 use crate::model::hint::Hint;
 use crate::model::hook::HookAgent;
+use crate::model::run::{Attempt, AttemptOutcome, Run};
+use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::policy::shell_line::first_program;
+use crate::process::{find_program, own_program};
 
 /// One agent's hook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -24,10 +30,14 @@ pub struct HookStatus {
     pub installed: bool,
     /// The first file that it is in.
     pub path: Option<PathBuf>,
-    /// The version of the agent's program; `None` where it is not installed or does not say.
+    /// What is called there, as it is written.
+    pub program: Option<String>,
+    /// The version of the agent's program; `None` where it is not installed, does not say, or was not asked (`doctor`).
     pub version: Option<String>,
     /// When it was called last for this work tree; `None` where that was never seen.
     pub last_called: Option<Timestamp>,
+    /// The version of `recover` that was called then; `None` for one that did not say.
+    pub called_version: Option<String>,
     /// What is to be done.
     pub note: Option<String>,
 }
@@ -36,29 +46,113 @@ pub struct HookStatus {
 #[derive(Debug, Serialize, Deserialize)]
 struct Call {
     at: Timestamp,
+    #[serde(default)]
+    version: Option<String>,
 }
 
-/// All agents' hooks.
+/// All agents' hooks; their programs are asked for their versions.
 pub fn status(context: &Context) -> Result<Vec<HookStatus>> {
     let known = agents(context)?;
+    let mut all = look(context)?;
+    for hook in &mut all {
+        hook.version = known.iter().find(|known| known.name == hook.agent).and_then(|known| known.version.clone());
+    }
+    Ok(all)
+}
+
+/// The hooks that are installed, without a question to anybody's program.
+pub fn installed(context: &Context) -> Result<Vec<HookStatus>> {
+    Ok(look(context)?.into_iter().filter(|hook| hook.installed).collect())
+}
+
+fn look(context: &Context) -> Result<Vec<HookStatus>> {
+    let state = context.load()?.state;
     let of = |agent: HookAgent| -> HookStatus {
         let places = [Place::Local, Place::Project, Place::User];
-        let path = places.into_iter().find_map(|place| installed_in(context, agent, place));
-        let program = known.iter().find(|known| known.name == agent.as_str());
-        let last_called = last_call(context, agent);
-        let note = match (&path, last_called) {
-            (None, _) => Some(context.line(Hint::recover(["hook", "install", agent.as_str()]))),
-            (Some(_), None) => Some(format!("never called: {}", why_never(agent))),
-            (Some(_), Some(_)) => None,
+        let found = places.into_iter().find_map(|place| installed_in(context, agent, place));
+        let call = last_call(context, agent);
+        let note = match &found {
+            None => Some(context.line(Hint::recover(["hook", "install", agent.as_str()]))),
+            Some(found) => wrong_program(context, agent, found, call.as_ref())
+                .or_else(|| not_called(context, &state, agent, found, call.as_ref())),
         };
-        let version = program.and_then(|program| program.version.clone());
-        HookStatus { agent: agent.as_str(), installed: path.is_some(), path, version, last_called, note }
+        let (path, program) = found.map_or((None, None), |found| (Some(found.path), found.program));
+        let (last_called, called_version) = call.map_or((None, None), |call| (Some(call.at), call.version));
+        HookStatus {
+            agent: agent.as_str(),
+            installed: path.is_some(),
+            path,
+            program,
+            version: None,
+            last_called,
+            called_version,
+            note,
+        }
     };
     Ok(HookAgent::ALL.into_iter().map(of).collect())
 }
 
-/// The likely reason, and the way out.
-fn why_never(agent: HookAgent) -> &'static str {
+/// What is called is not there, or is another `recover` than this one.
+fn wrong_program(context: &Context, agent: HookAgent, found: &Installed, call: Option<&Call>) -> Option<String> {
+    let program = found.program.as_deref()?;
+    let again = context.line(Hint::recover(["hook", "install", agent.as_str()]));
+    let search = context.env("PATH").map(std::ffi::OsString::from);
+    // What a shell would have to work out is not looked for.
+    let named = first_program(program)?;
+    let Ok(called) = find_program(&named, context.worktree(), search.as_deref()) else {
+        return Some(format!("calls {named}, which is not there: the hook does nothing; {again}"));
+    };
+    let own = std::fs::canonicalize(own_program().ok()?).ok()?;
+    if std::fs::canonicalize(&called).is_ok_and(|called| called == own) {
+        return None;
+    }
+    let version = call.and_then(|call| call.version.as_deref()).filter(|version| *version != env!("CARGO_PKG_VERSION"));
+    let version = version.map(|version| format!(", version {version} when it was called last")).unwrap_or_default();
+    Some(format!(
+        "calls {}{version}; this is {}, version {}; {again}",
+        called.display(),
+        own.display(),
+        env!("CARGO_PKG_VERSION")
+    ))
+}
+
+/// No call was seen, or none since the agent was at work here.
+fn not_called(
+    context: &Context,
+    state: &State,
+    agent: HookAgent,
+    found: &Installed,
+    call: Option<&Call>,
+) -> Option<String> {
+    let since = std::fs::metadata(&found.path).and_then(|file| file.modified()).ok();
+    let since = since.map(|at| Timestamp::new(DateTime::<Utc>::from(at))).max(call.map(|call| call.at));
+    let runs = state.runs_of(&context.worktree_id()).filter(|run| is_of(run, agent));
+    let began = runs.flat_map(Run::attempts).map(|(_, attempt)| attempt).filter(|attempt| is_session(attempt));
+    match (began.map(|attempt| attempt.started_at).max().filter(|at| Some(*at) > since), call) {
+        (Some(at), None) => {
+            Some(format!("never called, though {} was at work at {at}: {}", agent.as_str(), why(agent)))
+        }
+        (Some(at), Some(_)) => {
+            Some(format!("not called any more, though {} was at work at {at}: {}", agent.as_str(), why(agent)))
+        }
+        (None, None) => Some(format!("never called: {}", why(agent))),
+        (None, Some(_)) => None,
+    }
+}
+
+/// Whether the run starts the agent.
+fn is_of(run: &Run, agent: HookAgent) -> bool {
+    let hint = run.spec.launch.as_ref().map(|launch| launch.agent.as_str()).or(run.spec.agent.as_deref());
+    detect(Some(&run.spec.command.join(" ")), hint, b"").is_some_and(|kind| kind.as_str() == agent.as_str())
+}
+
+/// Whether its agent got an answer: one that could not even begin calls nobody.
+fn is_session(attempt: &Attempt) -> bool {
+    attempt.outcome == Some(AttemptOutcome::Passed) || attempt.tokens.is_some_and(|tokens| tokens.total > 0)
+}
+
+/// The likely reason why it is not called, and the way out.
+fn why(agent: HookAgent) -> &'static str {
     match agent {
         HookAgent::Claude => {
             "Claude Code skips the hooks of a folder that was never trusted; start claude here once and trust it"
@@ -78,7 +172,8 @@ pub fn record_call(context: &Context, agent: HookAgent) {
         return;
     }
     let write = || -> std::io::Result<()> {
-        let call = serde_json::to_vec(&Call { at: context.clock.now() })?;
+        let version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        let call = serde_json::to_vec(&Call { at: context.clock.now(), version })?;
         let path = file(context, agent);
         let root = context.store().root();
         root.create_dir_all(path.parent().unwrap_or(&path))?;
@@ -89,9 +184,9 @@ pub fn record_call(context: &Context, agent: HookAgent) {
     }
 }
 
-fn last_call(context: &Context, agent: HookAgent) -> Option<Timestamp> {
+fn last_call(context: &Context, agent: HookAgent) -> Option<Call> {
     let bytes = context.store().root().read_if_possible(&file(context, agent)).ok().flatten()?;
-    serde_json::from_slice::<Call>(&bytes).ok().map(|call| call.at)
+    serde_json::from_slice(&bytes).ok()
 }
 
 fn file(context: &Context, agent: HookAgent) -> PathBuf {
