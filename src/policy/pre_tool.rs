@@ -105,7 +105,7 @@ const EXTERNAL: &[&str] = &[
 /// Commands that write files.
 const EDITS: &[&str] = &[
     r"\b(?:sed|perl|ruby|gawk|awk)\s(?:.*\s)?(?:-\w*i\b|-i\S*|--in-place)",
-    r"\b(?:patch|rm|mv|cp|install|tee|ln|unzip|tar|touch)\s",
+    r"\b(?:apply_patch|patch|rm|mv|cp|install|tee|ln|unzip|tar|touch)\s",
     r"\bgit\s(?:.*\s)?(?:apply|mv|rm|checkout|switch|stash|submodule)\b",
     r"(?:^|[^0-9&<>=-])>{1,2}\s*[^\s&>/]|(?:^|[^0-9&<>=-])>{1,2}\s*/(?:[^d]|d[^e])",
     r"\b(?:prettier|eslint|biome|ruff|black|isort|gofmt|goimports|rustfmt|clang-format|shfmt|rubocop|stylelint|dprint)\s(?:.*\s)?(?:--write|--fix|-w\b|format\b|-i\b|-a\b|-A\b|\.)",
@@ -213,7 +213,15 @@ mod tests {
         for command in ["git push", "gh pr create", "npm publish", "curl -X POST http://x", "kubectl apply -f a.yml"] {
             assert_eq!(of(command), ToolCallRisk::External, "{command}");
         }
-        for command in ["sed -i s/a/b/ f", "echo x > f", "cat a >> b", "mv a b", "cargo fmt", "prettier --write ."] {
+        for command in [
+            "apply_patch <<'EOF'\n*** Begin Patch",
+            "sed -i s/a/b/ f",
+            "echo x > f",
+            "cat a >> b",
+            "mv a b",
+            "cargo fmt",
+            "prettier --write .",
+        ] {
             assert_eq!(of(command), ToolCallRisk::Edit, "{command}");
         }
         for command in

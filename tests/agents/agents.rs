@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use recover::model::agent_record::AgentKind;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
@@ -14,18 +15,6 @@ pub const PROMPT: &str = "make the tests pass";
 /// A check that the model passes by writing `good` into `answer.txt`.
 pub const CHECK: &str =
     "test=[ \"$(cat answer.txt 2> /dev/null)\" = good ] || { echo 'FAILED: answer.txt is not good'; exit 1; }";
-
-/// An agent's program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agent {
-    Claude,
-    Codex,
-    Gemini,
-    Opencode,
-    Qwen,
-    Copilot,
-    Aider,
-}
 
 /// How the agent is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,30 +27,32 @@ pub enum Start {
     Profile,
 }
 
-impl Agent {
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Opencode => "opencode",
-            Self::Qwen => "qwen",
-            Self::Copilot => "copilot",
-            Self::Aider => "aider",
-        }
-    }
-
+/// What the tests know of an agent's program.
+pub trait Agent: Copy {
     /// The folder of its program; `None`, said by name, where it is not installed.
-    pub fn installed(self) -> Option<PathBuf> {
+    fn installed(self) -> Option<PathBuf>;
+    /// What people put into a script: the program in its unattended form with records.
+    fn line(self) -> &'static str;
+    fn unauthorized(self) -> Answer;
+    fn throttled(self) -> Answer;
+    fn server_error(self) -> Answer;
+    /// A stop that no wait lifts but Gemini's, which is over the next day.
+    fn quota(self) -> Answer;
+    /// The account's limit, which is over at `reset` (seconds since 1970).
+    fn usage_limit(self, reset: u64) -> Answer;
+    fn too_long(self) -> Answer;
+}
+
+impl Agent for AgentKind {
+    fn installed(self) -> Option<PathBuf> {
         let folder = std::env::var_os("RECOVER_AGENTS").map(PathBuf::from);
-        let found = folder.filter(|folder| folder.join(self.program()).exists());
+        let found = folder.filter(|folder| folder.join(self.as_str()).exists());
         if found.is_none() {
-            eprintln!("skipped: {} is not installed (RECOVER_AGENTS)", self.program());
+            eprintln!("skipped: {} is not installed (RECOVER_AGENTS)", self.as_str());
         }
         found
     }
 
-    /// What people put into a script: the program in its unattended form with records.
     fn line(self) -> &'static str {
         match self {
             Self::Claude => "claude -p --output-format stream-json --verbose --permission-mode acceptEdits",
@@ -74,24 +65,12 @@ impl Agent {
         }
     }
 
-    fn refuses(self, status: u16, kind: &str, message: &str) -> Answer {
-        let body = match self {
-            Self::Claude => json!({"type": "error", "error": {"type": kind, "message": message}}),
-            Self::Gemini => json!({"error": {"code": status, "message": message, "status": kind}}),
-            _ => json!({"error": {"type": kind, "code": kind, "message": message}}),
-        };
-        // The programs' own repetitions need not take long.
-        let headers =
-            if status == 429 || status >= 500 { vec![("retry-after-ms", "10".to_owned())] } else { Vec::new() };
-        Answer::Refuses { status, headers, body }
-    }
-
-    pub fn unauthorized(self) -> Answer {
+    fn unauthorized(self) -> Answer {
         match self {
-            Self::Claude => self.refuses(401, "authentication_error", "invalid x-api-key"),
+            Self::Claude => refuses(self, 401, "authentication_error", "invalid x-api-key"),
             Self::Gemini => {
                 let Answer::Refuses { status, headers, mut body } =
-                    self.refuses(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.")
+                    refuses(self, 400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.")
                 else {
                     unreachable!("a refusal")
                 };
@@ -99,19 +78,21 @@ impl Agent {
                     "reason": "API_KEY_INVALID", "domain": "googleapis.com"}]);
                 Answer::Refuses { status, headers, body }
             }
-            _ => self.refuses(401, "invalid_api_key", "Incorrect API key provided: sk-stub."),
+            _ => refuses(self, 401, "invalid_api_key", "Incorrect API key provided: sk-stub."),
         }
     }
 
-    pub fn throttled(self) -> Answer {
+    fn throttled(self) -> Answer {
         match self {
-            Self::Claude => self.refuses(
+            Self::Claude => refuses(
+                self,
                 429,
                 "rate_limit_error",
                 "This request would exceed your organization's rate limit of 50 requests per minute.",
             ),
-            Self::Gemini => self.refuses(429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
-            _ => self.refuses(
+            Self::Gemini => refuses(self, 429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
+            _ => refuses(
+                self,
                 429,
                 "rate_limit_exceeded",
                 "Rate limit reached for stub on tokens per min (TPM): Limit 30000, Used 29500, Requested 2000.",
@@ -119,26 +100,27 @@ impl Agent {
         }
     }
 
-    pub fn server_error(self) -> Answer {
+    fn server_error(self) -> Answer {
         match self {
-            Self::Claude => self.refuses(500, "api_error", "Internal server error"),
-            Self::Gemini => self.refuses(500, "INTERNAL", "An internal error has occurred. Please retry."),
+            Self::Claude => refuses(self, 500, "api_error", "Internal server error"),
+            Self::Gemini => refuses(self, 500, "INTERNAL", "An internal error has occurred. Please retry."),
             // Of the statuses it repeats, the one after which it waits for as long as it is told.
-            Self::Qwen => self.refuses(503, "server_error", "The service is temporarily unavailable."),
-            _ => self.refuses(500, "server_error", "The server had an error while processing your request."),
+            Self::Qwen => refuses(self, 503, "server_error", "The service is temporarily unavailable."),
+            _ => refuses(self, 500, "server_error", "The server had an error while processing your request."),
         }
     }
 
-    /// A stop that no wait lifts but Gemini's, which is over the next day.
-    pub fn quota(self) -> Answer {
+    fn quota(self) -> Answer {
         match self {
-            Self::Claude => self.refuses(
+            Self::Claude => refuses(
+                self,
                 400,
                 "invalid_request_error",
                 "Your credit balance is too low to access the Anthropic API.",
             ),
             Self::Gemini => {
-                let Answer::Refuses { status, headers, mut body } = self.refuses(
+                let Answer::Refuses { status, headers, mut body } = refuses(
+                    self,
                     429,
                     "RESOURCE_EXHAUSTED",
                     "You exceeded your current quota, please check your plan and billing details.",
@@ -150,7 +132,8 @@ impl Agent {
                     "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "250"}]}]);
                 Answer::Refuses { status, headers, body }
             }
-            _ => self.refuses(
+            _ => refuses(
+                self,
                 429,
                 "insufficient_quota",
                 "You exceeded your current quota, please check your plan and billing details.",
@@ -158,8 +141,7 @@ impl Agent {
         }
     }
 
-    /// The account's limit, which is over at `reset` (seconds since 1970).
-    pub fn usage_limit(self, reset: u64) -> Answer {
+    fn usage_limit(self, reset: u64) -> Answer {
         match self {
             Self::Claude => Answer::Refuses {
                 status: 429,
@@ -180,121 +162,137 @@ impl Agent {
         }
     }
 
-    pub fn too_long(self) -> Answer {
+    fn too_long(self) -> Answer {
         match self {
             Self::Claude => {
-                self.refuses(400, "invalid_request_error", "prompt is too long: 212345 tokens > 200000 maximum")
+                refuses(self, 400, "invalid_request_error", "prompt is too long: 212345 tokens > 200000 maximum")
             }
-            Self::Gemini => self.refuses(
+            Self::Gemini => refuses(
+                self,
                 400,
                 "INVALID_ARGUMENT",
                 "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
             ),
-            _ => self.refuses(
+            _ => refuses(
+                self,
                 400,
                 "context_length_exceeded",
                 "Your input exceeds the context window of this model. Please adjust your input and try again.",
             ),
         }
     }
+}
 
-    /// How it finds the stub and keeps to itself.
-    fn settle(self, env: &mut TestEnv, url: &str) {
-        let home = env.root().join("home");
-        let write = |path: &str, text: String| {
-            let path = home.join(path);
-            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a home");
-            std::fs::write(path, text).expect("its configuration");
-        };
-        let mut set: Vec<(&str, String)> = Vec::new();
-        match self {
-            Self::Claude => set.extend([
-                ("ANTHROPIC_BASE_URL", url.to_owned()),
-                // A subscription's token: only then the program speaks of the account's limits.
-                ("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-stub".to_owned()),
-                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
-                ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
-                ("DISABLE_AUTOUPDATER", "1".to_owned()),
-            ]),
-            Self::Codex => write(
-                ".codex/config.toml",
-                format!(
-                    "model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n\
-                     base_url = \"{url}/v1\"\nenv_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\n\
-                     request_max_retries = 0\nstream_max_retries = 0\n"
-                ),
+fn refuses(agent: AgentKind, status: u16, kind: &str, message: &str) -> Answer {
+    let body = match agent {
+        AgentKind::Claude => json!({"type": "error", "error": {"type": kind, "message": message}}),
+        AgentKind::Gemini => json!({"error": {"code": status, "message": message, "status": kind}}),
+        _ => json!({"error": {"type": kind, "code": kind, "message": message}}),
+    };
+    // The programs' own repetitions need not take long.
+    let headers = if status == 429 || status >= 500 { vec![("retry-after-ms", "10".to_owned())] } else { Vec::new() };
+    Answer::Refuses { status, headers, body }
+}
+
+/// How it finds the stub and keeps to itself.
+fn settle(agent: AgentKind, env: &mut TestEnv, url: &str) {
+    let home = env.root().join("home");
+    let write = |path: &str, text: String| {
+        let path = home.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a home");
+        std::fs::write(path, text).expect("its configuration");
+    };
+    let mut set: Vec<(&str, String)> = Vec::new();
+    match agent {
+        AgentKind::Claude => set.extend([
+            ("ANTHROPIC_BASE_URL", url.to_owned()),
+            // A subscription's token: only then the program speaks of the account's limits.
+            ("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-stub".to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+        ]),
+        AgentKind::Codex => write(
+            ".codex/config.toml",
+            format!(
+                "model = \"gpt-5\"\nmodel_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n\
+                 base_url = \"{url}/v1\"\nenv_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\n\
+                 request_max_retries = 0\nstream_max_retries = 0\n"
             ),
-            Self::Gemini => {
-                write(
-                    ".gemini/settings.json",
-                    json!({"general": {"maxAttempts": 1}, "model": {"name": "gemini-2.5-flash"},
-                        "security": {"auth": {"selectedType": "gemini-api-key"}}})
-                    .to_string(),
-                );
-                set.extend([
-                    ("GEMINI_API_KEY", "sk-stub".to_owned()),
-                    ("GOOGLE_GEMINI_BASE_URL", url.to_owned()),
-                    ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
-                ]);
-            }
-            Self::Opencode => {
-                let model = json!({"name": "stub", "limit": {"context": 200_000, "output": 8_000},
-                    "cost": {"input": 1, "output": 2}});
-                let config = json!({"model": "stub/stub", "small_model": "stub/stub", "provider": {"stub": {
-                    "npm": "@ai-sdk/openai-compatible", "name": "stub", "models": {"stub": model},
-                    "options": {"baseURL": format!("{url}/v1"), "apiKey": "sk-stub"}}}});
-                set.extend([
-                    ("OPENCODE_CONFIG_CONTENT", config.to_string()),
-                    ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
-                    ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
-                ]);
-            }
-            Self::Qwen => {
-                write(
-                    ".qwen/settings.json",
-                    json!({"security": {"auth": {"selectedType": "openai"}},
-                        "model": {"generationConfig": {"maxRetries": 0}}})
-                    .to_string(),
-                );
-                set.extend([("OPENAI_BASE_URL", format!("{url}/v1")), ("OPENAI_MODEL", "stub".to_owned())]);
-            }
-            Self::Copilot => set.extend([
-                ("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1")),
-                ("COPILOT_PROVIDER_TYPE", "openai".to_owned()),
-                ("COPILOT_PROVIDER_API_KEY", "sk-stub".to_owned()),
-                ("COPILOT_MODEL", "stub".to_owned()),
-                ("COPILOT_OFFLINE", "true".to_owned()),
-            ]),
-            Self::Aider => set.extend([
-                ("OPENAI_API_BASE", format!("{url}/v1")),
-                ("AIDER_MODEL", "openai/gpt-4o".to_owned()),
-                ("AIDER_WEAK_MODEL", "openai/gpt-4o".to_owned()),
-                ("AIDER_EDIT_FORMAT", "whole".to_owned()),
-                ("AIDER_ANALYTICS", "false".to_owned()),
-                ("LITELLM_LOCAL_MODEL_COST_MAP", "True".to_owned()),
-            ]),
+        ),
+        AgentKind::Gemini => {
+            write(
+                ".gemini/settings.json",
+                json!({"general": {"maxAttempts": 1}, "model": {"name": "gemini-2.5-flash"},
+                    "security": {"auth": {"selectedType": "gemini-api-key"}}})
+                .to_string(),
+            );
+            set.extend([
+                ("GEMINI_API_KEY", "sk-stub".to_owned()),
+                ("GOOGLE_GEMINI_BASE_URL", url.to_owned()),
+                ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
+            ]);
         }
-        for (name, value) in set {
-            env.set(name, &value);
+        AgentKind::Opencode => {
+            let model = json!({"name": "stub", "limit": {"context": 200_000, "output": 8_000},
+                "cost": {"input": 1, "output": 2}});
+            let config = json!({"model": "stub/stub", "small_model": "stub/stub", "provider": {"stub": {
+                "npm": "@ai-sdk/openai-compatible", "name": "stub", "models": {"stub": model},
+                "options": {"baseURL": format!("{url}/v1"), "apiKey": "sk-stub"}}}});
+            set.extend([
+                ("OPENCODE_CONFIG_CONTENT", config.to_string()),
+                ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
+                ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
+                // It wants to install what plugins may need.
+                ("npm_config_offline", "true".to_owned()),
+                ("npm_config_registry", url.to_owned()),
+            ]);
         }
-        env.set("OPENAI_API_KEY", "sk-stub");
+        AgentKind::Qwen => {
+            write(
+                ".qwen/settings.json",
+                json!({"security": {"auth": {"selectedType": "openai"}},
+                    "model": {"generationConfig": {"maxRetries": 0}}})
+                .to_string(),
+            );
+            set.extend([("OPENAI_BASE_URL", format!("{url}/v1")), ("OPENAI_MODEL", "stub".to_owned())]);
+        }
+        AgentKind::Copilot => set.extend([
+            ("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1")),
+            ("COPILOT_PROVIDER_TYPE", "openai".to_owned()),
+            ("COPILOT_PROVIDER_API_KEY", "sk-stub".to_owned()),
+            ("COPILOT_MODEL", "stub".to_owned()),
+            ("COPILOT_OFFLINE", "true".to_owned()),
+        ]),
+        AgentKind::Aider => set.extend([
+            ("OPENAI_API_BASE", format!("{url}/v1")),
+            ("AIDER_MODEL", "openai/gpt-4o".to_owned()),
+            ("AIDER_WEAK_MODEL", "openai/gpt-4o".to_owned()),
+            ("AIDER_EDIT_FORMAT", "whole".to_owned()),
+            ("AIDER_ANALYTICS", "false".to_owned()),
+            ("LITELLM_LOCAL_MODEL_COST_MAP", "True".to_owned()),
+        ]),
     }
+    for (name, value) in set {
+        env.set(name, &value);
+    }
+    env.set("OPENAI_API_KEY", "sk-stub");
 }
 
 /// A repository in which the agent talks to the stub.
 pub struct Place {
     pub env: TestEnv,
     pub stub: Stub,
-    pub agent: Agent,
+    pub agent: AgentKind,
 }
 
 impl Place {
-    pub fn new(agent: Agent, folder: &Path, answers: impl FnOnce(&TestEnv) -> Vec<Answer>) -> Self {
+    pub fn new(agent: AgentKind, folder: &Path, answers: impl FnOnce(&TestEnv) -> Vec<Answer>) -> Self {
         let mut env = TestEnv::repo();
         let stub = Stub::new(answers(&env));
         let path = std::env::var("PATH").unwrap_or_default();
         env.set("PATH", &format!("{}:{path}", folder.display()));
-        agent.settle(&mut env, &stub.url());
+        settle(agent, &mut env, &stub.url());
         // Where npx looks.
         env.write(".gitignore", "node_modules\n");
         let modules = folder.parent().expect("node_modules");
@@ -306,7 +304,7 @@ impl Place {
 
     /// The words of `recover run` of the agent, started in this way.
     pub fn words(&self, start: Start, options: &[&str]) -> Vec<String> {
-        let (program, line) = (self.agent.program(), self.agent.line());
+        let (program, line) = (self.agent.as_str(), self.agent.line());
         let mut words = vec!["run", "--prompt", PROMPT];
         words.extend(options);
         let script = format!("exec {line}");
@@ -323,7 +321,7 @@ impl Place {
         };
         if start == Start::Profile {
             // What the machine's own sandbox allows is not asked here.
-            if self.agent == Agent::Codex {
+            if self.agent == AgentKind::Codex {
                 words.push("--yolo");
             }
             words.extend(["--agent", program]);
@@ -389,7 +387,7 @@ pub fn row(place: &Place, start: Start, what: &str, run: &Value) {
         |value: &Value, unit: &str| value.as_f64().map_or(format!("{unit} unknown"), |it| format!("{unit} {it}"));
     eprintln!(
         "| {:<8} | {:<7} | {what:<15} | {:<10} | {:<32} | {:<9} | {} requests, {} sessions | {}, {} |",
-        place.agent.program(),
+        place.agent.as_str(),
         format!("{start:?}").to_lowercase(),
         run["outcome"].as_str().unwrap_or("?"),
         causes(run).join(", "),
@@ -401,14 +399,72 @@ pub fn row(place: &Place, start: Start, what: &str, run: &Value) {
     );
 }
 
+/// Calls `judge` for each of the agents that is installed, started in these ways. aider takes a minute to give up, in which
+/// the others have their turns.
+pub fn each(agents: &[AgentKind], starts: &[Start], judge: impl Fn(AgentKind, &Path, Start) + Sync) {
+    let (slow, quick): (Vec<_>, Vec<_>) = agents.iter().copied().partition(|agent| *agent == AgentKind::Aider);
+    std::thread::scope(|scope| {
+        for agents in [quick, slow] {
+            let judge = &judge;
+            scope.spawn(move || {
+                for agent in agents {
+                    let Some(folder) = agent.installed() else { continue };
+                    for start in starts {
+                        judge(agent, &folder, *start);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Nobody but a person can do anything about it.
+pub fn refused_login(agent: AgentKind, folder: &Path, start: Start) {
+    let place = Place::new(agent, folder, |_| vec![agent.unauthorized()]);
+    let run = place.run(start, 8, &["--attempts", "3"]);
+    row(&place, start, "401", &run);
+    assert_eq!(causes(&run), ["AUTH_FAILED"], "{agent:?} {start:?}: {run:#}");
+}
+
+/// Tried again with what the check said: a profile's agent in its own conversation, any other command in a new one.
+pub fn failed_check(agent: AgentKind, folder: &Path, start: Start) {
+    let place = Place::new(agent, folder, |env| {
+        let path = env.work().join("answer.txt").display().to_string();
+        let writes = Answer::Writes { path, content: "good" };
+        vec![Answer::Says("I believe it is done."), writes, Answer::Says("Now it is done.")]
+    });
+    let run = place.run(start, 0, &["--attempts", "3", "--feedback", CHECK]);
+    row(&place, start, "fail, retry", &run);
+    assert_eq!(causes(&run), ["VERIFICATION_FAILED", "-"], "{agent:?} {start:?}: {run:#}");
+    let asked = place.asked();
+    let again = asked.iter().flat_map(Asked::user_texts).any(|text| text.contains("answer.txt is not good"));
+    assert!(again, "{agent:?} {start:?}: {asked:#?}");
+    assert_eq!(place.env.read("answer.txt").trim_end(), "good");
+    assert!(asked.len() > 1, "{agent:?} {start:?}: {asked:#?}");
+    // aider has no conversation to go on in, but begins each with examples.
+    if agent != AgentKind::Aider {
+        assert!(!asked[0].goes_on(), "{agent:?} {start:?}: {asked:#?}");
+        assert_eq!(asked[1].goes_on(), start == Start::Profile, "{agent:?} {start:?}: {asked:#?}");
+    }
+}
+
 /// Refused until recover would have to wait, then resumed when the API answers again.
-pub fn refused_then_resumed(agent: Agent, folder: &Path, start: Start, (what, answer, cause): (&str, Answer, &str)) {
+pub fn refused_then_resumed(
+    agent: AgentKind,
+    folder: &Path,
+    start: Start,
+    (what, answer, cause): (&str, Answer, &str),
+) {
     let place = Place::new(agent, folder, |_| vec![answer]);
     let run = place.run(start, 6, &["--attempts", "4", "--no-wait"]);
     row(&place, start, what, &run);
     // A wait that is too short to be left to somebody is waited for. Gemini CLI keeps no session that never got an answer.
-    let is_expected = |one: &String| one == cause || (agent == Agent::Gemini && one == "RESOURCE_NOT_FOUND");
-    assert!(causes(&run).iter().all(is_expected), "{agent:?} {start:?}: {run:#}");
+    let is_lost = |one: &String| agent == AgentKind::Gemini && one == "RESOURCE_NOT_FOUND";
+    assert!(causes(&run).iter().all(|one| one == cause || is_lost(one)), "{agent:?} {start:?}: {run:#}");
+    // That is nobody's attempt.
+    let charged = causes(&run).iter().filter(|one| !is_lost(one)).count();
+    let left = &run["decision"]["attempts_left"];
+    assert_eq!(left.as_u64(), Some(4 - charged as u64), "{agent:?} {start:?}: {run:#}");
     assert_eq!(run["decision"]["actions"][0], "retry", "{agent:?} {start:?}: {run:#}");
     place.stub.answer(vec![Answer::Says("Done.")]);
     let run = place.env.json(0, &["resume", "--wait"]);

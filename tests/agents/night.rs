@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::agents::{Agent, Place, Start, causes, now, row};
+use recover::model::agent_record::AgentKind;
+
+use crate::agents::{Agent as _, Place, Start, causes, now, row};
 use crate::stub::Answer;
 
 const ITERATIONS: usize = 6;
@@ -10,7 +12,7 @@ const LIMITED: usize = 2;
 const FAILED_ONCE: usize = 3;
 const GIVEN_UP: usize = 4;
 
-fn night(agent: Agent, folder: &Path) {
+fn night(agent: AgentKind, folder: &Path) {
     let place = Place::new(agent, folder, |env| {
         let mut answers = Vec::new();
         for iteration in 1..=ITERATIONS {
@@ -48,7 +50,7 @@ fn night(agent: Agent, folder: &Path) {
     // Until the reset and a minute.
     assert!(now() - began >= 60, "{}", now() - began);
     assert!(run["run"]["tokens"]["total"].as_u64().is_some_and(|total| total > 0), "{run:#}");
-    if agent == Agent::Claude {
+    if agent == AgentKind::Claude {
         assert!(run["run"]["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{run:#}");
     }
 }
@@ -58,7 +60,7 @@ fn night(agent: Agent, folder: &Path) {
 #[ignore = "waits for a usage limit: up to three minutes"]
 fn a_night_goes_on_by_itself() {
     std::thread::scope(|scope| {
-        for agent in [Agent::Claude, Agent::Codex] {
+        for agent in [AgentKind::Claude, AgentKind::Codex] {
             if let Some(folder) = agent.installed() {
                 scope.spawn(move || night(agent, &folder));
             }

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use recover::model::agent_record::AgentKind;
 use serde_json::Value;
 
-use crate::agents::{Agent, Place, Start, causes, row};
+use crate::agents::{Agent as _, Place, Start, causes, row};
 use crate::stub::Answer;
 
 /// Where the model has looked at a file, or has written one, and is being waited for.
-fn at_work(agent: Agent, folder: &Path, has_written: bool) -> Place {
+fn at_work(agent: AgentKind, folder: &Path, has_written: bool) -> Place {
     Place::new(agent, folder, |env| {
         let path = env.work().join("half.txt").display().to_string();
         let first =
@@ -36,8 +37,8 @@ fn kill_agent(place: &Place) {
 }
 
 /// Both agents; each by name with nothing changed yet and with half of the work done, and from a shell.
-fn each(judge: impl Fn(Agent, &Path, Start, bool)) {
-    for agent in [Agent::Claude, Agent::Codex] {
+fn each(judge: impl Fn(AgentKind, &Path, Start, bool)) {
+    for agent in [AgentKind::Claude, AgentKind::Codex] {
         let Some(folder) = agent.installed() else { continue };
         for (start, has_written) in [(Start::Profile, false), (Start::Profile, true), (Start::Shell, false)] {
             judge(agent, &folder, start, has_written);

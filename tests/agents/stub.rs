@@ -16,6 +16,20 @@ use serde_json::{Value, json};
 pub enum Answer {
     /// The model's last word.
     Says(&'static str),
+    /// The model has a file of the work tree read, by the agent's own tool: some edit no other.
+    Reads {
+        /// The file, absolute.
+        path: String,
+    },
+    /// The model has a file's only line replaced by another, by the agent's own editor.
+    Edits {
+        /// The file, absolute.
+        path: String,
+        /// What it holds.
+        old: &'static str,
+        /// What it is to hold.
+        new: &'static str,
+    },
     /// The model has a file of the work tree written, by the agent's own tool.
     Writes {
         /// The file, absolute.
@@ -187,12 +201,14 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
         return send(stream, 404, &[], "application/json", b"{}");
     };
     let asked = Asked { body: serde_json::from_slice(&body)? };
-    let answer = if asked.is_aside() {
-        Some(Answer::Says("Done."))
+    let (answer, number) = if asked.is_aside() {
+        (Some(Answer::Says("Done.")), 0)
     } else {
         let mut shared = locked(shared);
         shared.asked.push(asked.clone());
-        if shared.answers.len() > 1 { shared.answers.pop_front() } else { shared.answers.front().cloned() }
+        let last = shared.answers.len() <= 1;
+        let answer = if last { shared.answers.front().cloned() } else { shared.answers.pop_front() };
+        (answer, shared.asked.len())
     };
     match answer.unwrap_or(Answer::Says("Done.")) {
         Answer::Refuses { status, headers, body } => {
@@ -203,14 +219,14 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
             Ok(())
         }
         Answer::Cut => {
-            let (mut stream, events) = (stream, events(api, &Content::Text("I was about to".to_owned())));
+            let (mut stream, events) = (stream, events(api, &Content::Text("I was about to".to_owned()), number));
             let half = &events.as_bytes()[..events.len() / 2];
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n")?;
             stream.write_all(half)?;
             stream.shutdown(std::net::Shutdown::Both)
         }
         // What the agent's tool answers, it sends back.
-        answer => stream_events(stream, &events(api, &content(&answer, &asked))),
+        answer => stream_events(stream, &events(api, &content(&answer, &asked), number)),
     }
 }
 
@@ -231,7 +247,7 @@ fn send(mut stream: TcpStream, status: u16, headers: &[(&str, String)], kind: &s
 /// What the model says.
 enum Content {
     Text(String),
-    /// A tool's name and its arguments.
+    /// A tool's name and its arguments; those of one that takes plain text are that text.
     Call(String, Value),
 }
 
@@ -243,6 +259,30 @@ fn content(answer: &Answer, asked: &Asked) -> Content {
         Some(Content::Call((*tool).to_owned(), arguments(tool)))
     };
     match answer {
+        Answer::Reads { path } => {
+            let arguments = |tool: &str| match tool {
+                "read" => json!({"filePath": path}),
+                "exec_command" => json!({"cmd": format!("cat '{path}'")}),
+                _ => json!({"file_path": path}),
+            };
+            call(&["Read", "read_file", "read", "exec_command"], &arguments)
+                .unwrap_or_else(|| Content::Text(format!("Show me {path}.")))
+        }
+        Answer::Edits { path, old, new } => {
+            let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch\n");
+            let arguments = |tool: &str| match tool {
+                "edit" => json!({"filePath": path, "oldString": old, "newString": new}),
+                "apply_patch" => json!(patch),
+                // The program knows its editor there too.
+                "exec_command" => json!({"cmd": format!("apply_patch <<'EOF'\n{patch}EOF\n")}),
+                "replace" => {
+                    json!({"file_path": path, "old_string": old, "new_string": new, "instruction": "Change it"})
+                }
+                _ => json!({"file_path": path, "old_string": old, "new_string": new}),
+            };
+            call(&["Edit", "replace", "edit", "apply_patch", "exec_command"], &arguments)
+                .unwrap_or_else(|| Content::Text(format!("Change {old} to {new} in {path}.")))
+        }
         Answer::Writes { path, content } => {
             let arguments = |tool: &str| match tool {
                 "write" => json!({"filePath": path, "content": content}),
@@ -268,11 +308,13 @@ fn content(answer: &Answer, asked: &Asked) -> Content {
     }
 }
 
-fn events(api: Api, content: &Content) -> String {
+/// The events of the answer to the request of this number.
+fn events(api: Api, content: &Content, number: usize) -> String {
+    let id = format!("call_{number}");
     let events = match api {
-        Api::Messages => messages(content),
-        Api::Responses => responses(content),
-        Api::Chat => chat(content),
+        Api::Messages => messages(content, &id),
+        Api::Responses => responses(content, &id),
+        Api::Chat => chat(content, &id),
         Api::Gemini => gemini(content),
     };
     let name = |event: &Value| event["type"].as_str().map(|name| format!("event: {name}\n")).unwrap_or_default();
@@ -281,13 +323,13 @@ fn events(api: Api, content: &Content) -> String {
     texts.concat() + end
 }
 
-fn messages(content: &Content) -> Vec<Value> {
+fn messages(content: &Content, id: &str) -> Vec<Value> {
     let (block, delta, stop) = match content {
         Content::Text(text) => {
             (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text}), "end_turn")
         }
         Content::Call(tool, arguments) => (
-            json!({"type": "tool_use", "id": "toolu_1", "name": tool, "input": {}}),
+            json!({"type": "tool_use", "id": id, "name": tool, "input": {}}),
             json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
             "tool_use",
         ),
@@ -306,11 +348,13 @@ fn messages(content: &Content) -> Vec<Value> {
     ]
 }
 
-fn responses(content: &Content) -> Vec<Value> {
+fn responses(content: &Content, id: &str) -> Vec<Value> {
     let item = match content {
         Content::Text(text) => json!({"type": "message", "role": "assistant", "id": "m1",
             "content": [{"type": "output_text", "text": text}]}),
-        Content::Call(tool, arguments) => json!({"type": "function_call", "id": "f1", "call_id": "call_1",
+        Content::Call(tool, Value::String(text)) => json!({"type": "custom_tool_call", "id": "c1", "call_id": id,
+            "name": tool, "input": text}),
+        Content::Call(tool, arguments) => json!({"type": "function_call", "id": "f1", "call_id": id,
             "name": tool, "arguments": arguments.to_string()}),
     };
     vec![
@@ -322,11 +366,11 @@ fn responses(content: &Content) -> Vec<Value> {
     ]
 }
 
-fn chat(content: &Content) -> Vec<Value> {
+fn chat(content: &Content, id: &str) -> Vec<Value> {
     let (delta, reason) = match content {
         Content::Text(text) => (json!({"role": "assistant", "content": text}), "stop"),
         Content::Call(tool, arguments) => (
-            json!({"role": "assistant", "content": null, "tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+            json!({"role": "assistant", "content": null, "tool_calls": [{"index": 0, "id": id, "type": "function",
                 "function": {"name": tool, "arguments": arguments.to_string()}}]}),
             "tool_calls",
         ),
