@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::engine::flow::browse::Recorded;
-use crate::model::id::CheckpointId;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 
@@ -44,7 +43,7 @@ impl Page {
 pub enum Subject {
     Row(Row),
     /// What differs between two checkpoints, the older one first.
-    Pair(CheckpointId, CheckpointId),
+    Pair(u64, u64),
     /// Nothing was recorded.
     Nothing,
 }
@@ -87,8 +86,8 @@ pub struct App {
     pub help: bool,
     pub now: Timestamp,
     /// The first of two checkpoints to compare.
-    mark: Option<CheckpointId>,
-    pair: Option<(CheckpointId, CheckpointId)>,
+    mark: Option<u64>,
+    pair: Option<(u64, u64)>,
     found: String,
 }
 
@@ -132,14 +131,14 @@ impl App {
 
     pub fn subject(&self) -> Subject {
         match (&self.pair, self.row()) {
-            (Some((from, to)), _) if self.page == Page::Diff => Subject::Pair(from.clone(), to.clone()),
+            (Some((from, to)), _) if self.page == Page::Diff => Subject::Pair(*from, *to),
             (_, Some(row)) => Subject::Row(row.clone()),
             (_, None) => Subject::Nothing,
         }
     }
 
     pub fn is_marked(&self, row: &Row) -> bool {
-        matches!(&row.node, Node::Checkpoint(id) if self.mark.as_ref() == Some(id))
+        matches!(row.node, Node::Checkpoint(seq) if self.mark == Some(seq))
     }
 
     fn list(&mut self, selected: Option<Row>) {
@@ -249,18 +248,17 @@ impl App {
 
     /// Marks a checkpoint; at the second one their difference is shown.
     fn compare(&mut self) {
-        let Some(Row { node: Node::Checkpoint(id), .. }) = self.row().cloned() else {
+        let Some(Row { node: Node::Checkpoint(seq), .. }) = self.row().cloned() else {
             self.note("d compares two checkpoints: select one of them");
             return;
         };
-        match self.mark.take().filter(|mark| *mark != id) {
+        match self.mark.take().filter(|mark| *mark != seq) {
             None => {
-                self.note(&format!("{id} is marked: d on another checkpoint shows what differs, Esc forgets it"));
-                self.mark = Some(id);
+                self.note(&format!("@{seq} is marked: d on another checkpoint shows what differs, Esc forgets it"));
+                self.mark = Some(seq);
             }
             Some(mark) => {
-                let seq = |id| self.recorded.state.checkpoint(id).map_or(0, |checkpoint| checkpoint.seq);
-                self.pair = Some(if seq(&mark) <= seq(&id) { (mark, id) } else { (id, mark) });
+                self.pair = Some((mark.min(seq), mark.max(seq)));
                 self.show(Page::Diff);
             }
         }
@@ -286,9 +284,10 @@ impl App {
     }
 
     fn pin(&self, row: &Row) -> Option<Vec<String>> {
-        let Node::Checkpoint(id) = &row.node else { return None };
-        let verb = if self.recorded.state.checkpoint(id)?.pinned { "unpin" } else { "pin" };
-        Some(self.command(&["checkpoint", verb, id.as_str()], row))
+        let Node::Checkpoint(seq) = row.node else { return None };
+        let checkpoint = self.recorded.state.checkpoints.get(seq)?;
+        let verb = if checkpoint.pinned { "unpin" } else { "pin" };
+        Some(self.command(&["checkpoint", verb, checkpoint.id.as_str()], row))
     }
 
     /// Shows its plan and asks by itself.
@@ -298,7 +297,10 @@ impl App {
         Some(match &row.node {
             Node::Run => self.command(&["rollback"], row),
             Node::Iteration(iteration) | Node::Attempt(iteration, _) => number(*iteration),
-            Node::Checkpoint(id) => self.command(&["rollback", "--to", id.as_str()], row),
+            Node::Checkpoint(seq) => {
+                let id = &self.recorded.state.checkpoints.get(*seq)?.id;
+                self.command(&["rollback", "--to", id.as_str()], row)
+            }
         })
     }
 

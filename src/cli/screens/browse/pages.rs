@@ -26,8 +26,8 @@ const MOST: usize = 5000;
 pub fn lines(context: &Context, ui: &Ui, recorded: &Recorded, subject: &Subject, page: Page) -> Vec<String> {
     let text = match subject {
         Subject::Nothing => Ok("Nothing has been recorded here.".to_owned()),
-        Subject::Pair(from, to) => match (recorded.state.checkpoint(from), recorded.state.checkpoint(to)) {
-            (Some(from), Some(to)) => between(context, from, to),
+        Subject::Pair(from, to) => match [from, to].map(|seq| recorded.state.checkpoints.get(*seq)) {
+            [Some(from), Some(to)] => between(context, from, to),
             _ => Ok("One of them is gone.".to_owned()),
         },
         Subject::Row(row) => of_row(context, ui, recorded, row, page),
@@ -61,11 +61,11 @@ fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Ro
         }
         Node::Run => about_run(run),
         Node::Iteration(number) => about_iteration(run, *number),
-        Node::Attempt(iteration, number) => match attempt(run, *iteration, *number) {
+        Node::Attempt(..) => match attempt(&recorded.state, run, &row.node) {
             Some(attempt) => about_attempt(attempt),
             None => "It is gone.".to_owned(),
         },
-        Node::Checkpoint(id) => match recorded.state.checkpoint(id) {
+        Node::Checkpoint(seq) => match recorded.state.checkpoints.get(*seq) {
             Some(checkpoint) => render::checkpoint_text(checkpoint, now),
             None => "It is gone.".to_owned(),
         },
@@ -130,7 +130,16 @@ fn about_attempt(attempt: &Attempt) -> String {
     text
 }
 
-fn attempt(run: &Run, iteration: u32, number: u32) -> Option<&Attempt> {
+/// The attempt that a row is about: itself, or the one that a checkpoint was taken after.
+fn attempt<'a>(state: &State, run: &'a Run, node: &Node) -> Option<&'a Attempt> {
+    let (iteration, number) = match node {
+        Node::Attempt(iteration, number) => (*iteration, *number),
+        Node::Checkpoint(seq) => {
+            let checkpoint = state.checkpoints.get(*seq)?;
+            (checkpoint.after_iteration, checkpoint.attempt?)
+        }
+        Node::Run | Node::Iteration(_) => return None,
+    };
     run.iterations.get(iteration)?.attempts.iter().rfind(|attempt| attempt.number == number)
 }
 
@@ -149,11 +158,11 @@ fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<
     match &row.node {
         Node::Run => across(span_of_run(state, &run.key)),
         Node::Iteration(number) => across(span_of_iteration(state, run, *number)),
-        Node::Attempt(iteration, number) => {
-            let id = attempt(run, *iteration, *number).and_then(|attempt| attempt.checkpoint_id.as_ref());
+        Node::Attempt(..) => {
+            let id = attempt(state, run, &row.node).and_then(|attempt| attempt.checkpoint_id.as_ref());
             since(id.and_then(|id| state.checkpoint(id)))
         }
-        Node::Checkpoint(id) => since(state.checkpoint(id)),
+        Node::Checkpoint(seq) => since(state.checkpoints.get(*seq)),
     }
 }
 
@@ -169,15 +178,13 @@ fn lossy(patch: &[u8]) -> String {
 
 /// Why it failed, and by what that is known.
 fn evidence(state: &State, run: &Run, node: &Node) -> String {
-    let of_attempt = |iteration, number| attempt(run, iteration, number).and_then(|attempt| attempt.failure.as_ref());
     let failure = match node {
         Node::Run => run.failure.as_ref(),
         Node::Iteration(number) => {
             run.iterations.get(*number).and_then(|iteration| iteration.attempts.last()?.failure.as_ref())
         }
-        Node::Attempt(iteration, number) => of_attempt(*iteration, *number),
-        Node::Checkpoint(id) => {
-            state.checkpoint(id).and_then(|checkpoint| of_attempt(checkpoint.after_iteration, checkpoint.attempt?))
+        Node::Attempt(..) | Node::Checkpoint(_) => {
+            attempt(state, run, node).and_then(|attempt| attempt.failure.as_ref())
         }
     };
     failure.map_or_else(|| "No failure is recorded of it.".to_owned(), why)
@@ -207,14 +214,7 @@ fn why(failure: &Failure) -> String {
 
 /// The end of the attempt's log; of everything else what was recorded about the run.
 fn log(context: &Context, state: &State, run: &Run, row: &Row) -> Result<String> {
-    let of_attempt = |iteration, number| attempt(run, iteration, number).and_then(|attempt| attempt.log_path.as_ref());
-    let path = match &row.node {
-        Node::Attempt(iteration, number) => of_attempt(*iteration, *number),
-        Node::Checkpoint(id) => {
-            state.checkpoint(id).and_then(|checkpoint| of_attempt(checkpoint.after_iteration, checkpoint.attempt?))
-        }
-        Node::Run | Node::Iteration(_) => None,
-    };
+    let path = attempt(state, run, &row.node).and_then(|attempt| attempt.log_path.as_ref());
     match path {
         Some(path) => log_end(context, Path::new(path)),
         None => recorded_log(context, state, &run.key),

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use crate::model::attempt::{AttemptOutcome, IterationStatus};
 use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::id::CheckpointId;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -22,8 +21,8 @@ pub enum Node {
     Iteration(u32),
     /// Of an iteration the attempt with this number.
     Attempt(u32, u32),
-    /// A checkpoint.
-    Checkpoint(CheckpointId),
+    /// The checkpoint with this sequence.
+    Checkpoint(u64),
 }
 
 /// A row.
@@ -74,7 +73,7 @@ fn of_run(state: &State, run: &Run, key: &Rc<RunKey>, rows: &mut Vec<Row>) {
     }
     for checkpoint in state.checkpoints_of(&run.key).rev() {
         let (attempts, others) = iterations.entry(checkpoint.after_iteration).or_default();
-        let node = Node::Checkpoint(checkpoint.id.clone());
+        let node = Node::Checkpoint(checkpoint.seq);
         match checkpoint.attempt.and_then(|number| attempts.get_mut(&number)) {
             Some((_, block)) => block.push((node, 3)),
             None => others.push((checkpoint.created_at, vec![(node, 2)])),
@@ -119,7 +118,7 @@ pub fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
             pieces
         }
         Node::Attempt(number, attempt) => of_attempt(run, *number, *attempt),
-        Node::Checkpoint(id) => match state.checkpoint(id) {
+        Node::Checkpoint(seq) => match state.checkpoints.get(*seq) {
             Some(checkpoint) => of_checkpoint(checkpoint, state.is_superseded(checkpoint), now),
             None => plain("gone"),
         },
