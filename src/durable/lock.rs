@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::root::Root;
 
-/// So many times the wait begins anew because somebody else has the lock meanwhile.
+/// So many times the wait begins anew because the lock was taken by somebody meanwhile.
 const LONGEST_QUEUE: u32 = 24;
 
 /// How long to sleep between two tries, and after a long wait.
@@ -119,7 +119,8 @@ fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
 }
 
 /// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is
-/// turned away, and only one that holds it for long makes others give up.
+/// turned away, and only one that holds it for long makes others give up. A process that gives it back and takes it again
+/// does not hold it for long: each time it is taken, the file is written to.
 ///
 /// It is tried again and again rather than queued for: a queue leaves the lock unused until the one whose turn it is has
 /// woken up, which on a busy machine takes longer than what the lock is held for. Who has waited for long tries more
@@ -127,7 +128,7 @@ fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
 fn wait_for(file: File, path: &Path, timeout: Duration) -> Result<File, LockError> {
     let arrived = Instant::now();
     let mut begun = arrived;
-    let mut holder: Option<String> = None;
+    let mut holder: Option<Holder> = None;
     let mut turns = 0;
     loop {
         match file.try_lock() {
@@ -137,14 +138,14 @@ fn wait_for(file: File, path: &Path, timeout: Duration) -> Result<File, LockErro
         }
         if begun.elapsed() < timeout {
             // Who has it now, to know later whether somebody else does.
-            holder.get_or_insert_with(|| holder_of(&file));
+            holder.get_or_insert_with(|| Holder::of(&file));
             let pause = if arrived.elapsed() < LONG { POLL } else { POLL_AFTER_LONG };
             thread::sleep(pause.min(timeout.saturating_sub(begun.elapsed())));
             continue;
         }
-        let now = holder_of(&file);
+        let now = Holder::of(&file);
         if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
-            return Err(LockError::Held { file: path.to_owned(), holder: now });
+            return Err(LockError::Held { file: path.to_owned(), holder: now.name });
         }
         turns += 1;
         begun = Instant::now();
@@ -176,11 +177,22 @@ fn is_ours(file: &File, length: u64) -> io::Result<bool> {
     Ok(length == 0 || (digits > 0 && begin.get(digits) == Some(&b' ') && length <= LONGEST_LINE))
 }
 
-fn holder_of(file: &File) -> String {
-    let text = beginning(file, 400).unwrap_or_default();
-    match String::from_utf8_lossy(&text).lines().next().unwrap_or_default().split_once(' ') {
-        Some((pid, command)) => format!("pid {pid} ({command})"),
-        None => "another process".to_owned(),
+/// Who has the lock.
+#[derive(PartialEq, Eq)]
+struct Holder {
+    name: String,
+    /// When it was taken, where it was written down. The same process may have given it back and taken it again.
+    since: Option<SystemTime>,
+}
+
+impl Holder {
+    fn of(file: &File) -> Self {
+        let text = beginning(file, 400).unwrap_or_default();
+        let name = match String::from_utf8_lossy(&text).lines().next().unwrap_or_default().split_once(' ') {
+            Some((pid, command)) => format!("pid {pid} ({command})"),
+            None => "another process".to_owned(),
+        };
+        Self { name, since: file.metadata().and_then(|found| found.modified()).ok() }
     }
 }
 
@@ -229,6 +241,26 @@ mod tests {
             }
         });
         assert_eq!(served.into_inner(), 8);
+    }
+
+    // One process that takes the lock again and again, as a supervisor does for each event, does not turn others away.
+    #[test]
+    fn a_holder_that_takes_turns_with_itself_turns_nobody_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
+        let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| FileLock::acquire(&root, &path, Duration::from_millis(200)));
+            let begun = Instant::now();
+            let mut held = Some(held);
+            while begun.elapsed() < Duration::from_millis(600) && !waiter.is_finished() {
+                std::thread::sleep(Duration::from_millis(50));
+                drop(held.take());
+                held = FileLock::acquire(&root, &path, Duration::ZERO).ok();
+            }
+            drop(held);
+            waiter.join().unwrap().unwrap();
+        });
     }
 
     #[test]
