@@ -1,7 +1,8 @@
 //! All checkpoints of a state directory.
 //!
-//! They are kept in pages by their sequence. A page that nobody reads stays packed: which checkpoints and whose it
-//! holds is known without, so that one among a thousand is found by opening one page.
+//! They are kept in pages, each of one run and of neighbouring sequences in it. A page that nobody reads stays packed: which
+//! checkpoints and whose it holds is known without, so that one among a thousand is found by opening one page, and those of
+//! a run by opening its own, however many runs go on at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +13,15 @@ use super::id::CheckpointId;
 use super::lazy_compressed::{LazyCompressed, Part};
 use super::run_key::RunKey;
 
-/// How many sequence numbers a page spans.
-const PAGE: u64 = 64;
+/// How many checkpoints of a run a page holds. A new one begins a page of its own where the last is packed, until all are
+/// packed again.
+const PAGE: usize = 16;
 
 /// Checkpoints by sequence.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Checkpoints {
-    /// Pages that are not empty, by the first sequence divided by [`PAGE`].
-    pages: BTreeMap<u64, Page>,
+    /// Pages that are not empty, by their first sequence. Those of one run do not overlap.
+    pages: Vec<Page>,
     /// The lanes that have records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     lanes: Vec<Lane>,
@@ -39,13 +41,13 @@ fn stages(checkpoint: &Checkpoint) -> impl Iterator<Item = &str> {
     stage.into_iter().chain(retry)
 }
 
-/// Checkpoints with neighbouring sequences, and what is known of them without a look.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Checkpoints of a run, and what is known of them without a look.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Page {
+    /// Whose they are.
+    run: RunKey,
     /// Their ids, by sequence.
     ids: BTreeMap<u64, CheckpointId>,
-    /// Whose they are.
-    runs: BTreeSet<RunKey>,
     /// Whether one of them has passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_passed: bool,
@@ -54,18 +56,46 @@ struct Page {
 }
 
 impl Page {
-    /// Brings what is known without a look up to date.
-    fn describe(&mut self) {
+    fn of(run: RunKey) -> Self {
+        Self { run, ids: BTreeMap::new(), has_passed: false, content: LazyCompressed::default() }
+    }
+
+    fn first(&self) -> u64 {
+        self.ids.keys().next().copied().unwrap_or(0)
+    }
+
+    /// Whether a checkpoint of its run that comes after its first one is to be added here.
+    fn takes(&self, seq: u64) -> bool {
+        let is_within = self.ids.keys().next_back().is_some_and(|last| seq < *last);
+        is_within || (self.ids.len() < PAGE && !self.content.is_packed())
+    }
+
+    fn add(&mut self, checkpoint: Checkpoint) {
+        self.ids.insert(checkpoint.seq, checkpoint.id.clone());
+        self.has_passed |= checkpoint.verdict == Verdict::Passed;
+        self.content.insert(checkpoint.seq, checkpoint);
+    }
+
+    /// Keeps only some of them.
+    fn retain(&mut self, keep: impl Fn(&Checkpoint) -> bool) {
+        self.content.retain(|_, checkpoint| keep(checkpoint));
         self.ids = self.content.iter().map(|(seq, checkpoint)| (*seq, checkpoint.id.clone())).collect();
-        self.runs = self.content.values().map(|checkpoint| checkpoint.run.clone()).collect();
         self.has_passed = self.content.values().any(|checkpoint| checkpoint.verdict == Verdict::Passed);
     }
 }
 
+impl PartialEq for Checkpoints {
+    fn eq(&self, other: &Self) -> bool {
+        self.lanes == other.lanes && self.values().eq(other.values())
+    }
+}
+
+impl Eq for Checkpoints {}
+
 impl Checkpoints {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.pages.values().map(|page| page.ids.len()).sum()
+        self.pages.iter().map(|page| page.ids.len()).sum()
     }
 
     /// Whether there are none.
@@ -75,17 +105,22 @@ impl Checkpoints {
 
     /// The one with this sequence.
     pub fn get(&self, seq: u64) -> Option<&Checkpoint> {
-        self.pages.get(&(seq / PAGE))?.content.get(&seq)
+        self.pages.get(self.place(seq)?)?.content.get(&seq)
     }
 
     /// Whether there is one with this sequence.
     pub fn contains(&self, seq: u64) -> bool {
-        self.pages.get(&(seq / PAGE)).is_some_and(|page| page.ids.contains_key(&seq))
+        self.place(seq).is_some()
     }
 
-    /// The ids of all.
+    /// The page of the one with this sequence.
+    fn place(&self, seq: u64) -> Option<usize> {
+        self.pages.iter().rposition(|page| page.ids.contains_key(&seq))
+    }
+
+    /// The ids of all, in no order.
     pub fn ids(&self) -> impl Iterator<Item = &CheckpointId> {
-        self.pages.values().flat_map(|page| page.ids.values())
+        self.pages.iter().flat_map(|page| page.ids.values())
     }
 
     /// The latest with this id.
@@ -94,13 +129,16 @@ impl Checkpoints {
     }
 
     fn seq_of(&self, id: &CheckpointId) -> Option<u64> {
-        let mut ids = self.pages.values().rev().flat_map(|page| page.ids.iter().rev());
+        let mut ids = self.pages.iter().rev().flat_map(|page| page.ids.iter().rev());
         ids.find(|(_, known)| *known == id).map(|(seq, _)| *seq)
     }
 
     /// All, oldest first.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Checkpoint> {
-        self.pages.values().flat_map(|page| page.content.values())
+        let ids = self.pages.iter().flat_map(|page| page.ids.keys().map(move |seq| (*seq, page)));
+        let mut all: Vec<(u64, &Page)> = ids.collect();
+        all.sort_unstable_by_key(|(seq, _)| *seq);
+        all.into_iter().filter_map(|(seq, page)| page.content.get(&seq))
     }
 
     /// Those of a run, oldest first.
@@ -119,11 +157,7 @@ impl Checkpoints {
         may: fn(&Page) -> bool,
     ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         let key = run.clone();
-        let pages = self.pages.values().filter({
-            let key = key.clone();
-            move |page| page.runs.contains(&key) && may(page)
-        });
-        pages.flat_map(|page| page.content.values()).filter(move |checkpoint| checkpoint.run == key)
+        self.pages.iter().filter(move |page| page.run == key && may(page)).flat_map(|page| page.content.values())
     }
 
     /// Whether one of them is a lane's record (C1).
@@ -162,22 +196,40 @@ impl Checkpoints {
 
     /// Adds one; one with the same sequence goes.
     pub fn insert(&mut self, checkpoint: Checkpoint) {
-        let page = self.pages.entry(checkpoint.seq / PAGE).or_default();
-        page.ids.insert(checkpoint.seq, checkpoint.id.clone());
-        page.runs.insert(checkpoint.run.clone());
-        page.has_passed |= checkpoint.verdict == Verdict::Passed;
-        Self::add_stages(&mut self.lanes, &checkpoint);
-        let run = checkpoint.run.clone();
-        if let Some(before) = page.content.insert(checkpoint.seq, checkpoint) {
-            page.describe();
-            self.find_stages(&BTreeSet::from([before.run, run]));
+        let (seq, run) = (checkpoint.seq, checkpoint.run.clone());
+        let before = self.place(seq).map(|at| {
+            let page = &mut self.pages[at];
+            page.retain(|other| other.seq != seq);
+            page.run.clone()
+        });
+        if before.is_some() {
+            self.put_in_order();
         }
+        Self::add_stages(&mut self.lanes, &checkpoint);
+        match self.pages.iter_mut().rfind(|page| page.run == run && page.first() < seq) {
+            Some(page) if page.takes(seq) => page.add(checkpoint),
+            _ => {
+                let mut page = Page::of(run.clone());
+                page.add(checkpoint);
+                let at = self.pages.partition_point(|page| page.first() < seq);
+                self.pages.insert(at, page);
+            }
+        }
+        if let Some(before) = before {
+            self.find_stages(&BTreeSet::from([before, run]));
+        }
+    }
+
+    /// After something was taken out.
+    fn put_in_order(&mut self) {
+        self.pages.retain(|page| !page.ids.is_empty());
+        self.pages.sort_by_key(Page::first);
     }
 
     /// Changes the latest one with this id, where there is one; its id, sequence, run, stage and whether it was retried stay.
     pub fn change(&mut self, id: &CheckpointId, change: impl FnOnce(&mut Checkpoint)) {
         let Some(seq) = self.seq_of(id) else { return };
-        let Some(page) = self.pages.get_mut(&(seq / PAGE)) else { return };
+        let Some(page) = self.place(seq).and_then(|at| self.pages.get_mut(at)) else { return };
         if let Some(checkpoint) = page.content.get_mut(&seq) {
             change(checkpoint);
             page.has_passed |= checkpoint.verdict == Verdict::Passed;
@@ -188,25 +240,39 @@ impl Checkpoints {
     pub fn remove(&mut self, ids: &[CheckpointId]) {
         let gone: BTreeSet<&CheckpointId> = ids.iter().collect();
         let mut runs = BTreeSet::new();
-        self.pages.retain(|_, page| {
-            if page.ids.values().any(|id| gone.contains(id)) {
-                runs.extend(page.runs.iter().filter(|run| self.lanes.iter().any(|lane| lane.run == **run)).cloned());
-                page.content.retain(|_, checkpoint| !gone.contains(&checkpoint.id));
-                page.describe();
+        for page in self.pages.iter_mut().filter(|page| page.ids.values().any(|id| gone.contains(id))) {
+            if self.lanes.iter().any(|lane| lane.run == page.run) {
+                runs.insert(page.run.clone());
             }
-            !page.ids.is_empty()
-        });
+            page.retain(|checkpoint| !gone.contains(&checkpoint.id));
+        }
+        self.put_in_order();
         self.find_stages(&runs);
     }
 
     /// All that may be packed, always in the same order.
     pub fn parts(&mut self) -> impl Iterator<Item = &mut dyn Part> {
-        self.pages.values_mut().map(|page| &mut page.content as &mut dyn Part)
+        self.pages.iter_mut().map(|page| &mut page.content as &mut dyn Part)
     }
 
-    /// Packs what is hardly read any more: all pages but the latest.
+    /// Packs all. Pages of a run that are small become one.
     pub fn pack(&mut self) {
-        for page in self.pages.values_mut().rev().skip(1) {
+        let mut last = BTreeMap::new();
+        for mut page in std::mem::take(&mut self.pages) {
+            let at = last.entry(page.run.clone()).or_insert(usize::MAX);
+            match self.pages.get_mut(*at) {
+                Some(before) if before.ids.len() + page.ids.len() <= PAGE => {
+                    for checkpoint in std::mem::take(&mut *page.content).into_values() {
+                        before.add(checkpoint);
+                    }
+                }
+                _ => {
+                    *at = self.pages.len();
+                    self.pages.push(page);
+                }
+            }
+        }
+        for page in &mut self.pages {
             page.content.pack();
         }
     }
@@ -215,12 +281,13 @@ impl Checkpoints {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::model::lazy_compressed::Bytes;
+    use crate::model::lazy_compressed::{Bytes, Source};
 
     fn some(seq: u64, run: u64, stage: bool) -> Checkpoint {
         let oid = "0".repeat(40);
@@ -235,6 +302,43 @@ mod tests {
             "duration_ms": 1,
         });
         serde_json::from_value(made).expect("a checkpoint")
+    }
+
+    /// What counts how often it is read.
+    #[derive(Debug)]
+    struct Counted(Vec<u8>, Arc<AtomicUsize>);
+
+    impl Source for Counted {
+        fn read(&self, at: u64, length: usize) -> Vec<u8> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.read(at, length)
+        }
+    }
+
+    // Many runs that go on at once: what one of them took is found without a look at the others'.
+    #[test]
+    fn the_checkpoints_of_a_run_are_found_in_its_own_pages() {
+        let mut pages = Checkpoints::default();
+        for seq in 0..640 {
+            pages.insert(some(seq, seq % 64, false));
+        }
+        pages.pack();
+        let reads = Arc::new(AtomicUsize::new(0));
+        for part in pages.parts() {
+            let bytes = part.bytes().expect("it is packed");
+            let length = bytes.len();
+            part.fill(Bytes { source: Arc::new(Counted(bytes, reads.clone())), at: 0, length });
+        }
+        let key = RunKey::new("run-7", None, None);
+        assert_eq!(pages.of(&key).count(), 10);
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+        // One more is added without a look at those before it.
+        pages.insert(some(1000, 8, false));
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+        assert_eq!(pages.of(&RunKey::new("run-8", None, None)).next_back().map(|last| last.seq), Some(1000));
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+        assert_eq!(pages.values().next_back().map(|last| last.seq), Some(1000));
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
     }
 
     #[derive(Clone, Debug)]
@@ -289,7 +393,10 @@ mod tests {
                     }
                 }
                 prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
-                prop_assert!(pages.ids().eq(map.values().map(|checkpoint| &checkpoint.id)));
+                let ids: BTreeSet<_> = pages.ids().collect();
+                prop_assert_eq!(ids, map.values().map(|checkpoint| &checkpoint.id).collect());
+                let of_runs = (0..3).map(|run| pages.of(&RunKey::new(format!("run-{run}"), None, None)).count());
+                prop_assert_eq!(of_runs.sum::<usize>(), map.len());
                 prop_assert_eq!(pages.has_stage(), map.values().any(|one| one.lane_fields.stage.is_some()));
             }
             prop_assert!(pages.values().eq(map.values()));

@@ -148,7 +148,8 @@ impl<T: Content + Eq> Eq for LazyCompressed<T> {}
 
 fn deflate(open: &impl Serialize) -> Vec<u8> {
     let json = serde_json::to_vec(open).expect("plain data has a form in JSON");
-    let mut deflated = DeflateEncoder::new(Vec::new(), Compression::default());
+    // It is packed again whenever it was changed: little work is worth more than few bytes.
+    let mut deflated = DeflateEncoder::new(Vec::new(), Compression::fast());
     let deflated = deflated.write_all(&json).and_then(|()| deflated.finish());
     deflated.expect("memory takes everything")
 }

@@ -44,16 +44,14 @@ pub struct State {
 }
 
 impl State {
-    /// Packs what is hardly read any more: the details of runs that are over, and all
-    /// iterations and checkpoints but the latest.
+    /// Packs what few commands read, or none: the details of runs that are over, all iterations and all checkpoints.
     pub fn pack(&mut self) {
         for run in self.runs.iter_mut().filter(|run| !run.details.is_packed()) {
-            let (has_ended, current) = (run.status.has_ended(), run.current_iteration);
-            if has_ended {
+            if run.status.has_ended() {
                 run.details.iterations.unpack();
                 run.details.pack();
             } else {
-                run.details.iterations.pack(current);
+                run.details.iterations.pack();
             }
         }
         self.checkpoints.pack();
