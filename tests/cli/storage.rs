@@ -274,3 +274,19 @@ fn a_foreign_index_lock_leaves_the_branch_alone() {
     assert_eq!(env.json(0, &commit[..4])["checkpoint"]["storage_type"], "snapshot");
     assert_eq!((head(&env), env.read(".git/index.lock")), (tip, "theirs".into()));
 }
+
+// What does not change from one checkpoint to the next is not written again: the commit of the index is the same one.
+#[test]
+fn the_same_index_is_the_same_commit() {
+    let env = TestEnv::repo();
+    let index = |content: &str| {
+        env.write("a.txt", content);
+        let checkpoint = create(&env, &[]);
+        env.git(&["rev-parse", &format!("{}^2", text(&checkpoint["commit"]))])
+    };
+    let (first, second) = (index("one\n"), index("two\n"));
+    assert_eq!(first, second);
+    env.git(&["add", "a.txt"]);
+    assert_ne!(index("three\n"), second);
+    assert_clean(&env);
+}

@@ -46,7 +46,7 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     let state = context.load()?.state;
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, key, about, &ending, prepared.as_ref().ok());
-    checkpoint::publish_early(&prepared);
+    checkpoint::publish_early(context, &state, Some(key), &prepared);
     let ledger = context.store().lock()?;
     let ended = end_locked(context, ledger, key, started, ending, found, &prepared)?;
     match &ended.end.failure {

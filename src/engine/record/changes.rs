@@ -7,14 +7,11 @@ use crate::git::capture::Capture;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, MAX_CHANGED_PATHS};
-use crate::model::path::RepoPath;
+
+use super::request::Changes;
 
 /// What changed since the run's previous checkpoint. For the first, and after one that cannot be read, everything is created.
-pub(super) fn changes_since(
-    context: &Context,
-    previous: Option<&Checkpoint>,
-    capture: &Capture,
-) -> Result<(ChangeTotals, Vec<RepoPath>)> {
+pub(super) fn changes_since(context: &Context, previous: Option<&Checkpoint>, capture: &Capture) -> Result<Changes> {
     let created = (ChangeTotals { created: capture.entry_count(), ..ChangeTotals::default() }, Vec::new());
     let Some(previous) = previous else { return Ok(created) };
     let repo = context.repo()?;
@@ -37,7 +34,7 @@ fn cannot_be_read(error: &git::Error) -> bool {
     }
 }
 
-fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<(ChangeTotals, Vec<RepoPath>)> {
+fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Changes> {
     let (mut totals, mut paths) = (ChangeTotals::default(), Vec::new());
     if capture.is_same_tree(before) {
         return Ok((totals, paths));

@@ -1,5 +1,6 @@
 //! Taking a checkpoint: capture under the work tree's lock, then commit, reference and event under the ledger's.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -7,7 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::WorktreeLock;
 use crate::git::capture::capture;
-use crate::git::checkpoint::{CheckpointParts, load_checkpoint, name_checkpoint, write_linked};
+use crate::git::checkpoint::{CheckpointParts, load_checkpoint, name_checkpoint, write_early, write_linked};
 use crate::git::repo::{ref_exists, ref_name, resolve_ref};
 use crate::git::restore::read_journal;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
@@ -66,15 +67,21 @@ pub fn prepare_under(
     let mut capture = capture(repo, &lock, rules, also)?;
     let nested = nested::capture_all(context, rules, repo, &mut capture)?;
     let memory = memory::read(context)?;
-    Ok(Prepared { capture, nested, memory, lock, begun })
+    Ok(Prepared { capture, nested, memory, lock, begun, changes: OnceCell::new() })
 }
 
-/// Makes what was captured durable before the ledger's lock is taken, which others wait for. Where that fails, so does the
+/// Does before the ledger's lock is taken, which others wait for, what does not need it: what was captured becomes durable,
+/// and what changed since the latest checkpoint of the run, where that is known, is looked at. Where that fails, so does the
 /// checkpoint, with the reason.
-pub fn publish_early(prepared: &Result<Prepared>) {
-    if let Ok(prepared) = prepared
-        && let Err(error) = prepared.capture.keep_objects()
+pub fn publish_early(context: &Context, state: &State, key: Option<&RunKey>, prepared: &Result<Prepared>) {
+    let Ok(prepared) = prepared else { return };
+    if let Some(previous) = key.and_then(|key| state.checkpoints_of(key).next_back())
+        && let Ok(changes) = changes_since(context, Some(previous), &prepared.capture)
     {
+        // It is looked at once, so that there is nothing here yet.
+        let _ = prepared.changes.set((previous.id.clone(), changes));
+    }
+    if let Err(error) = write_early(&prepared.capture, &prepared.memory) {
         tracing::debug!(%error, "the capture is not durable yet");
     }
 }
@@ -119,7 +126,10 @@ pub fn record_with(
     let task = task_id.as_ref();
     let subject = storage::CheckpointMeta { key, task, id: &id, after_iteration, request: &request };
     let kept = storage::store(context, prepared, &subject)?;
-    let (changes, changed_paths) = changes_since(context, previous, capture)?;
+    let (changes, changed_paths) = match prepared.changes.get() {
+        Some((since, changes)) if previous.is_some_and(|previous| previous.id == *since) => changes.clone(),
+        _ => changes_since(context, previous, capture)?,
+    };
     let kind = if begins_phase(state, key, &request) { CheckpointType::Phase } else { request.kind };
     let mut checkpoint = Checkpoint {
         id,

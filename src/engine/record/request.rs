@@ -1,12 +1,15 @@
 //! What a checkpoint is made from: what is asked of it, and the capture that it records.
 
+use std::cell::OnceCell;
 use std::time::Instant;
 
 use crate::git::WorktreeLock;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::MemoryFile;
-use crate::model::checkpoint::{CheckpointType, LaneFields, StorageType, Verdict};
+use crate::model::checkpoint::{ChangeTotals, CheckpointType, LaneFields, StorageType, Verdict};
 use crate::model::feedback::FeedbackResults;
+use crate::model::id::CheckpointId;
+use crate::model::path::RepoPath;
 
 use super::nested::NestedCapture;
 
@@ -49,4 +52,9 @@ pub struct Prepared {
     /// Nobody else writes in the work tree while this lives.
     pub lock: WorktreeLock,
     pub(in crate::engine) begun: Instant,
+    /// What changed since that checkpoint, where it was looked at before.
+    pub(super) changes: OnceCell<(CheckpointId, Changes)>,
 }
+
+/// How much changed since the checkpoint before, and what.
+pub(super) type Changes = (ChangeTotals, Vec<RepoPath>);

@@ -21,4 +21,4 @@ pub use nested_refs::{nested_id, outer_ref, refs_of};
 pub use state_tree::MemoryFile;
 pub use stored::{StoredCheckpoint, load_checkpoint};
 pub use unbundle::{Unbundled, is_bundle, read_back, unbundle};
-pub use write::{CheckpointParts, name_checkpoint, write_checkpoint, write_linked};
+pub use write::{CheckpointParts, name_checkpoint, write_checkpoint, write_early, write_linked};

@@ -68,7 +68,7 @@ pub fn write_linked(
     }
     let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| Some(&committed.index_tree));
     if let Some(tree) = index_tree {
-        parents.push(commit(parse_oid(tree)?, &[], "recover: index\n")?);
+        parents.push(index_commit(writer, tree)?);
     }
     let mut manifest = Manifest { nested: nested.to_vec(), ..capture.manifest.clone() };
     if let Some(committed) = committed {
@@ -90,6 +90,36 @@ pub fn write_linked(
         read_back(repo, id, tree, state)
     })?;
     Ok(ObjectId(id.to_string()))
+}
+
+/// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
+/// [`write_checkpoint`], which others may have to wait for.
+pub fn write_early(capture: &Capture, memory: &[MemoryFile]) -> Result<()> {
+    let writer = &capture.writer;
+    if let Some(tree) = &capture.index_tree {
+        index_commit(writer, tree)?;
+    }
+    // What the links to repositories inside will be is not known yet.
+    if capture.manifest.nested.is_empty() {
+        writer.write(ObjectType::Blob, &encoded(capture.manifest.clone(), memory)?.1)?;
+    }
+    memory_files(writer, memory, b"memory")?;
+    writer.publish()
+}
+
+/// The commit of the index's tree. It has no time of its own, so that the same index is the same commit.
+fn index_commit(writer: &ObjectWriter, tree: &ObjectId) -> Result<Oid> {
+    commit(writer, parse_oid(tree)?, &[], "recover: index\n", Timestamp::default())
+}
+
+/// The manifest with the modes of the working memory, and its bytes.
+fn encoded(manifest: Manifest, memory: &[MemoryFile]) -> Result<(Manifest, Vec<u8>)> {
+    let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
+    let listed = |file: &MemoryFile| PathMode { path: file.path.clone(), mode: file.mode };
+    let memory_modes = memory.iter().filter(unusual).map(listed).collect();
+    let manifest = Manifest { memory_modes, ..manifest };
+    let bytes = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
+    Ok((manifest, bytes))
 }
 
 /// Sets the reference of a checkpoint that was written of this capture ([`set_ref`]). From here on a `git gc` that was
@@ -129,11 +159,7 @@ pub(super) fn name_written(
 
 fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>) -> Result<Oid> {
     let writer = &capture.writer;
-    let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
-    let listed = |file: &MemoryFile| PathMode { path: file.path.clone(), mode: file.mode };
-    let memory_modes = parts.memory.iter().filter(unusual).map(listed).collect();
-    let manifest = Manifest { memory_modes, ..manifest };
-    let encoded = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
+    let (manifest, encoded) = encoded(manifest, parts.memory)?;
     let mut flat = memory_files(writer, parts.memory, b"memory")?;
     for (name, data) in [("manifest.json", encoded.as_slice()), ("events.jsonl", parts.events_jsonl)] {
         flat.insert(RepoPath::from(name), (0o100_644, writer.write(ObjectType::Blob, data)?));

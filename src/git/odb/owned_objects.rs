@@ -174,33 +174,20 @@ struct Kept {
 /// The lists in the merged file, by their checkpoints' commits.
 type Merged = BTreeMap<String, Kept>;
 
-/// About how much the lists hold, without reading them.
-pub(in crate::git) struct Amount {
-    /// Lists that are not merged.
-    own: usize,
-    /// Loose objects that were never packed, about: those of lists that were written since `packed`.
-    loose: u64,
+/// Whether there are many lists that have to be merged.
+pub(in crate::git) fn is_scattered(repo: &Repo) -> Result<bool> {
+    Ok(names(repo)?.iter().filter(|name| is_own(&name.to_string_lossy())).count() >= MANY)
 }
 
-impl Amount {
-    /// Whether the lists have to be merged.
-    pub fn is_scattered(&self) -> bool {
-        self.own >= MANY
-    }
-
-    pub fn loose(&self) -> u64 {
-        self.loose
-    }
-}
-
-/// Looks how much there is. `packed` is when objects became a pack last.
-pub(in crate::git) fn amount(repo: &Repo, packed: Option<SystemTime>) -> Result<Amount> {
+/// About how many loose objects were never packed, without reading the lists: those of lists that were written since
+/// `packed`, when objects became a pack last.
+pub(in crate::git) fn loose(repo: &Repo, packed: Option<SystemTime>) -> Result<u64> {
     let folder = folder(repo);
-    let mut amount = Amount { own: 0, loose: 0 };
+    let mut loose = 0;
     for name in names(repo)? {
         let path = folder.join(&name);
         if name == MERGED {
-            amount.loose += loose_of_merged(repo, &path).unwrap_or(0);
+            loose += loose_of_merged(repo, &path).unwrap_or(0);
             continue;
         }
         let name = name.to_string_lossy();
@@ -208,15 +195,12 @@ pub(in crate::git) fn amount(repo: &Repo, packed: Option<SystemTime>) -> Result<
             continue;
         }
         let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-        let new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
-        if is_own(&name) {
-            amount.own += 1;
-        } else if !new {
-            continue;
+        let is_new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
+        if is_own(&name) || is_new {
+            loose += metadata.len().saturating_sub(OTHER_LINES) / LOOSE_LINE;
         }
-        amount.loose += metadata.len().saturating_sub(OTHER_LINES) / LOOSE_LINE;
     }
-    Ok(amount)
+    Ok(loose)
 }
 
 /// What is in the folder of lists.

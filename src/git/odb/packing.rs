@@ -74,13 +74,21 @@ pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) {
 }
 
 fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
-    let packed = repo.shared().open(&path(repo)).and_then(|file| file.metadata()?.modified()).ok();
-    let amount = owned_objects::amount(repo, packed)?;
-    let is_due = amount.loose() >= MANY && !gc::is_announced(repo.common_dir());
-    if !is_due && !amount.is_scattered() {
+    let is_scattered = owned_objects::is_scattered(repo)?;
+    // Where captures never cease there are ever more lists, and nobody is alone to merge them: they are not looked at then.
+    let mut alone = if is_scattered { owned_objects::try_lock_exclusive(repo)? } else { None };
+    if is_scattered && alone.is_none() {
         return Ok(());
     }
-    let Some(_alone) = owned_objects::try_lock_exclusive(repo)? else { return Ok(()) };
+    let packed = repo.shared().open(&path(repo)).and_then(|file| file.metadata()?.modified()).ok();
+    let is_due = owned_objects::loose(repo, packed)? >= MANY && !gc::is_announced(repo.common_dir());
+    if !is_due && !is_scattered {
+        return Ok(());
+    }
+    if alone.is_none() {
+        alone = owned_objects::try_lock_exclusive(repo)?;
+    }
+    let Some(_alone) = alone else { return Ok(()) };
     owned_objects::merge(repo)?;
     if is_due {
         let done = pack_loose(repo, drafts, objects);

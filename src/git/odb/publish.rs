@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use git2::Oid;
 
@@ -17,6 +19,8 @@ use crate::git::base::error::{Error, Result};
 
 /// From this many files or folders on, one sync of the whole file system is cheaper than one for each.
 const MANY: usize = 32;
+/// Fewer are synced so many at a time: what several wait for the disk takes in one go.
+const AT_ONCE: usize = 4;
 
 /// A complete file of a quarantine, or two.
 #[derive(Clone, Debug)]
@@ -113,7 +117,23 @@ fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<
         let open = File::open(folder).map_err(Error::at(folder))?;
         return rustix::fs::syncfs(&open).map_err(Error::at(folder));
     }
-    all.iter().try_for_each(|path| forgive(File::open(path).and_then(|open| open.sync_all())).map_err(Error::at(path)))
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(path) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            forgive(File::open(path).and_then(|open| open.sync_all())).map_err(Error::at(path))?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let helper = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        // Where there can be no more threads, this one does it all.
+        let helpers: Vec<_> = (1..all.len().min(AT_ONCE)).filter_map(helper).collect();
+        let own = work();
+        helpers
+            .into_iter()
+            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .fold(own, Result::and)
+    })
 }
 
 /// Links a file into its place and notes the folders that changed. Returns whether nothing was there; what is there

@@ -34,6 +34,9 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     let known = select::find_open(context, &state).ok().flatten();
     let begins = known.is_none_or(|run| !run.was_captured);
     let prepared = begins.then(|| checkpoint::prepare(context));
+    if let Some(prepared) = &prepared {
+        checkpoint::publish_early(context, &state, None, prepared);
+    }
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
@@ -65,9 +68,12 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     }
     crash::recover(context)?;
     let prepared = checkpoint::prepare(context);
+    let state = context.load()?.state;
+    // Whatever is wrong with the selection is said when the attempt is recorded.
+    let known = select::find_for_attempt(context, &state).ok().flatten();
     // Trees are compared before the lock, which others wait for.
-    let found = detect(context, &ending, prepared.as_ref().ok())?;
-    checkpoint::publish_early(&prepared);
+    let found = known.map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok())).unwrap_or_default();
+    checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create_for_attempt(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
@@ -89,15 +95,18 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
 }
 
 /// What is true of the attempt that is about to end, in the run that the command works on.
-fn detect(context: &Context, ending: &Ending, prepared: Option<&Prepared>) -> Result<conditions::Detected> {
-    let state = context.load()?.state;
-    // Whatever is wrong with the selection is said when the attempt is recorded.
-    let Ok(Some(run)) = select::find_for_attempt(context, &state) else { return Ok(conditions::Detected::default()) };
+fn detect(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    ending: &Ending,
+    prepared: Option<&Prepared>,
+) -> conditions::Detected {
     let (iteration, subtask) = match open(run) {
         Some(started) => (started.iteration, started.subtask),
         None => (run.current_iteration, run.next_subtask(run.current_iteration)),
     };
-    Ok(conditions::detect(context, &state, &run.key, (iteration, &subtask), ending, prepared))
+    conditions::detect(context, state, &run.key, (iteration, &subtask), ending, prepared)
 }
 
 /// The attempt that was started and has not ended.
