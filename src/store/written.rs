@@ -42,10 +42,9 @@ impl Written {
         self.by_place.contains_key(&*place.to_string_lossy())
     }
 
-    /// `content` is about to be written there.
-    pub(super) fn add(&mut self, place: &Path, content: &[u8]) {
+    /// What has this [`print_of`] is about to be written there.
+    pub(super) fn add(&mut self, place: &Path, print: String) {
         let known = self.by_place.entry(place.to_string_lossy().into_owned()).or_default();
-        let print = print_of(content);
         known.retain(|other| *other != print);
         known.push(print);
         let old = known.len().saturating_sub(2);
@@ -77,7 +76,7 @@ mod tests {
         let root = Root::own(folder.path().to_owned());
         let mut written = Written::read(&root, folder.path());
         for content in [b"1", b"2", b"2", b"3"] {
-            written.add(place, content);
+            written.add(place, print_of(content));
         }
         written.write(&root, folder.path());
         let written = Written::read(&root, folder.path());

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::durable::Sync;
 use crate::model::id::TaskId;
 use crate::model::path::short_part;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::policy::redact::redacted_json_text;
 
@@ -47,16 +48,35 @@ const FEW_RUNS: usize = 4;
 impl Extent {
     /// What the beginning of an attempt changes. Where many runs go on at once, what was done is written at its end.
     pub fn of_beginning(state: &State) -> Self {
-        let open = state.runs.iter().filter(|run| !run.status.has_ended()).count();
-        if open > FEW_RUNS { Self::Live } else { Self::All }
+        if are_many(state) { Self::Live } else { Self::All }
+    }
+}
+
+/// Whether many runs may be at work at once.
+fn are_many(state: &State) -> bool {
+    state.runs.iter().filter(|run| !run.status.has_ended()).count() > FEW_RUNS
+}
+
+/// A view's file.
+struct View {
+    /// Below the state directory, or absolute.
+    place: PathBuf,
+    content: Vec<u8>,
+    sync: Sync,
+}
+
+impl View {
+    /// A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest.
+    fn new(place: impl Into<PathBuf>, view: &impl Serialize) -> Result<Self, StoreError> {
+        Ok(Self { place: place.into(), content: encode(view)?, sync: Sync::Content })
     }
 }
 
 /// The views that all runs share.
-fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<(PathBuf, Vec<u8>)>, StoreError> {
-    let mut views: Vec<(PathBuf, Vec<u8>)> = vec![("recovery.json".into(), encode(&recovery_state(state))?)];
+fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<View>, StoreError> {
+    let mut views = vec![View::new("recovery.json", &recovery_state(state))?];
     if extent == Extent::All {
-        views.push(("attempt_history.json".into(), encode(&attempt_view(state))?));
+        views.push(View::new("attempt_history.json", &attempt_view(state))?);
     }
     let kept = ActiveState::read(store);
     // What is kept of a checkpoint that is being taken: who takes it writes the view once it is recorded.
@@ -64,21 +84,22 @@ fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<(PathBuf, 
         state.checkpoint(&kept.checkpoint_id).is_none() && !state.pruned.contains(kept.checkpoint_id.as_str())
     });
     if let Some(active) = active_checkpoint(state, kept.as_ref()).filter(|_| !is_ahead) {
-        views.push(("active_checkpoint.json".into(), encode(&active)?));
+        views.push(View::new("active_checkpoint.json", &active)?);
     }
     // Where nobody keeps records yet, what is there may be somebody else's.
     if has_lane_records(state) || !store.has_lane_file() {
-        views.push((store.lane_file().to_owned(), encode(&lane_records(state, store))?));
+        views.push(View::new(store.lane_file(), &lane_records(state, store))?);
     }
     Ok(views)
 }
 
-/// A run's own view.
-fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<(PathBuf, Vec<u8>)>, StoreError> {
+/// A run's own view. As long as the run goes on it is soon written again, whatever a crash of the machine leaves of it.
+fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<View>, StoreError> {
     let Some(run) = state.run(key) else { return Ok(None) };
     // Who writes its report next may never come.
     store.root().reap(&store.run_dir(key));
-    Ok(Some((battle_path(run), encode(&battle(state, run))?)))
+    let sync = if run.status == RunStatus::InProgress { Sync::Nothing } else { Sync::Content };
+    Ok(Some(View { sync, ..View::new(battle_path(run), &battle(state, run))? }))
 }
 
 /// Where a run's battle view is, below the state directory.

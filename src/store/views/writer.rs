@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::durable::{FileLock, LockError, Sync};
 use crate::model::hint::Hint;
@@ -13,8 +15,11 @@ use crate::model::state::State;
 
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
-use super::super::written::Written;
-use super::{Extent, of_run, shared};
+use super::super::written::{Written, print_of};
+use super::{Extent, View, are_many, of_run, shared};
+
+/// Where many runs go on at once, what was done in all of them is written so often at most.
+const PACE: Duration = Duration::from_millis(100);
 
 /// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
 /// What came after that is in the views too.
@@ -24,32 +29,42 @@ use super::{Extent, of_run, shared};
 /// an end: that is a warning.
 pub fn write_views(ledger: Exclusive, runs: &[&RunKey], extent: Extent) -> Result<Arc<State>, StoreError> {
     let (store, recorded) = ledger.release();
-    let lock = match FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout()) {
+    if extent == Extent::All && are_many(&recorded) {
+        // Somebody else will have written what this one did, or this one writes what others did meanwhile.
+        thread::sleep(Marks::read(&store).until_next());
+    }
+    write_recorded(&store, recorded.last_seq, runs, extent)?;
+    Ok(recorded)
+}
+
+/// [`write_views`] of what was recorded up to the event `seq`.
+fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey], extent: Extent) -> Result<(), StoreError> {
+    let _lock = match FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout()) {
         Err(LockError::Held { holder, .. }) => {
             tracing::warn!("what is written for others to read is not up to date: {holder} does not finish writing it");
-            return Ok(recorded);
+            return Ok(());
         }
         lock => lock?,
     };
     let newest = store.load()?;
     // Who knows more of it writes it.
-    if newest.newer.is_none() {
-        let state = &newest.state;
-        let marks = Marks::read(&store);
-        let mut views = Vec::new();
-        if !marks.cover(extent, recorded.last_seq, state.last_seq) {
-            views.extend(shared(&store, state, extent)?);
-        }
-        if extent == Extent::All {
-            for run in runs {
-                views.extend(of_run(&store, state, run)?);
-            }
-        }
-        write(&store, state, views)?;
-        marks.after(extent, state.last_seq).write(&store);
+    if newest.newer.is_some() {
+        return Ok(());
     }
-    drop(lock);
-    Ok(recorded)
+    let state = &newest.state;
+    let marks = Marks::read(store);
+    let is_there = marks.cover(extent, seq, state.last_seq);
+    let mut views = if is_there { Vec::new() } else { shared(store, state, extent)? };
+    if extent == Extent::All {
+        for run in runs {
+            views.extend(of_run(store, state, run)?);
+        }
+    }
+    write(store, state, views)?;
+    if !is_there {
+        marks.after(extent, state.last_seq).write(store);
+    }
+    Ok(())
 }
 
 /// Writes all views whatever was written before; returns those whose content changed.
@@ -74,6 +89,14 @@ struct Marks {
     live: u64,
     /// All of them.
     all: u64,
+    /// When that was, in milliseconds since 1970.
+    all_at: u64,
+}
+
+/// In milliseconds since 1970.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Marks {
@@ -81,8 +104,13 @@ impl Marks {
         let read = store.root().read(&store.views_mark_path()).ok();
         let text = read.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
-        let (live, all) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        Self { live, all }
+        let mut next = || numbers.next().unwrap_or(0);
+        Self { live: next(), all: next(), all_at: next() }
+    }
+
+    /// How long to wait before all are written again. A clock that was set back is no reason to wait.
+    fn until_next(self) -> Duration {
+        now().checked_sub(self.all_at).and_then(|age| PACE.checked_sub(Duration::from_millis(age))).unwrap_or_default()
     }
 
     /// Whether what was recorded up to `seq` is in the views; the ledger ends with event `last`.
@@ -92,50 +120,53 @@ impl Marks {
     }
 
     fn after(self, extent: Extent, last: u64) -> Self {
-        Self { live: last, all: if extent == Extent::All { last } else { self.all } }
+        match extent {
+            Extent::Live => Self { live: last, ..self },
+            Extent::All => Self { live: last, all: last, all_at: now() },
+        }
     }
 
     fn write(self, store: &Store) {
-        let text = format!("{:020} {:020}\n", self.live, self.all);
+        let text = format!("{:020} {:020} {}\n", self.live, self.all, self.all_at);
         if let Err(error) = store.root().write(&store.views_mark_path(), text.as_bytes(), Sync::Nothing) {
             tracing::debug!(%error, "which views were written was not noted");
         }
     }
 }
 
-/// Writes views (paths below the state directory, or absolute ones) but for those that hold exactly that already. What
-/// another system wrote in their places is copied to `recover/before` first. Returns which were written.
-fn write(store: &Store, state: &State, views: Vec<(PathBuf, Vec<u8>)>) -> Result<Vec<PathBuf>, StoreError> {
+/// Writes views but for those that hold exactly that already. What another system wrote in their places is copied to
+/// `recover/before` first. Returns which were written.
+fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>, StoreError> {
     let private = store.private_dir();
     let mut outdated = Vec::new();
     let mut shared = Vec::new();
-    for (relative, content) in views {
-        let path = store.dir().join(&relative);
+    for view in views {
+        let path = store.dir().join(&view.place);
         let present = store.view(&path);
-        let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&content));
+        let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&view.content));
         if !path.starts_with(&private) {
-            shared.push((path.clone(), present, same, content.clone()));
+            shared.push((path.clone(), present, same, print_of(&view.content)));
         }
         if !same {
-            outdated.push((relative, path, content));
+            outdated.push((path, view));
         }
     }
     if shared.iter().any(|(_, _, same, _)| !same) {
         let mut written = Written::read(store.root(), &private);
-        for (path, present, same, content) in shared {
+        for (path, present, same, print) in shared {
             let present = present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
             let place = place_of(store, &path);
             if let Some(foreign) = present.filter(|present| !same && !written.is(place, present)) {
                 keep_foreign(store, state, &path, &foreign)?;
             }
-            written.add(place, &content);
+            written.add(place, print);
         }
         written.write(store.root(), &private);
     }
     let mut written = Vec::new();
-    for (relative, path, content) in outdated {
-        write_view(store, &path, &content)?;
-        written.push(relative);
+    for (path, view) in outdated {
+        write_view(store, &path, &view)?;
+        written.push(view.place);
     }
     Ok(written)
 }
@@ -165,7 +196,7 @@ fn keep_foreign(store: &Store, state: &State, path: &Path, content: &[u8]) -> Re
     Ok(())
 }
 
-fn write_view(store: &Store, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+fn write_view(store: &Store, path: &Path, view: &View) -> Result<(), StoreError> {
     let failed = |source| StoreError::Io { action: "write", path: path.to_owned(), source };
     let root = store.root_of_view(path);
     if let Some(folder) = path.parent() {
@@ -174,6 +205,53 @@ fn write_view(store: &Store, path: &Path, content: &[u8]) -> Result<(), StoreErr
         }
         root.reap(folder);
     }
-    // A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest.
-    root.replace(path, content, Sync::Content).map_err(failed)
+    root.replace(path, &view.content, view.sync).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::Payload;
+    use crate::model::run::RunSpec;
+    use crate::model::time::Timestamp;
+    use crate::store::NewEvent;
+
+    /// Records a run and its first attempt; the sequence of that.
+    fn record(store: &Store, id: &str) -> u64 {
+        let key = RunKey::new(id, None, None);
+        let (session, spec) = (id.to_owned(), Box::new(RunSpec::default()));
+        let created = Payload::RunCreated { task_id: None, session: id.to_owned(), worktree: "/w".into(), spec };
+        let started = Payload::AttemptStarted {
+            iteration: 1,
+            attempt: 1,
+            approach: None,
+            subtask: id.to_owned(),
+            session,
+            head: None,
+            supervisor: None,
+            log_path: None,
+            fallback: false,
+        };
+        let events = [created, started].map(|payload| NewEvent::about(&key, payload));
+        let mut ledger = store.lock().unwrap();
+        ledger.append(Timestamp::from_millis(1_790_000_000_000), events.into()).unwrap();
+        ledger.release().1.last_seq
+    }
+
+    // Of three processes the second writes for the first. When the first comes to its turn the third has recorded
+    // something and not written it yet: that there is nothing to do for the first does not mean so for the third.
+    #[test]
+    fn who_has_nothing_left_to_write_leaves_the_rest_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("state"), Duration::from_secs(5));
+        let write = |seq| write_recorded(&store, seq, &[], Extent::All).unwrap();
+        let (first, second) = (record(&store, "a"), record(&store, "b"));
+        write(second);
+        let third = record(&store, "c");
+        write(first);
+        write(third);
+        let history = std::fs::read(store.dir().join("attempt_history.json")).unwrap();
+        let history: serde_json::Value = serde_json::from_slice(&history).unwrap();
+        assert!(history["subtasks"]["c"].is_object(), "{history}");
+    }
 }
