@@ -82,9 +82,13 @@ pub fn marks() -> Vec<Marked> {
 
 /// The processes that this one descends from, its parent first.
 pub fn ancestors() -> Vec<ProcessId> {
-    let parent = |pid: u32| table::entry(pid).map(|entry| entry.parent).filter(|parent| *parent > 0);
-    let pids = std::iter::successors(parent(std::process::id()), |pid| parent(*pid)).take(GENERATIONS);
-    pids.map(ProcessId::of).collect()
+    let parent = |entry: Option<Entry>| {
+        let pid = entry?.parent;
+        (pid > 0).then(|| (pid, table::entry(pid)))
+    };
+    let first = parent(table::entry(std::process::id()));
+    let all = std::iter::successors(first, |(_, entry)| parent(*entry)).take(GENERATIONS);
+    all.map(|(pid, entry)| ProcessId::of_entry(pid, entry)).collect()
 }
 
 /// A process that outlived the attempt it belongs to, outside its session.

@@ -27,7 +27,11 @@ pub enum GroupEnd {
 impl ProcessId {
     /// The id of the process `pid` as it is now.
     pub(super) fn of(pid: u32) -> Self {
-        let entry = table::entry(pid);
+        Self::of_entry(pid, table::entry(pid))
+    }
+
+    /// The id of a process whose row of the table is known; one that is gone has none.
+    pub(super) fn of_entry(pid: u32, entry: Option<table::Entry>) -> Self {
         Self {
             pid,
             start_time: entry.map_or(0, |entry| entry.start_time),

@@ -32,13 +32,22 @@ pub(super) fn parent(pid: u32) -> Option<Pid> {
 #[cfg(target_os = "linux")]
 mod platform {
     use std::fs;
+    use std::io::Read as _;
     use std::path::PathBuf;
+    use std::sync::OnceLock;
 
     use super::Entry;
 
+    /// One of a process's files. They say that they are empty: what would be read in small pieces is read at once.
+    fn read(pid: u32, name: &str) -> Option<Vec<u8>> {
+        let mut content = Vec::with_capacity(1 << 12);
+        fs::File::open(format!("/proc/{pid}/{name}")).ok()?.read_to_end(&mut content).ok()?;
+        Some(content)
+    }
+
     /// The row of one process, also of a zombie.
     pub(in super::super) fn entry(pid: u32) -> Option<Entry> {
-        parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+        parse(pid, &read(pid, "stat")?)
     }
 
     /// Every process that is not a zombie; `None` if there is no process table.
@@ -50,20 +59,20 @@ mod platform {
 
     /// Whether the environment that a process was started with holds `setting` (`NAME=value`).
     pub(in super::super) fn has_variable(pid: u32, setting: &str) -> bool {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = read(pid, "environ").unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|entry| entry == setting.as_bytes())
     }
 
     /// The value of a variable in the environment that a process was started with.
     pub(in super::super) fn variable(pid: u32, name: &str) -> Option<String> {
-        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let environment = read(pid, "environ")?;
         let value = |entry: &[u8]| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
         String::from_utf8(environment.split(|&byte| byte == 0).find_map(value)?).ok()
     }
 
     /// The words that a process was started with, or its program's name where it keeps none.
     pub(in super::super) fn command(pid: u32) -> Option<String> {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let words = read(pid, "cmdline")?;
         let words: Vec<_> = words.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
         let line = words.join(" ").trim().to_owned();
         if line.is_empty() { name(pid) } else { Some(line) }
@@ -81,8 +90,9 @@ mod platform {
 
     /// A name for the time since the machine started; start times of two such times say nothing about each other.
     pub(in super::super) fn boot_id() -> Option<String> {
-        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        Some(id.trim().to_owned())
+        static ID: OnceLock<Option<String>> = OnceLock::new();
+        let id = || fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
+        ID.get_or_init(id).clone()
     }
 
     /// Reads `/proc/PID/stat`. The second field is a name that may itself hold blanks and parentheses.
