@@ -15,7 +15,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::durable::{FileLock, Kind, Refused, Root, Sync, tighten};
 use crate::model::event::{EventSource, Payload};
@@ -36,7 +36,7 @@ use unsynced::Unsynced;
 pub use identity::Owned;
 
 /// How many events are folded anew at each start before the cache is renewed.
-const CACHE_EVERY: u64 = 128;
+const CACHE_EVERY: u64 = 64;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
 
@@ -154,6 +154,9 @@ pub struct Exclusive {
     loaded: Loaded,
     /// There as long as it lives.
     lock: Option<FileLock>,
+    /// When the lock was asked for, and since when it is held.
+    asked: Instant,
+    held: Instant,
     /// Whether so much was folded anew that the cache is to be renewed.
     cache_is_due: bool,
     _owned: Owned,
@@ -550,7 +553,9 @@ impl Store {
     /// with a warning before anything is appended.
     pub fn lock(&self) -> Result<Exclusive, StoreError> {
         let owned = self.create_dirs()?;
+        let asked = Instant::now();
         let lock = FileLock::acquire(&self.root, &self.lock_path(), self.lock_timeout)?;
+        let held = Instant::now();
         let private = self.private_dir();
         for folder in [&self.dir, &private, &private.join("damaged")] {
             self.root.reap(folder);
@@ -574,7 +579,8 @@ impl Store {
                 self.copy_follows();
             }
         }
-        Ok(Exclusive { store: self.clone(), loaded, lock: Some(lock), cache_is_due: false, _owned: owned })
+        let store = self.clone();
+        Ok(Exclusive { store, loaded, lock: Some(lock), asked, held, cache_is_due: false, _owned: owned })
     }
 }
 

@@ -20,6 +20,7 @@ impl Drop for Exclusive {
     /// The cache is renewed without the lock, which others wait for: an older one in its place costs them time, no more.
     fn drop(&mut self) {
         drop(self.lock.take());
+        tracing::debug!(micros = self.held.elapsed().as_micros(), "the ledger was locked");
         if self.cache_is_due {
             let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
             let cache = StateCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
@@ -75,6 +76,7 @@ impl Exclusive {
             return Ok(());
         }
         self.write(text.as_bytes())?;
+        tracing::debug!(micros = self.asked.elapsed().as_micros(), "recorded since the ledger's lock was asked for");
         // Given up while the state changes, so that it is not copied for it.
         *self.store.last() = None;
         let state = Arc::make_mut(&mut self.loaded.state);
