@@ -346,7 +346,7 @@ impl Ui {
         }
         if let Some(hint) = &hint {
             let cyan = AnsiColor::Cyan.on_default().bold();
-            text.push_str(&format!("{}: {}\n", label(cyan, "hint"), escape_lines(&hint)));
+            text.push_str(&format!("{}: {}\n", label(cyan, "hint"), escape_lines(hint)));
         }
         let text = redact(&text);
         let text = match self.stderr_width {

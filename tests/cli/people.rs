@@ -91,7 +91,7 @@ fn people_have_numbers_and_scripts_have_ids() {
     let status = status.join("\n");
     assert!(!status.contains("ckpt_") && status.contains("last good @"), "{status}");
     let list = shown(&env, &["checkpoint", "list"], 120).expect("a terminal").join("\n");
-    assert!(list.contains("@") && !list.contains("ckpt_") && list.contains("DESCRIPTION"), "{list}");
+    assert!(list.contains('@') && !list.contains("ckpt_") && list.contains("DESCRIPTION"), "{list}");
     // What is shown is taken.
     let good = status.split("last good ").nth(1).and_then(|rest| rest.split(')').next()).expect("a number").to_owned();
     let checkpoint = env.json(0, &["checkpoint", "show", &good])["checkpoint"].clone();

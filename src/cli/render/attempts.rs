@@ -57,10 +57,14 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     }
     // In a column of a few letters nothing can be read.
     let mut table = Table::new(ui, &header);
-    rows.iter().for_each(|row| table.add_row(row.iter()));
+    for row in &rows {
+        table.add_row(row);
+    }
     let shown = if table.is_too_wide() { header.len() - 1 } else { header.len() };
     let mut table = Table::new(ui, &header[..shown]);
-    rows.into_iter().for_each(|row| table.add_row(row.into_iter().take(shown)));
+    for row in rows {
+        table.add_row(row.into_iter().take(shown));
+    }
     let below = |title: &str, text: String| if text.is_empty() { text } else { format!("{title}\n{text}") };
     let reasons = reasons.iter().fold(String::new(), |mut text, (which, reason)| {
         let _ = writeln!(text, "  {which}: {reason}");

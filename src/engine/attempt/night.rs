@@ -24,8 +24,10 @@ use crate::store::Origin;
 /// Over so many files no line is counted: everyone of them would be read.
 const LINES_OF: usize = 5_000;
 
-/// From so many files on what was found is noted: reading them again would take longer than all else that is shown.
+/// From so many changed files on what was found is noted: reading them again would take longer than all else that is shown.
 const NOTED_FROM: usize = 100;
+/// The same for files in all, by what checkpoints of them say beside their trees.
+const LARGE_FROM: u64 = 5_000;
 
 /// What came of a run; `None` where it has no attempts. What cannot be found out is left out.
 pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> Option<Night> {
@@ -120,7 +122,7 @@ fn changed_files(context: &Context, state: &State, run: &Run) -> Result<Option<C
             deleted: Some(changes.iter().filter_map(|change| change.deleted).sum()),
         }
     };
-    if unlike >= NOTED_FROM {
+    if unlike >= NOTED_FROM || good.captured.files >= LARGE_FROM {
         note(context, run, (first, good), found);
     }
     Ok(Some(found))
