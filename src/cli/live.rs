@@ -29,7 +29,7 @@ use super::ui::{Ui, escape};
 use status_line::{Doing, View};
 use story::Story;
 
-pub use status_line::cut;
+pub use status_line::{cut, cut_at_word};
 
 /// How often the line is drawn again.
 const TICK: Duration = Duration::from_millis(200);

@@ -166,9 +166,7 @@ impl Ui {
         let asked = !global.json && !global.no_input && !global.yes;
         let interactive = asked && io::stdin().is_terminal() && stderr_terminal;
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| terminal);
-        let columns = |size: Winsize| if size.ws_col == 0 { 80 } else { size.ws_col };
         let width = size.map(columns);
-        let stderr_size = rustix::termios::tcgetwinsize(io::stderr()).ok().filter(|_| stderr_terminal);
         let ui = Self {
             json: global.json,
             quiet: global.quiet,
@@ -184,7 +182,7 @@ impl Ui {
             unicode: locale_is_utf8(),
             pages: terminal && redraws && !global.json && !global.no_pager,
             rows: size.map_or(0, |size| if size.ws_row == 0 { 24 } else { size.ws_row }),
-            stderr_width: stderr_size.map(columns),
+            stderr_width: stderr_columns(),
             people: People::default(),
         };
         ui.colored(ColorWhen::Auto)
@@ -298,8 +296,13 @@ impl Ui {
 
     /// Prints a line on stderr, also with `--quiet`.
     pub fn say(text: &str) {
+        let text = format!("{}\n", escape(text));
+        let text = match stderr_columns() {
+            Some(width) => wrapped(&text, width.into()),
+            None => text,
+        };
         // With stderr closed there is nobody left to report to.
-        let _ = Stderr.write_all(format!("{}\n", escape(text)).as_bytes());
+        let _ = Stderr.write_all(text.as_bytes());
     }
 
     /// Says something beside the answer that must not be overlooked, on stderr, also where notes are not wanted.
@@ -357,6 +360,15 @@ impl Ui {
         let _ = io::stderr().write_all(text.as_bytes());
         exit
     }
+}
+
+fn columns(size: Winsize) -> u16 {
+    if size.ws_col == 0 { 80 } else { size.ws_col }
+}
+
+/// Columns of stderr, where that is a terminal.
+fn stderr_columns() -> Option<u16> {
+    rustix::termios::tcgetwinsize(io::stderr()).ok().filter(|_| io::stderr().is_terminal()).map(columns)
 }
 
 fn wants_no_color() -> bool {

@@ -185,9 +185,32 @@ pub fn cut(text: &str, width: usize) -> String {
     text.chars().take_while(fits).collect()
 }
 
+/// As much of a text as fits, up to the end of a word.
+pub fn cut_at_word(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let head = cut(text, width.saturating_sub(" ...".len()));
+    // Within a word that is longer than half of it all there is no better place.
+    let end = head.trim_end().rfind(' ').filter(|end| *end > head.len() / 2 && !text[head.len()..].starts_with(' '));
+    format!("{} ...", head[..end.unwrap_or(head.len())].trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_cut_behind_a_word() {
+        for (text, width, expected) in [
+            ("all of it", 9, "all of it"),
+            ("the state before somebody looked", 24, "the state before ..."),
+            ("the state before somebody looked", 20, "the state before ..."),
+            ("averyveryverylongword", 12, "averyver ..."),
+        ] {
+            assert_eq!(cut_at_word(text, width), expected, "{width}");
+        }
+    }
 
     fn view(what: What) -> View {
         View {

@@ -22,4 +22,4 @@ pub use results::{said, seconds};
 pub use runs::runs_table;
 pub use status::{actions, retry_text, status_text};
 pub use steps::crossed_text;
-pub use tables::{moment, when};
+pub use tables::{date_time, moment, when};

@@ -8,7 +8,7 @@ use crate::engine::Result;
 use crate::policy::redact::redact;
 
 use super::super::keys::Key;
-use super::super::live::cut;
+use super::super::live::{cut, cut_at_word};
 use super::{Talk, nothing_changed, size, wrap};
 
 /// What was chosen, or asked about.
@@ -90,7 +90,7 @@ impl<'a> List<'a> {
         let mut lines = Vec::new();
         for (number, item) in self.items.iter().enumerate().skip(first).take(shown) {
             let mark = if number == self.at { "> " } else { "  " };
-            let line = cut(&format!("{mark}{item}"), columns);
+            let line = cut_at_word(&format!("{mark}{item}"), columns);
             let bold = number == self.at && self.talk.ui.stderr_color;
             lines.push(if bold { format!("\x1b[1m{line}\x1b[0m") } else { line });
         }
@@ -114,7 +114,7 @@ impl<'a> List<'a> {
             let help = wrap(self.help, columns);
             let shown = self.items.len().min(rows.saturating_sub(4 + help.len()).max(1));
             for (number, item) in self.items.iter().enumerate().take(shown) {
-                out.push_str(&cut(&format!("{:>3}. {item}", number + 1), columns));
+                out.push_str(&cut_at_word(&format!("{:>3}. {item}", number + 1), columns));
                 out.push('\n');
             }
             if shown < self.items.len() {

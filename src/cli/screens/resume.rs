@@ -14,7 +14,8 @@ use crate::model::hint::Hint;
 use crate::policy::redact::redact;
 use crate::process::Interrupts;
 
-use super::super::live::cut;
+use super::super::live::cut_at_word;
+use super::super::render::date_time;
 use super::super::ui::escape;
 
 /// So many lines of an error are shown: all of it fits on a small terminal.
@@ -121,12 +122,12 @@ fn show(status: &Status, failure: &crate::model::failure::Failure, output: &mut 
         writeln!(output, "  Iteration: {iteration}")?;
     }
     if let Some(at) = failure.at {
-        writeln!(output, "  Time:      {at}")?;
+        writeln!(output, "  Time:      {}", date_time(at))?;
     }
     writeln!(output, "  Error:     {}", escape(&failure.message))?;
     let told = |line: &&str| !line.trim().is_empty() && !failure.message.contains(line.trim());
     for line in failure.details.as_deref().unwrap_or_default().lines().filter(told).take(DETAILS) {
-        writeln!(output, "             {}", cut(&escape(&line.replace('\t', "    ")), 66))?;
+        writeln!(output, "             {}", cut_at_word(&escape(&line.replace('\t', "    ")), 66))?;
     }
     writeln!(output)?;
     for (number, option) in status.options.iter().enumerate() {
