@@ -86,6 +86,7 @@ fn the_way_on_that_the_night_names_works() {
     assert_eq!(recommended[0]["command"], accept.as_str());
     let status = env.recover(&["status"]).stdout;
     assert!(status.contains("\nNext: recover accept --run n\n"), "{status}");
+    assert_eq!(env.json(8, &["resume"])["next_actions"][0], accept.as_str());
     // Somebody has to look at it first.
     assert_eq!(env.error(13, &["accept"])["code"], "confirmation_needed");
     env.json(0, &["accept", "--yes", "--all"]);
