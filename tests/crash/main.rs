@@ -430,6 +430,17 @@ const CREATE: Case = Case {
         env.write("more/b", "b\n");
     },
 };
+/// Makes most of it durable before the ledger's lock, and the rest under it.
+const PASS: Case = Case {
+    args: &["attempt", "pass"],
+    git: true,
+    before: |env| {
+        env.json(0, &["attempt", "start"]);
+        env.write("a.txt", "three\n");
+        env.git(&["add", "a.txt"]);
+        env.write("more/b", "b\n");
+    },
+};
 /// Moves the branch and puts the index back as well.
 const ROLLBACK: Case = Case {
     args: &["rollback", "--to", "@1", "--restore-index", "--commits", "drop"],
@@ -576,6 +587,11 @@ fn a_prune_that_is_killed() {
 #[test]
 fn a_capture_that_is_killed() {
     sweep_kills("checkpoint create", &CREATE);
+}
+
+#[test]
+fn an_end_of_an_attempt_that_is_killed() {
+    sweep_kills("attempt pass", &PASS);
 }
 
 // The same while it packs what the ones before it wrote: every object is there at each moment, in one form or both.
