@@ -139,6 +139,7 @@ fn wrap(line: &str, width: usize) -> String {
     let mut out = String::with_capacity(line.len() + 16);
     let mut columns = 0;
     let mut at = 0;
+    let mut quote = None;
     for word in line.split_inclusive(' ') {
         let bare = word.trim_end_matches(' ');
         // A command goes on behind a sign that a shell knows.
@@ -146,7 +147,7 @@ fn wrap(line: &str, width: usize) -> String {
         let room = if command.is_some_and(|command| at >= command) { width.saturating_sub(2) } else { width };
         let is_last = at + word.len() == line.len();
         let room = if is_last { width } else { room };
-        if columns > hang && columns + shown_width(bare) > room && !bare.is_empty() {
+        if quote.is_none() && columns > hang && columns + shown_width(bare) > room && !bare.is_empty() {
             let kept = out.trim_end_matches(' ').len();
             out.truncate(kept);
             out.push_str(if is_inside { " \\\n" } else { "\n" });
@@ -155,9 +156,26 @@ fn wrap(line: &str, width: usize) -> String {
         }
         out.push_str(word);
         columns += shown_width(word);
+        if command.is_some_and(|command| at >= command) {
+            quote = quote_after(word, quote);
+        }
         at += word.len();
     }
     out
+}
+
+/// The quote that is open after a part of a shell's line: a line's end in it would be part of the word.
+fn quote_after(part: &str, mut open: Option<char>) -> Option<char> {
+    let mut chars = part.chars();
+    while let Some(c) = chars.next() {
+        match (open, c) {
+            (None | Some('"'), '\\') => drop(chars.next()),
+            (None, '\'' | '"') => open = Some(c),
+            (Some(quote), _) if quote == c => open = None,
+            _ => {}
+        }
+    }
+    open
 }
 
 /// Where the content of a line begins: behind its blanks, or in its second column.

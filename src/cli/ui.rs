@@ -180,7 +180,7 @@ impl Ui {
             redraws: redraws && terminal,
             keys: terminal && io::stdin().is_terminal() && !global.no_input,
             unicode: locale_is_utf8(),
-            pages: terminal && redraws && !global.json && !global.no_pager,
+            pages: terminal && redraws && asked && io::stdin().is_terminal() && !global.no_pager && !is_unattended(),
             rows: size.map_or(0, |size| if size.ws_row == 0 { 24 } else { size.ws_row }),
             stderr_width: stderr_columns(),
             people: People::default(),
@@ -369,6 +369,11 @@ fn columns(size: Winsize) -> u16 {
 /// Columns of stderr, where that is a terminal.
 fn stderr_columns() -> Option<u16> {
     rustix::termios::tcgetwinsize(io::stderr()).ok().filter(|_| io::stderr().is_terminal()).map(columns)
+}
+
+/// Whether nobody sits at this terminal: a CI job's, or that of a supervised agent, which a pager would stop for good.
+fn is_unattended() -> bool {
+    ["CI", "RECOVER_ATTEMPT"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 fn wants_no_color() -> bool {

@@ -22,7 +22,7 @@ const PATTERNS: &[&str] = &[
     // A private key, also when its end is cut off.
     r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
     // One whose beginning is cut off.
-    r"(?:\b[A-Za-z0-9+/]{40,}={0,2}\s+)*[A-Za-z0-9+/]+={0,2}\s+-----END [A-Z ]*PRIVATE KEY-----",
+    r"(?:[A-Za-z0-9+/]{40,}={0,2}\s+)*[A-Za-z0-9+/]+={0,2}\s+-----END [A-Z ]*PRIVATE KEY-----",
     // Passwords in URLs; a user name alone stays.
     r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?P<after>@)",
     r"(?i)(?P<keep>\b(?:proxy-)?authorization\b\W{1,4}(?:(?:bearer|basic|token|digest)\s+)?)[^\s'\x22,;]+",
@@ -326,6 +326,13 @@ mod tests {
         );
         let text = redacted_json_text(&document).unwrap();
         assert!(!text.contains("hunter") && text.contains("\n  \"ok\": \"fine\""), "{text}");
+    }
+
+    #[test]
+    fn a_private_key_goes_whatever_its_lines_begin_with() {
+        let lines = ["MIIEow", "+IBAAK", "/CAQEA"].map(|begin| format!("{begin}{}\n", "a1B/c+".repeat(9)));
+        let key = format!("{}QmFzZTY0==\n-----END RSA PRIVATE KEY-----", lines.concat());
+        assert_eq!(redact(&format!("cut off:\n{key}\n")), format!("cut off:\n{REDACTED}\n"));
     }
 
     #[test]

@@ -136,6 +136,23 @@ fn narrow_and_wide_terminals() {
     }
 }
 
+// A terminal of a line or two, a line without an end, and keys all the while.
+#[test]
+fn tiny_terminals_and_endless_lines() {
+    let env = night();
+    env.write("min.js", "x".repeat(2 << 20));
+    env.json(0, &["checkpoint", "create", "--run", "night"]);
+    for size in [(80, 1), (40, 2), (1, 1), (80, 24)] {
+        let Some(mut terminal) = browse(&env, size, &[]) else { return };
+        terminal.expect("\u{1b}[?1049h");
+        terminal.press("2jkl2?");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        terminal.press("xq");
+        let (code, said) = terminal.end();
+        assert_eq!(code, 0, "{size:?}: {said:?}");
+    }
+}
+
 #[test]
 fn without_a_terminal_there_is_a_way_on() {
     let env = night();

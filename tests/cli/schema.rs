@@ -28,6 +28,7 @@ fn the_schema_is_printed() {
 fn every_command_has_a_schema() {
     let mut tree = recover::cli::command();
     tree.build();
+    // browse is a screen, and refuses --json.
     let mut missing = BTreeSet::new();
     for command in tree.get_subcommands().filter(|command| !command.is_hide_set()) {
         let below: Vec<_> = command.get_subcommands().collect();
@@ -35,7 +36,7 @@ fn every_command_has_a_schema() {
             [] => vec![command.get_name().to_owned()],
             _ => below.iter().map(|sub| format!("{} {}", command.get_name(), sub.get_name())).collect(),
         };
-        missing.extend(names.into_iter().filter(|name| recover::cli::schema::of(name).is_none()));
+        missing.extend(names.into_iter().filter(|name| name != "browse" && recover::cli::schema::of(name).is_none()));
     }
     assert!(missing.is_empty(), "{missing:?}");
 }

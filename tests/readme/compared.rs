@@ -61,7 +61,7 @@ fn harmed(guard: Guard, agent: &str) -> TestEnv {
             env.sh("git checkout -q . && git clean -q -fd && git stash apply -q --index");
         }
         Guard::Loop => {
-            drop(env.sh("timeout 1 sh -c 'while :; do ../agent.sh; ./check.sh && break; done' > ../log 2>&1"))
+            drop(env.sh("timeout 1 sh -c 'while :; do ../agent.sh; ./check.sh && break; done' > ../log 2>&1"));
         }
         Guard::Recover => {
             env.sh("recover run --attempts 1 --feedback test=./check.sh -- ../agent.sh; recover rollback --to initial");

@@ -12,7 +12,7 @@ use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, EventSource, Payload};
-use crate::model::failure::{Condition, Failure, FailureType};
+use crate::model::failure::{CauseDetail, Condition, Failure, FailureType};
 use crate::model::id::CheckpointId;
 use crate::model::run::{Attempt, AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
@@ -89,10 +89,18 @@ pub(in crate::engine) fn judge(
         Some(failure) if failure.kind == FailureType::Cancellation => AttemptOutcome::Cancelled,
         Some(_) => AttemptOutcome::Failed,
     };
+    // An agent that loses session after session does not get more attempts than were given.
+    let is_lost = |attempt: &Attempt| {
+        let failure = attempt.failure.as_ref().filter(|_| !attempt.charged);
+        failure.is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound))
+    };
+    let earlier =
+        run.iterations.get(started.iteration).map(|iteration| iteration.attempts.as_slice()).unwrap_or_default();
+    let resumed = ending.resumed.as_deref().filter(|_| !earlier.iter().any(is_lost));
     end.charged = failure
         .as_ref()
         .zip(decision.as_ref())
-        .is_some_and(|(failure, decision)| is_charged(failure, decision, ending.resumed.as_deref()));
+        .is_some_and(|(failure, decision)| is_charged(failure, decision, resumed));
     end.conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
     end.conditions.extend(found.of_attempt);
     end.notes = found.notes;

@@ -49,8 +49,8 @@ impl Happened {
         let reason = Some(decision.reason.clone());
         let iteration = ended.end.failure.as_ref().and_then(|failure| failure.iteration);
         let event = match () {
-            () if decision.has(Action::Skip) => NotifyEvent::GaveUp,
             () if decision.has(Action::Escalate) || decision.has(Action::ManualFix) => NotifyEvent::NeedsPerson,
+            () if decision.has(Action::Skip) => NotifyEvent::GaveUp,
             () if decision.has(Action::Park) => NotifyEvent::Parked,
             () => return None,
         };

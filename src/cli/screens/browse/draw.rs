@@ -68,12 +68,13 @@ fn broken(line: &str, prose: bool, columns: usize) -> Vec<String> {
         return vec![line.to_owned()];
     }
     let mut lines = Vec::new();
-    let mut rest = line;
-    while rest.width() > columns {
+    let (mut rest, mut left) = (line, line.width());
+    while left > columns {
         let head = cut(rest, columns);
         let at = head.rfind(' ').filter(|at| prose && head[..*at].trim().len() > 1).map_or(head.len(), |at| at + 1);
         let at = if at == 0 { rest.chars().next().map_or(rest.len(), char::len_utf8) } else { at };
         lines.push(rest[..at].trim_end().to_owned());
+        left -= rest[..at].width();
         rest = &rest[at..];
     }
     lines.push(rest.to_owned());
@@ -82,6 +83,9 @@ fn broken(line: &str, prose: bool, columns: usize) -> Vec<String> {
 
 /// Draws everything.
 pub fn draw(app: &App, page: &[String], color: bool, area: Rect, buffer: &mut Buffer) {
+    if area.height < 3 {
+        return;
+    }
     let paint = Paint { color };
     let places = Places::of(area, app.in_page);
     title(app, &paint, area, buffer);

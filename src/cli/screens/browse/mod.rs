@@ -60,6 +60,8 @@ struct Made {
     of: Option<(Subject, Page, u64)>,
     lines: Vec<String>,
     at: Option<Instant>,
+    /// The lines as they fit on so many columns.
+    fitted: (usize, Vec<String>),
 }
 
 /// Shows everything until a command is to be run; `None` where somebody leaves.
@@ -79,11 +81,14 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Vec<String>>
         let columns = places.page.map_or(0, |place| usize::from(place.width));
         let wanted = (app.subject(), app.page, app.recorded.state.last_seq);
         let is_made = made.of.as_ref() == Some(&wanted);
-        let page = if is_made { fit(&made.lines, app.page, columns) } else { Vec::new() };
+        if is_made && made.fitted.0 != columns {
+            made.fitted = (columns, fit(&made.lines, app.page, columns));
+        }
+        let page: &[String] = if is_made { &made.fitted.1 } else { &[] };
         if dirty {
             app.now = context.clock.now();
             let shown = |frame: &mut ratatui_core::terminal::Frame<'_>| {
-                draw(app, &page, ui.stderr_color, frame.area(), frame.buffer_mut());
+                draw(app, page, ui.stderr_color, frame.area(), frame.buffer_mut());
             };
             terminal.draw(shown).context("cannot draw on the terminal")?;
             dirty = false;
@@ -104,7 +109,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Vec<String>>
                 if !is_made && columns > 0 {
                     let plain = Ui { color: false, width: u16::try_from(columns).ok(), ..ui.clone() };
                     let lines = pages::lines(context, &plain, &app.recorded, &wanted.0, app.page);
-                    made = Made { of: Some(wanted), lines, at: Some(Instant::now()) };
+                    made = Made { of: Some(wanted), lines, at: Some(Instant::now()), ..Made::default() };
                 } else if glanced.elapsed() < GLANCE && terminal.size().is_ok_and(|now| now == size) {
                     continue;
                 }

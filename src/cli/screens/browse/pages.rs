@@ -21,6 +21,8 @@ use super::timeline::{Node, Row};
 
 /// So many lines of a page are shown; commands show the rest.
 const MOST: usize = 5000;
+/// So many characters of a line.
+const LONGEST: usize = 4000;
 
 /// The lines of a page, with control characters and secrets masked; what cannot be read is said.
 pub fn lines(context: &Context, ui: &Ui, recorded: &Recorded, subject: &Subject, page: Page) -> Vec<String> {
@@ -33,8 +35,10 @@ pub fn lines(context: &Context, ui: &Ui, recorded: &Recorded, subject: &Subject,
         Subject::Row(row) => of_row(context, ui, recorded, row, page),
     };
     let text = text.unwrap_or_else(|error| format!("error: {}", error.message));
-    let mut lines: Vec<String> =
-        redact(&text).lines().take(MOST + 1).map(|line| escape(&line.replace('\t', "    "))).collect();
+    let cut = |line: &str| line.char_indices().nth(LONGEST).map_or(line.len(), |(at, _)| at);
+    let text: Vec<&str> = text.lines().take(MOST + 1).map(|line| &line[..cut(line)]).collect();
+    let text = redact(&text.join("\n")).into_owned();
+    let mut lines: Vec<String> = text.lines().map(|line| escape(&line.replace('\t', "    "))).collect();
     if lines.len() > MOST {
         lines[MOST] = format!("only the first {MOST} lines are shown");
     }
