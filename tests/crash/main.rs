@@ -184,6 +184,8 @@ fn calls(start: &Start<'_>) -> BTreeSet<Point> {
     env.sh(&line).expect(0);
     let mut seen = std::collections::BTreeMap::<(&str, &'static str), usize>::new();
     let mut points = BTreeSet::new();
+    // Calls are counted thread by thread, and refused in each: before these the program itself is not loaded yet.
+    let mut loading = 0;
     let text = std::fs::read_to_string(log).expect("a log");
     for line in text.lines() {
         let Some((thread, rest)) = line.split_once(' ') else { continue };
@@ -197,11 +199,15 @@ fn calls(start: &Start<'_>) -> BTreeSet<Point> {
         let system = !own && ["/lib", "/usr", "/etc", "/proc", "/sys", "/dev"].into_iter().any(named);
         // Libraries are looked for in whatever folders the environment names.
         let system = system || rest.contains(".so.") || rest.contains(".so\"");
+        if call == "openat" && rest.contains(".so") && !own {
+            loading = loading.max(*when);
+        }
         let changes = call != "openat" || rest.contains("O_CREAT");
         if !system {
             points.insert(Point { call, when: *when, changes });
         }
     }
+    points.retain(|point| point.call != "openat" || point.when > loading);
     points
 }
 
