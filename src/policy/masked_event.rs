@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 use crate::model::event::Payload;
 
 use super::redact::{REDACTED, redact_json};
@@ -13,8 +15,49 @@ pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
     if masked == document {
         return Cow::Borrowed(payload);
     }
-    // A word of ours that looks like a secret is none.
-    serde_json::from_value(masked).map_or(Cow::Borrowed(payload), Cow::Owned)
+    let mut parsed = None;
+    masked_where(document, &masked, |document| {
+        let payload = serde_json::from_value(document.clone()).ok();
+        let fits = payload.is_some();
+        parsed = payload.or(parsed.take());
+        fits
+    });
+    parsed.map_or(Cow::Borrowed(payload), Cow::Owned)
+}
+
+/// The document with every text masked with which it still `fits`: a word of ours that only looks like a secret is none.
+fn masked_where(document: Value, masked: &Value, mut fits: impl FnMut(&Value) -> bool) -> Value {
+    if fits(masked) {
+        return masked.clone();
+    }
+    let mut places = Vec::new();
+    differing(&document, masked, String::new(), &mut places);
+    places.into_iter().fold(document, |document, place| {
+        let mut tried = document.clone();
+        if let (Some(text), Some(mask)) = (tried.pointer_mut(&place), masked.pointer(&place)) {
+            text.clone_from(mask);
+        }
+        if fits(&tried) { tried } else { document }
+    })
+}
+
+/// Where two documents of the same form differ.
+fn differing(one: &Value, other: &Value, place: String, places: &mut Vec<String>) {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) if one.keys().eq(other.keys()) => {
+            for ((name, one), other) in one.iter().zip(other.values()) {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                differing(one, other, format!("{place}/{name}"), places);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (at, (one, other)) in one.iter().zip(other).enumerate() {
+                differing(one, other, format!("{place}/{at}"), places);
+            }
+        }
+        _ if one != other => places.push(place),
+        _ => {}
+    }
 }
 
 /// Why a recorded command cannot be run.
@@ -23,4 +66,20 @@ pub const MASKED: &str = "held a secret, which is not in the checkpoints that it
 /// Whether a recorded command lacks a secret: it was rebuilt from checkpoints.
 pub fn is_masked(command: &[String]) -> bool {
     command.iter().any(|word| word.contains(REDACTED))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn one_word_that_cannot_be_masked_keeps_no_other_one() {
+        let document = json!({"kind": "sk", "a/b": {"prompt": "secret"}, "argv": ["x", "secret"]});
+        let masked = json!({"kind": "-", "a/b": {"prompt": "-"}, "argv": ["x", "-"]});
+        let shown = masked_where(document.clone(), &masked, |document| document["kind"] == "sk");
+        assert_eq!(shown, json!({"kind": "sk", "a/b": {"prompt": "-"}, "argv": ["x", "-"]}));
+        assert_eq!(masked_where(document, &masked, |_| true), masked);
+    }
 }

@@ -17,14 +17,13 @@ const GUARDS: [Guard; 3] = [Guard::Stash, Guard::Loop, Guard::Recover];
 /// What happens, and whether it ended well; `None` where the guard is not made for it.
 type Case = (&'static str, fn(Guard) -> Option<bool>);
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 6] = [
     ("the agent runs `git reset --hard` and `git clean -fd`: work that was in no commit comes back", loses_work),
     ("it deletes an empty folder and makes a private file readable for all: both are as before", loses_modes),
     ("it commits its failed work: the branch is where it was", commits),
     ("going back was wrong: what the agent did can be had again", goes_back),
     ("it always fails: it is stopped", always_fails),
     ("everything is killed and started again: used attempts stay used", is_killed),
-    ("why it failed is told: the check, its kind, and the line", explains),
 ];
 
 /// As Markdown.
@@ -61,7 +60,7 @@ fn harmed(guard: Guard, agent: &str) -> TestEnv {
             env.sh("git checkout -q . && git clean -q -fd && git stash apply -q --index");
         }
         Guard::Loop => {
-            drop(env.sh("timeout 1 sh -c 'while :; do ../agent.sh; ./check.sh && break; done' > ../log 2>&1"));
+            drop(env.sh("timeout 1 sh -c 'while :; do ../agent.sh; ./check.sh && break; done'"));
         }
         Guard::Recover => {
             env.sh("recover run --attempts 1 --feedback test=./check.sh -- ../agent.sh; recover rollback --to initial");
@@ -127,16 +126,4 @@ fn is_killed(guard: Guard) -> Option<bool> {
     env.sh(run);
     env.sh(run);
     Some(env.read("../attempts").lines().count() == 3)
-}
-
-fn explains(guard: Guard) -> Option<bool> {
-    if guard == Guard::Stash {
-        return None;
-    }
-    let env = harmed(guard, "echo broken > app.txt");
-    let said = match guard {
-        Guard::Recover => env.sh("recover report").stdout,
-        _ => env.read("../log"),
-    };
-    Some(["VERIFICATION_FAILED", "FAILED app: it does not work", "test"].iter().all(|part| said.contains(part)))
 }
