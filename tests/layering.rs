@@ -34,7 +34,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 46] = [
+const BY_PATH: [(&str, &str); 47] = [
     ("cli/commands/attempt.rs", "a log that the user names, a pipe maybe"),
     ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
     ("cli/live/github.rs", "the summary that GitHub names, and the folder of its repository"),
@@ -44,6 +44,7 @@ const BY_PATH: [(&str, &str); 46] = [
     ("engine/flow/export.rs", "a file that the user names"),
     ("engine/flow/import.rs", "files that the user names"),
     ("engine/flow/report.rs", "a file that the user names"),
+    ("git/base/sync.rs", "what the system says of its memory"),
     ("git/checkpoint/branch_commit.rs", "git's objects"),
     ("git/checkpoint/bundle.rs", "git's list of shallow commits"),
     ("git/repo/gc.rs", "git's word of a collection"),

@@ -182,6 +182,7 @@ fn verify_finds_a_deleted_object() {
     assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], 1);
     let blob = env.git(&["hash-object", "only.txt"]);
     let (folder, file) = blob.trim().split_at(2);
+    env.loosen(".");
     std::fs::remove_file(env.work().join(format!(".git/objects/{folder}/{file}"))).unwrap();
     let report = env.json(12, &["checkpoint", "verify"]);
     assert!(text(&report["problems"][0]["message"]).contains("only.txt"), "{report}");
@@ -210,6 +211,7 @@ fn a_truncated_object_is_named() {
             field => text(&made[field]),
         };
         let (folder, file) = object.trim().split_at(2);
+        env.loosen(".");
         let line = format!("o=.git/objects/{folder}/{file}; chmod u+w $o; truncate -s $(($(stat -c %s $o) / 2)) $o");
         env.sh(&line).expect(0);
         let recover = env!("CARGO_BIN_EXE_recover");
@@ -223,8 +225,9 @@ fn a_truncated_object_is_named() {
     }
 }
 
-/// The file of a loose object.
+/// The file of an object, which is loose from here on.
 fn object_file(env: &TestEnv, id: &str) -> std::path::PathBuf {
+    env.loosen(".");
     let (folder, file) = id.trim().split_at(2);
     env.work().join(format!(".git/objects/{folder}/{file}"))
 }
@@ -267,6 +270,27 @@ fn found_damage_is_healed_by_the_next_checkpoint() {
             env.json(0, &["checkpoint", "create", "--if-changed"]);
         }
     }
+}
+
+// The same in the pack that holds the few objects of a checkpoint.
+#[test]
+fn a_damaged_pack_is_found_and_healed() {
+    let env = TestEnv::repo();
+    let content: String = (0..999_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
+    env.write("only.txt", &content);
+    let made = checkpoint(&env);
+    // A byte of the largest object, which is in the middle.
+    let line = "set -e; pack=$(ls .git/objects/pack/*.pack); test -f \"$pack\"; chmod u+w \"$pack\"
+        printf X | dd of=\"$pack\" bs=1 seek=$(($(stat -c %s \"$pack\") / 2)) conv=notrunc status=none";
+    env.sh(line).expect(0);
+    env.json(12, &["checkpoint", "verify"]);
+    env.write("only.txt", "changed\n");
+    env.json(12, &["rollback", "--to", &made, "--edits", "discard"]);
+    assert_eq!(env.read("only.txt"), "changed\n");
+    env.write("only.txt", &content);
+    env.json(0, &["checkpoint", "create"]);
+    env.json(0, &["checkpoint", "verify"]);
+    env.git(&["cat-file", "-e", env.git(&["hash-object", "only.txt"]).trim()]);
 }
 
 // Content that is written again replaces a damaged object of its id, whether somebody knew of the damage or not.

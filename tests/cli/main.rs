@@ -17,6 +17,7 @@ mod concurrent;
 mod conditional;
 mod conditions;
 mod config;
+mod costs;
 mod crash;
 mod cut_off;
 mod decisions;

@@ -436,14 +436,26 @@ const CREATE: Case = Case {
         env.write("more/b", "b\n");
     },
 };
-/// Makes most of it durable before the ledger's lock, and the rest under it.
+/// Makes most of it durable before the ledger's lock, which those of other runs wait for, and the rest under it.
 const PASS: Case = Case {
+    args: &["attempt", "pass", "--run", "own"],
+    git: true,
+    before: |env| {
+        for run in ["1", "2", "3", "4", "own"] {
+            env.json(0, &["attempt", "start", "--run", run]);
+        }
+        env.write("a.txt", "three\n");
+        env.git(&["add", "a.txt"]);
+        env.write("more/b", "b\n");
+    },
+};
+/// All of it under the lock.
+const PASS_ALONE: Case = Case {
     args: &["attempt", "pass"],
     git: true,
     before: |env| {
         env.json(0, &["attempt", "start"]);
         env.write("a.txt", "three\n");
-        env.git(&["add", "a.txt"]);
         env.write("more/b", "b\n");
     },
 };
@@ -536,8 +548,26 @@ const PACK: Case = Case {
             env.sh(&format!("mkdir -p many; for n in $(seq 78); do echo {part} $n > many/$n; done")).expect(0);
             checkpoint(env);
         }
+        env.loosen(".");
         env.write("a.txt", "three\n");
         assert_eq!(env.sh("ls .git/objects/pack | grep -c 'pack$'").stdout.trim(), "0", "it is not packed yet");
+    },
+};
+
+/// So many small packs are there that the capture makes one of them before its own.
+const MERGE: Case = Case {
+    args: &["checkpoint", "create"],
+    git: true,
+    before: |env| {
+        let small = || env.sh("ls .git/recover/written | grep -c small-").stdout.trim().to_owned();
+        for number in 0..16 {
+            if small() != "16" {
+                env.write("a.txt", number.to_string());
+                checkpoint(env);
+            }
+        }
+        assert_eq!(small(), "16", "the next capture makes one of them");
+        env.write("a.txt", "three\n");
     },
 };
 
@@ -548,7 +578,7 @@ const PRUNE_PACKED: Case = Case {
     before: |env| {
         (PACK.before)(env);
         checkpoint(env);
-        assert_eq!(env.sh("ls .git/objects/pack | grep -c 'pack$'").stdout.trim(), "1", "it is packed");
+        assert_eq!(env.sh("ls .git/objects/pack | grep -c 'pack$'").stdout.trim(), "2", "it is packed");
     },
 };
 
@@ -600,6 +630,11 @@ fn an_end_of_an_attempt_that_is_killed() {
     sweep_kills("attempt pass", &PASS);
 }
 
+#[test]
+fn an_end_of_an_attempt_that_nobody_waits_for_and_is_killed() {
+    sweep_kills("attempt pass alone", &PASS_ALONE);
+}
+
 // The same while it packs what the ones before it wrote: every object is there at each moment, in one form or both.
 #[test]
 fn a_capture_that_packs_and_is_killed() {
@@ -609,9 +644,19 @@ fn a_capture_that_packs_and_is_killed() {
         env.recover(PACK.args).expect(0);
         let count = env.sh("ls .git/objects/pack | grep -c 'pack$'; find .git/objects/?? -type f | wc -l").stdout;
         let (packs, loose) = count.trim().split_once('\n').expect("two numbers");
-        assert!(packs == "1" && loose.trim().parse::<u32>().expect("a number") < 100, "it is packed by now: {count}");
+        assert!(packs == "2" && loose.trim().parse::<u32>().expect("a number") < 100, "it is packed by now: {count}");
     }
     sweep_kills("checkpoint create that packs", &PACK);
+}
+
+#[test]
+fn a_capture_that_makes_one_of_small_packs_and_is_killed() {
+    sweep_kills("checkpoint create that merges packs", &MERGE);
+}
+
+#[test]
+fn a_failing_disk_under_a_capture_that_makes_one_of_small_packs() {
+    sweep_errors("checkpoint create that merges packs", &MERGE, "EIO", 1);
 }
 
 #[test]

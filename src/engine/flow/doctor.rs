@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
@@ -15,6 +16,7 @@ use crate::engine::record::{liveness, seed_json};
 use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::git::checkpoint::load_checkpoint;
+use crate::git::odb::clear_quarantine;
 use crate::git::repo::{left_over, list_refs, ref_name, remove_left_over, set_ref};
 use crate::git::{Repo, WorktreeLock};
 use crate::store::views::rewrite_views;
@@ -110,8 +112,13 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         }
         let mut count = context.store().root().reap_below(&context.store().private_dir());
         if context.has_git() {
-            count += context.repo()?.reap();
-            stale_locks(context.repo()?, &mut report)?;
+            let repo = context.repo()?;
+            count += repo.reap();
+            // Who has the lock is at work there.
+            if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO) {
+                clear_quarantine(repo, &lock)?;
+            }
+            stale_locks(repo, &mut report)?;
         }
         if count > 0 {
             report.repaired.push(format!("removed {count} temporary files that were left over"));

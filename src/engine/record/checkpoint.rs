@@ -22,6 +22,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::redact::redact;
+use crate::store::views::are_many;
 use crate::store::{Exclusive, NewEvent, masked};
 
 use super::message::message;
@@ -71,8 +72,8 @@ pub fn prepare_under(
 }
 
 /// Does before the ledger's lock is taken, which others wait for, what does not need it: what was captured becomes durable,
-/// and what changed since the latest checkpoint of the run, where that is known, is looked at. Where that fails, so does the
-/// checkpoint, with the reason.
+/// unless that is little and few wait for it, and what changed since the latest checkpoint of the run, where that is known,
+/// is looked at. Where that fails, so does the checkpoint, with the reason.
 pub fn publish_early(context: &Context, state: &State, key: Option<&RunKey>, prepared: &Result<Prepared>) {
     let Ok(prepared) = prepared else { return };
     if let Some(previous) = key.and_then(|key| state.checkpoints_of(key).next_back())
@@ -80,6 +81,14 @@ pub fn publish_early(context: &Context, state: &State, key: Option<&RunKey>, pre
     {
         // It is looked at once, so that there is nothing here yet.
         let _ = prepared.changes.set((previous.id.clone(), changes));
+    }
+    publish_unless(!are_many(state), prepared);
+}
+
+/// Makes what was captured durable, unless it is little and `few` wait for the ledger's lock: all at once takes fewer syncs.
+pub fn publish_unless(few: bool, prepared: &Prepared) {
+    if few && prepared.capture.is_little() {
+        return;
     }
     if let Err(error) = write_early(&prepared.capture, &prepared.memory) {
         tracing::debug!(%error, "the capture is not durable yet");

@@ -117,6 +117,11 @@ impl Capture {
         self.writer.added_bytes()
     }
 
+    /// Whether there is so little new in it that to make it durable takes no longer than a few syncs.
+    pub fn is_little(&self) -> bool {
+        self.writer.is_in_memory()
+    }
+
     /// Makes the captured objects durable without a checkpoint (nothing refers to them, so that `git gc` may drop them).
     pub fn keep_objects(&self) -> Result<()> {
         self.writer.publish()

@@ -21,7 +21,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::{delete_refs, set_ref};
+use crate::git::repo::refs::{delete_refs, set_ref_from, write_draft_unsynced};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::{Manifest, Nested, PathMode};
 use crate::model::path::RepoPath;
@@ -80,7 +80,7 @@ pub fn write_linked(
     parents.push(commit(state, &[], "recover: state\n")?);
     let tree = parse_oid(&capture.tree)?;
     let id = commit(tree, &parents, parts.message)?;
-    writer.publish()?;
+    writer.publish_with_draft(id, write_draft_unsynced(repo, id)?)?;
     let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
     writer.record(repo, id, base);
     read_back(repo, id, tree, state).or_else(|_| {
@@ -122,7 +122,7 @@ fn encoded(manifest: Manifest, memory: &[MemoryFile]) -> Result<(Manifest, Vec<u
     Ok((manifest, bytes))
 }
 
-/// Sets the reference of a checkpoint that was written of this capture ([`set_ref`]). From here on a `git gc` that was
+/// Sets the reference of a checkpoint that was written of this capture ([`set_ref`](crate::git::repo::set_ref)). From here on a `git gc` that was
 /// under way meanwhile takes none of its objects away; else there is no reference and an error.
 pub fn name_checkpoint(
     repo: &Repo,
@@ -143,7 +143,8 @@ pub(super) fn name_written(
     (name, commit): (&str, &ObjectId),
     base: Option<Oid>,
 ) -> Result<()> {
-    set_ref(repo, lock, name, commit)?;
+    let draft = writer.take_draft(parse_oid(commit)?);
+    set_ref_from(repo, lock, name, commit, draft)?;
     match writer.secure() {
         Ok(false) => Ok(()),
         Ok(true) => {

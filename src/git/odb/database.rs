@@ -104,8 +104,9 @@ impl<'r> Database<'r> {
         let mut reader = match self.open_loose(oid) {
             Ok(Some(reader)) => reader,
             Ok(None) => {
-                return match self.blob(oid) {
-                    Ok(data) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
+                return match self.packed(oid) {
+                    Ok(Object { kind: ObjectType::Blob, data }) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
+                    Ok(_) => Ok(Err(Error::corrupt(format!("{oid} is not a blob")))),
                     Err(error) => Ok(Err(error)),
                 };
             }

@@ -12,4 +12,5 @@ pub(super) mod publish;
 pub(super) mod trees;
 
 pub use database::blob_size;
+pub use objects::clear_quarantine;
 pub use trees::empty_tree;

@@ -1,15 +1,16 @@
 //! Writes objects so that the user's object database never holds a half-written one.
 //!
-//! New objects are kept in memory while they are few, then spooled to a pack; large ones are streamed to a file of
-//! their own. All files lie in a quarantine, `$GIT_DIR/recover/quarantine`. [`ObjectWriter::publish`] syncs them, many
-//! with one call, and only then links them into place and syncs the folders. A process that dies, or a full disk,
+//! New objects are kept in memory while they are few and become a small pack (`packing`), else they are spooled to a pack;
+//! large ones are streamed to a file of their own. All files lie in a quarantine, `$GIT_DIR/recover/quarantine`.
+//! [`ObjectWriter::publish`] syncs them, and only then links them into place and syncs the folders. A process that dies, or a full disk,
 //! leaves objects in the quarantine only; the next writer empties it.
 //!
 //! Several threads may write at once: an object is hashed, looked up and deflated outside of any lock. Besides what the
 //! threads have in hand (at most two deflated objects over 1 MiB at a time), a writer holds 8 MiB of content and about
 //! 80 bytes for each new object.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -23,9 +24,8 @@ use git2::{ObjectType, Oid};
 use self::publishing::Needs;
 use self::tools::{Permits, Tools};
 use super::pack::{self, IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
-use super::pack_folder::PackFolder;
 use super::publish::{self, Published, Staged};
-use super::{database, format, owned_objects, packing};
+use super::{database, format, owned_objects, pack_folder, packing};
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id;
@@ -60,12 +60,14 @@ pub(in crate::git) struct ObjectWriter {
     slot: Slot,
     /// When it began.
     begun: SystemTime,
-    /// The real packs when it began.
-    packs: PackFolder,
+    /// The names of the real packs when it began.
+    packs: BTreeSet<OsString>,
     /// The git folder that linked worktrees share.
     common: PathBuf,
     /// Whether a `git gc` was seen meanwhile.
     collected: AtomicBool,
+    /// Where small packs are noted, and the way to it; `None` where there are enough of them.
+    notes: Option<(Root, PathBuf)>,
     /// Keeps what is found in the real database there.
     _held: Option<File>,
     /// Nothing may come of it, and nothing real is touched.
@@ -79,17 +81,22 @@ pub(in crate::git) struct ObjectWriter {
     portion: Option<u64>,
 }
 
+/// An object that is not in a file yet.
+type InMemory = (Oid, ObjectType, Vec<u8>);
+
 #[derive(Default)]
 struct State {
     /// Everything that was written and is new.
     known: HashSet<Oid>,
     /// Objects in memory.
-    few: Vec<(Oid, ObjectType, Vec<u8>)>,
+    few: Vec<InMemory>,
     /// Their bytes.
     bytes: usize,
     spool: Option<PackWriter>,
     /// Complete files of the quarantine.
     staged: Vec<Staged>,
+    /// A draft of the reference that names a commit which was written.
+    draft: Option<(Oid, PathBuf)>,
     published: Published,
     needs: Needs,
     /// Whether the quarantine was made a repository that git's library opens.
@@ -129,6 +136,11 @@ impl std::fmt::Debug for ObjectWriter {
     }
 }
 
+/// Removes what dead processes left that were writing objects, as each capture does before it writes any.
+pub fn clear_quarantine(repo: &Repo, lock: &WorktreeLock) -> Result<()> {
+    ObjectWriter::new(repo, lock).map(drop)
+}
+
 impl ObjectWriter {
     /// Takes one of the worktree's quarantines, emptying it of what a dead process left. Nothing is made yet.
     pub fn new(repo: &Repo, lock: &WorktreeLock) -> Result<Self> {
@@ -139,6 +151,7 @@ impl ObjectWriter {
         let quarantine =
             own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
+        let mut notes = None;
         let held = if rehearsal {
             owned_objects::try_lock_shared_readonly(repo)?
         } else {
@@ -150,15 +163,18 @@ impl ObjectWriter {
             }
             repo.own().tighten(&quarantine);
             publish::release(&quarantine.join("objects"), &target)?;
+            packing::take_back(repo, &quarantine.join("objects"), &target)?;
             publish::empty(&quarantine.join("objects"))?;
-            packing::tidy_up(repo, &quarantine, &target);
+            if packing::tidy_up(repo, &quarantine, &target) {
+                notes = Some((repo.shared().clone(), owned_objects::folder(repo)));
+            }
             Some(owned_objects::lock_shared(repo)?)
         };
         let doubted = corruption_marker::is_suspect(repo.own()).then(|| database::folders(&target));
         Ok(Self {
             own: repo.own().clone(),
             quarantine,
-            packs: PackFolder::of(&target),
+            packs: pack_folder::names(&target),
             collected: AtomicBool::new(gc::is_announced(repo.common_dir())),
             common: repo.common_dir().to_owned(),
             target,
@@ -167,6 +183,7 @@ impl ObjectWriter {
             large: Permits::new(LARGE_AT_ONCE),
             slot,
             begun: SystemTime::now(),
+            notes,
             _held: held,
             rehearsal,
             doubted,
@@ -187,11 +204,12 @@ impl ObjectWriter {
     pub fn repository(&self) -> Result<git2::Repository> {
         let objects = self.objects();
         let mut state = self.state();
-        self.stage(&mut state)?;
+        self.end_spool(&mut state)?;
         self.begin(&mut state)?;
         for staged in &mut state.staged {
             staged.move_into(&objects)?;
         }
+        self.show_few(&state)?;
         self.borrow(&objects.join("info"))?;
         if !state.is_repository {
             // All that libgit2 asks of a repository; what it would make itself is a dozen files more.
@@ -256,6 +274,12 @@ impl ObjectWriter {
         self.state().added
     }
 
+    /// Whether all that is new and not published is in memory.
+    pub fn is_in_memory(&self) -> bool {
+        let state = self.state();
+        state.spool.is_none() && state.staged.is_empty()
+    }
+
     /// Adds an object that is new: to memory, to a file of its own, or to the pack.
     fn add(&self, mut state: MutexGuard<'_, State>, tools: &mut Tools, object: (Oid, ObjectType, &[u8])) -> Result<()> {
         let (oid, kind, data) = object;
@@ -291,8 +315,7 @@ impl ObjectWriter {
         let path = self.next_file(&mut state)?;
         drop(state);
         let _permit = (data.len() > LARGE).then(|| self.large.take());
-        let packed = format::loose(&mut tools.compress, kind, data).map_err(Error::at(&path))?;
-        pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
+        write_loose(tools, &path, kind, data)?;
         self.state().staged.push(Staged::Loose { oid, path });
         Ok(())
     }
@@ -329,8 +352,54 @@ impl ObjectWriter {
         owned_objects::record(repo, commit, base, self.begun, self.state().published.clone());
     }
 
-    /// Gives everything written so far a place in the quarantine where git's library finds it.
+    /// Gives everything written so far the file of the quarantine that is to be published.
     fn stage(&self, state: &mut State) -> Result<()> {
+        self.end_spool(state)?;
+        let few = std::mem::take(&mut state.few);
+        state.bytes = 0;
+        let result = self.with_tools(|tools| {
+            if self.notes.is_some() && few.len() > 1 {
+                return self.stage_small_pack(state, tools, &few);
+            }
+            for (oid, kind, data) in few {
+                let path = self.next_file(state)?;
+                write_loose(tools, &path, kind, &data)?;
+                state.staged.push(Staged::Loose { oid, path });
+            }
+            Ok(())
+        });
+        result.inspect_err(|error| state.give_up(error))
+    }
+
+    fn stage_small_pack(&self, state: &mut State, tools: &mut Tools, few: &[InMemory]) -> Result<()> {
+        let mut pack = PackWriter::create(self.next_file(state)?)?;
+        for (oid, kind, data) in few {
+            let entry = format::entry(&mut tools.compress, *kind, data).map_err(Error::at(&self.quarantine))?;
+            pack.append(*oid, &entry)?;
+        }
+        let mut pack = pack.finish(&self.objects().join("pack"))?;
+        pack.is_small = true;
+        state.staged.push(Staged::Pack(pack));
+        Ok(())
+    }
+
+    /// Writes what is in memory where git's library finds it in the quarantine. It stays in memory, to be published.
+    fn show_few(&self, state: &State) -> Result<()> {
+        let objects = self.objects();
+        self.with_tools(|tools| {
+            for (oid, kind, data) in &state.few {
+                let path = format::loose_path(&objects, *oid);
+                if !path.exists() {
+                    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&path))?;
+                    write_loose(tools, &path, *kind, data)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Completes the pack that is spooled to, where there is one.
+    fn end_spool(&self, state: &mut State) -> Result<()> {
         match &state.broken {
             None => {}
             Some(Broken::NoSpace(path)) => return Err(Error::NoSpace { path: path.clone(), needed: None }),
@@ -341,18 +410,7 @@ impl ObjectWriter {
             let made: Pack = spool.finish(&objects.join("pack")).inspect_err(|error| state.give_up(error))?;
             state.staged.push(Staged::Pack(made));
         }
-        let few = std::mem::take(&mut state.few);
-        state.bytes = 0;
-        let result = self.with_tools(|tools| {
-            for (oid, kind, data) in few {
-                let path = self.next_file(state)?;
-                let packed = format::loose(&mut tools.compress, kind, &data).map_err(Error::at(&path))?;
-                pack::create(&path)?.write_all(&packed).map_err(Error::at(&path))?;
-                state.staged.push(Staged::Loose { oid, path });
-            }
-            Ok(())
-        });
-        result.inspect_err(|error| state.give_up(error))
+        Ok(())
     }
 
     fn objects(&self) -> PathBuf {
@@ -393,8 +451,17 @@ impl ObjectWriter {
     }
 }
 
+/// Writes a new file of a loose object.
+fn write_loose(tools: &mut Tools, path: &Path, kind: ObjectType, data: &[u8]) -> Result<()> {
+    let packed = format::loose(&mut tools.compress, kind, data).map_err(Error::at(path))?;
+    pack::create(path)?.write_all(&packed).map_err(Error::at(path))
+}
+
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
+        if let Some((_, draft)) = self.state().draft.take() {
+            let _ = fs::remove_file(draft);
+        }
         if !self.state().used {
             return;
         }

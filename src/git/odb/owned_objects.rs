@@ -3,6 +3,9 @@
 //! A list for each checkpoint, `$GIT_COMMON_DIR/recover/written/<commit>`; once there are many they are merged into one
 //! file. A list of its own with `.gone` at its end is that of a checkpoint that is removed.
 //!
+//! The few objects of a checkpoint are in a pack, which a file in the same folder names, `small-<pack>`, until it becomes
+//! part of a larger one (`packing`). The lists name its objects as if they were loose.
+//!
 //! **Power failures.** Lists are not synced when they are written. One that was lost, cut short or damaged (its checksum
 //! says so) leaves its objects to `git gc`. A list never decides that an object may go, only that it may be asked for:
 //! that nothing needs it is found out anew each time, from what refers to what at that moment. So one that is older than
@@ -21,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use git2::Oid;
 
-use super::publish::Published;
+use super::publish::{Published, gone};
 use crate::durable::{Root, Sync};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::sync::sync_folder;
@@ -32,12 +35,16 @@ const HEAD: &str = "recover-written 1";
 const GONE: &str = ".gone";
 /// What a capture holds, so that nothing is removed meanwhile.
 const LOCK: &str = "in-use";
+/// Who makes one pack of small ones holds it.
+const PACKING: &str = "small-packs";
 /// A list without a reference may be that of a checkpoint in the making.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The lists of many checkpoints, each after a line that says whose it is and how long, and whether its loose objects
 /// were packed (`packing`). At its beginning stands how many may still be loose.
 const MERGED: &str = "merged";
+/// How the name of a file begins that names a small pack. It says when that was made, in nanoseconds since the epoch.
+const SMALL: &str = "small-";
 /// So many lists of their own are merged.
 const MANY: usize = 64;
 /// Bytes of a line of a list that says a loose object.
@@ -89,8 +96,23 @@ pub(super) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
 
 /// The right to remove objects; `None` while a capture is under way in any worktree.
 pub(in crate::git) fn try_lock_exclusive(repo: &Repo) -> Result<Option<File>> {
-    let path = lock_path(repo)?;
-    let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
+    try_lock(repo, &lock_path(repo)?)
+}
+
+/// The right to make one pack of small ones, which removes no object; `None` while somebody else does that, or removes some.
+pub(super) fn try_lock_packing(repo: &Repo) -> Result<Option<(File, File)>> {
+    let in_use = lock_path(repo)?;
+    let Some(packing) = try_lock(repo, &in_use.with_file_name(PACKING))? else { return Ok(None) };
+    let file = repo.shared().open_or_create(&in_use).map_err(Error::at(&in_use))?;
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some((packing, file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(Error::io(in_use, source)),
+    }
+}
+
+fn try_lock(repo: &Repo, path: &Path) -> Result<Option<File>> {
+    let file = repo.shared().open_or_create(path).map_err(Error::at(path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -214,6 +236,42 @@ fn names(repo: &Repo) -> Result<Vec<OsString>> {
 
 fn is_own(name: &str) -> bool {
     name.len() == 40 && Oid::from_str(name).is_ok()
+}
+
+/// Notes, before it is published, that a pack is a small one of ours. Without that it is left to `git gc`.
+pub(super) fn note_small(root: &Root, folder: &Path, pack: &str) {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_nanos());
+    let made = root.create_dir_all(folder);
+    let path = folder.join(format!("{SMALL}{pack}"));
+    if let Err(error) = made.and_then(|()| root.write(&path, at.to_string().as_bytes(), Sync::Nothing)) {
+        tracing::debug!(%error, "{pack} was not noted");
+    }
+}
+
+/// How many small packs are noted; some of them may be gone.
+pub(super) fn count_small(repo: &Repo) -> Result<usize> {
+    Ok(names(repo)?.iter().filter(|name| name.to_string_lossy().starts_with(SMALL)).count())
+}
+
+/// The names of the small packs that are noted, and when each was made, in nanoseconds since the epoch: at no time, where
+/// that cannot be read.
+pub(super) fn small(repo: &Repo) -> Result<Vec<(String, u64)>> {
+    let folder = folder(repo);
+    let mut small = Vec::new();
+    for name in names(repo)? {
+        let Some(pack) = name.to_str().and_then(|name| name.strip_prefix(SMALL)) else { continue };
+        let path = folder.join(&name);
+        let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
+        let at = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok());
+        small.push((pack.to_owned(), at.unwrap_or(0)));
+    }
+    Ok(small)
+}
+
+/// Forgets that a pack is a small one.
+pub(super) fn forget_small(repo: &Repo, pack: &str) -> Result<()> {
+    let path = folder(repo).join(format!("{SMALL}{pack}"));
+    gone(repo.shared().remove_file(&path)).map_err(Error::at(&path))
 }
 
 /// Merges all lists of their own. Only for who holds off captures.

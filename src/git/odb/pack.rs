@@ -48,6 +48,8 @@ pub(in crate::git) struct Pack {
     pub index: PathBuf,
     /// The file that keeps it from being removed, where it has one.
     pub keep: Option<PathBuf>,
+    /// Whether it is in the place of a few loose objects, which become part of a larger one soon.
+    pub is_small: bool,
     /// Its objects, sorted by id.
     entries: Vec<Entry>,
 }
@@ -59,7 +61,7 @@ impl Pack {
         let bytes = std::fs::read(&index).map_err(Error::at(&index))?;
         let entries = Self::entries(&bytes);
         let entries = entries.ok_or_else(|| Error::corrupt(format!("{} cannot be read", index.display())))?;
-        Ok(Self { file, index, keep: None, entries })
+        Ok(Self { file, index, keep: None, is_small: false, entries })
     }
 
     /// What stands in an index of version 2.
@@ -171,7 +173,7 @@ impl PackWriter {
         self.entries.sort_unstable_by_key(|entry| entry.id);
         write_index(&index, &self.entries, &checksum)?;
         std::fs::rename(&path, &pack).map_err(Error::at(&pack))?;
-        Ok(Pack { file: pack, index, keep: None, entries: self.entries })
+        Ok(Pack { file: pack, index, keep: None, is_small: false, entries: self.entries })
     }
 
     /// Writes the count and the checksum, which covers the count and so needs a second look at everything.

@@ -1,5 +1,7 @@
 //! Detects that packs came or went since the list of them was read.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,15 @@ impl PackFolder {
     pub fn is_unchanged(&self) -> bool {
         self.settled && changed(&self.path) == self.changed
     }
+}
+
+/// The names of the packs in a folder of objects.
+pub(super) fn names(objects: &Path) -> BTreeSet<OsString> {
+    let entries = fs::read_dir(objects.join("pack")).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.file_name())
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "pack"))
+        .collect()
 }
 
 fn changed(path: &Path) -> Option<i64> {

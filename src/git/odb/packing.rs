@@ -1,16 +1,19 @@
-//! Makes one pack of the loose objects that checkpoints added, once there are many.
+//! Makes one pack of what checkpoints added, once there is much of it.
 //!
-//! So there are never more than 500 of them (beside large ones, which are not packed): each is a file, and from some
-//! thousands on `git gc` would begin by itself. Packs that were made here before and are not much larger become part of
-//! the new one, so that there are few. What is the user's own, loose or packed, is never examined.
+//! The few objects of a checkpoint are a small pack: three syncs, whatever they are, rather than two for each. [`FEW`] of
+//! these become one, with packs that were made here before and are not much larger, so that there are never many: `git gc`
+//! would begin by itself at fifty. From [`MOST`] on, where that cannot be done, objects stay loose. Of these there are never
+//! more than 500 (beside large ones, which are not packed): from some thousands on `git gc` would begin, too. What is the
+//! user's own, loose or packed, is never examined.
 //!
-//! `$GIT_COMMON_DIR/recover/written/packs` names the packs. One that git repacked is gone. Where that file is lost or
-//! damaged, the packs are left to `git gc`.
+//! `$GIT_COMMON_DIR/recover/written/packs` names the packs, `small-*` beside it the small ones. One that git repacked is
+//! gone. Where such a file is lost or damaged, the packs are left to `git gc`.
 //!
 //! **Order.** A pack is named there, then synced and published, and only then what it holds a second time is removed:
-//! cut off anywhere, every object is still there, and what is there twice is packed the next time. No capture is under
-//! way meanwhile in any worktree, so that every object that is needed is held by a reference: a collection that begins
-//! while this goes on sees it, and one that began before removes no pack that came later.
+//! cut off anywhere, every object is still there, and what is there twice is packed the next time. Every object that is
+//! needed is held by a reference: a collection that begins while this goes on sees it, and one that began before removes no
+//! pack that came later. For loose objects that is so while no capture is under way in any worktree. A small pack whose
+//! reference is not set yet has a file that keeps it, and is left: captures may go on beside that.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -23,7 +26,7 @@ use flate2::read::ZlibDecoder;
 use git2::Oid;
 
 use super::format::{self, loose_path, read_head};
-use super::owned_objects;
+use super::owned_objects::{self, OwnedObjects};
 use super::pack::{IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Staged, gone};
 use crate::git::base::error::{Error, Result};
@@ -32,6 +35,12 @@ use crate::git::repo::repository::Repo;
 
 /// So many become a pack before a capture adds up to [`UNPACK_LIMIT`] more.
 const MANY: u64 = 500 - UNPACK_LIMIT as u64;
+/// So many small packs become one.
+const FEW: usize = 16;
+/// With so many small packs no more are made.
+const MOST: usize = 32;
+/// A pack is published at the latest so long after it was noted.
+const SOON: Duration = Duration::from_secs(60);
 /// A larger file, in bytes, stays loose, as does content that is not read into memory.
 const LARGE: u64 = 1 << 20;
 /// A larger pack, in bytes, does not become part of a new one.
@@ -47,12 +56,16 @@ pub(in crate::git) struct Packs {
     all: Vec<Ours>,
     /// Objects that were touched before they were packed, and until when they are left for that.
     touched: BTreeMap<Oid, u64>,
+    /// The notes of small packs, which go when the file that names all packs is written.
+    notes: Vec<String>,
 }
 
 struct Ours {
     pack: Pack,
     /// When it was made, in nanoseconds since the epoch.
     at: u64,
+    /// Whether it was noted as a small one.
+    is_small: bool,
 }
 
 /// What was removed from the packs.
@@ -65,15 +78,35 @@ pub(in crate::git) struct Removed {
     pub left: Option<String>,
 }
 
-/// Merges the lists and packs their loose objects where there are many and no capture is under way. The quarantine is
-/// the caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it.
-pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) {
+/// Merges the lists and packs their objects where there are many and no capture is under way. The quarantine is the
+/// caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it. Returns whether
+/// small packs may be made.
+pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> bool {
     if let Err(error) = try_tidy_up(repo, &quarantine.join("objects"), objects) {
         tracing::debug!(%error, "the objects of checkpoints stay as they are");
     }
+    owned_objects::count_small(repo).is_ok_and(|count| count < MOST)
+}
+
+/// Takes away packs that a dead process did not come to publish whole, unless a capture is under way: it may be about to
+/// publish the same. `drafts` is what its quarantine holds.
+pub(super) fn take_back(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
+    if publish::half_published(drafts, objects)?.is_empty() {
+        return Ok(());
+    }
+    let Some(_alone) = owned_objects::try_lock_exclusive(repo)? else { return Ok(()) };
+    let half = publish::half_published(drafts, objects)?;
+    half.iter().try_for_each(|pack| gone(fs::remove_file(pack)).map_err(Error::at(pack)))
 }
 
 fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
+    let is_fit = || !gc::is_announced(repo.common_dir()) && !is_indexed_with_others(objects);
+    if owned_objects::count_small(repo)? >= FEW
+        && is_fit()
+        && let Some(_others_wait) = owned_objects::try_lock_packing(repo)?
+    {
+        pack(repo, drafts, objects, &[])?;
+    }
     let is_scattered = owned_objects::is_scattered(repo)?;
     // Where captures never cease there are ever more lists, and nobody is alone to merge them: they are not looked at then.
     let mut alone = if is_scattered { owned_objects::try_lock_exclusive(repo)? } else { None };
@@ -90,20 +123,26 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
     }
     let Some(_alone) = alone else { return Ok(()) };
     owned_objects::merge(repo)?;
-    if is_due {
-        let done = pack_loose(repo, drafts, objects);
-        publish::empty(drafts)?;
-        done?;
+    if !is_due {
+        return Ok(());
     }
-    Ok(())
+    pack(repo, drafts, objects, &owned_objects::unpacked(repo)?)?;
+    owned_objects::set_packed(repo)
 }
 
-fn pack_loose(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
+/// Makes one pack of the small ones and of the loose objects of these lists.
+fn pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) -> Result<()> {
+    let done = try_pack(repo, drafts, objects, lists);
+    publish::empty(drafts)?;
+    done
+}
+
+fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) -> Result<()> {
     let mut packs = Packs::read(repo, objects)?;
     repo.own().create_dir_all(drafts).map_err(Error::at(drafts))?;
     let mut writer = PackWriter::create(drafts.join("packing"))?;
     let (mut done, mut loose) = (HashSet::new(), Vec::new());
-    for list in owned_objects::unpacked(repo)? {
+    for list in lists {
         for oid in &list.files.loose {
             let path = loose_path(objects, *oid);
             if done.contains(oid) || !can_be_packed(&path, *oid).map_err(Error::at(&path))? {
@@ -117,11 +156,10 @@ fn pack_loose(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
             loose.push(path);
         }
     }
-    if loose.is_empty() {
-        packs.write(repo, None)?;
-        return owned_objects::set_packed(repo);
-    }
     let absorbed = packs.absorbed_by(writer.size(), objects)?;
+    if loose.is_empty() && absorbed.len() < 2 {
+        return packs.write(repo, None);
+    }
     for one in &absorbed {
         writer.append_pack(&packs.all[*one].pack, &mut done)?;
     }
@@ -132,8 +170,7 @@ fn pack_loose(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
     for one in absorbed.into_iter().rev() {
         packs.drop_pack(one)?;
     }
-    packs.write(repo, None)?;
-    owned_objects::set_packed(repo)
+    packs.write(repo, None)
 }
 
 /// Whether it is loose, whole and not too large.
@@ -158,20 +195,31 @@ impl Packs {
         let (named, mut touched) = decode(&text).unwrap_or_default();
         let now = nanos(SystemTime::now());
         touched.retain(|_, until| *until > now);
+        let known: HashSet<String> = named.iter().map(|(name, _)| name.clone()).collect();
+        let small = owned_objects::small(repo)?;
+        // One that is not there was collected, or is about to be published.
+        let is_known = |(name, at): &&(String, u64)| {
+            objects.join("pack").join(format!("{name}.idx")).exists() || *at < nanos(SystemTime::now() - SOON)
+        };
+        let notes = small.iter().filter(is_known).map(|(name, _)| name.clone()).collect();
+        // A kill may have come between the file that names all and the removal of a note.
+        let small = small.into_iter().filter(|(name, _)| !known.contains(name));
         let mut all = Vec::new();
-        for (name, at) in named {
+        for ((name, at), is_small) in
+            named.into_iter().map(|named| (named, false)).chain(small.map(|small| (small, true)))
+        {
             let file = objects.join("pack").join(format!("{name}.pack"));
             if !file.exists() {
                 continue;
             }
             match Pack::open(file) {
-                Ok(pack) => all.push(Ours { pack, at }),
+                Ok(pack) => all.push(Ours { pack, at, is_small }),
                 Err(Error::Corrupt { .. }) => {}
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { all, touched })
+        Ok(Self { all, touched, notes })
     }
 
     /// The ids of all objects in them.
@@ -179,8 +227,8 @@ impl Packs {
         self.all.iter().flat_map(|ours| ours.pack.ids())
     }
 
-    /// Names those that are there, and one that is going to be.
-    fn write(&self, repo: &Repo, new: Option<&Ours>) -> Result<()> {
+    /// Names those that are there, and one that is going to be. None is a small one from here on.
+    fn write(&mut self, repo: &Repo, new: Option<&Ours>) -> Result<()> {
         let mut text = format!("{HEAD}\n");
         for ours in self.all.iter().chain(new) {
             let _ = writeln!(text, "pack {} {}", ours.pack.name(), ours.at);
@@ -189,14 +237,15 @@ impl Packs {
             let _ = writeln!(text, "touched {oid} {until}");
         }
         owned_objects::seal(&mut text);
-        owned_objects::put(repo, &path(repo), &text)
+        owned_objects::put(repo, &path(repo), &text)?;
+        self.notes.drain(..).try_for_each(|name| owned_objects::forget_small(repo, &name))
     }
 
     /// Publishes a pack as the last of them.
     fn publish(&mut self, repo: &Repo, drafts: &Path, objects: &Path, pack: Pack) -> Result<()> {
-        let new = Ours { pack, at: nanos(SystemTime::now()) };
+        let new = Ours { pack, at: nanos(SystemTime::now()), is_small: false };
         self.write(repo, Some(&new))?;
-        publish::publish(drafts, objects, &[Staged::Pack(new.pack.clone())])?;
+        publish::publish(drafts, objects, &[Staged::Pack(new.pack.clone())], None)?;
         let pack = Pack::open(objects.join("pack").join(format!("{}.pack", new.pack.name())))?;
         self.all.push(Ours { pack, ..new });
         Ok(())
@@ -209,22 +258,28 @@ impl Packs {
         if self.all.iter().any(|other| other.pack.file == pack.file) { Ok(0) } else { remove_pack(&pack.file) }
     }
 
-    /// Which of them become part of a new one of so many bytes: those that are smaller than what comes together.
+    /// Which of them become part of a new one that has so many bytes already: the small ones, and those that are smaller
+    /// than what comes together.
     fn absorbed_by(&self, size: u64, objects: &Path) -> Result<Vec<usize>> {
         let mut absorbed = Vec::new();
         if is_indexed_with_others(objects) {
             return Ok(absorbed);
         }
-        let mut sizes = Vec::new();
+        let (mut sizes, mut total) = (Vec::new(), size);
         for (number, ours) in self.all.iter().enumerate() {
             let file = &ours.pack.file;
             let bytes = fs::metadata(file).map_err(Error::at(file))?.len();
-            if bytes <= LARGE_PACK && !ours.stays() {
+            if bytes > LARGE_PACK || ours.stays() {
+                continue;
+            }
+            if ours.is_small {
+                total += bytes;
+                absorbed.push(number);
+            } else {
                 sizes.push((bytes, number));
             }
         }
         sizes.sort_unstable();
-        let mut total = size;
         for (bytes, number) in sizes {
             if bytes / 2 > total {
                 break;
@@ -282,7 +337,12 @@ impl Packs {
                 removed.objects.extend(hits);
             }
         }
-        self.write(repo, None)
+        self.write(repo, None)?;
+        if self.all.is_empty() && self.touched.is_empty() {
+            let path = path(repo);
+            gone(repo.shared().remove_file(&path)).map_err(Error::at(&path))?;
+        }
+        Ok(())
     }
 }
 

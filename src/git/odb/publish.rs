@@ -16,10 +16,10 @@ use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root};
 use crate::git::base::error::{Error, Result};
+#[cfg(target_os = "linux")]
+use crate::git::base::sync::whole_is_cheaper;
 
-/// From this many files or folders on, one sync of the whole file system is cheaper than one for each.
-const MANY: usize = 32;
-/// Fewer are synced so many at a time: what several wait for the disk takes in one go.
+/// So many files or folders are synced at a time: what several wait for the disk takes in one go.
 const AT_ONCE: usize = 4;
 
 /// A complete file of a quarantine, or two.
@@ -34,9 +34,9 @@ pub(in crate::git) enum Staged {
 /// What was not in the real database before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::git) struct Published {
-    /// Loose objects.
+    /// Loose objects, and those of small packs in their place.
     pub loose: BTreeSet<Oid>,
-    /// The names of packs, without folder and ending.
+    /// The names of other packs, without folder and ending.
     pub packs: BTreeSet<String>,
 }
 
@@ -61,10 +61,16 @@ impl Published {
     }
 }
 
-/// Syncs staged files, links them into `target` and syncs the folders. What keeps a pack comes before it, its index after it.
-pub(in crate::git) fn publish(quarantine: &Path, target: &Path, staged: &[Staged]) -> Result<Published> {
+/// Syncs staged files, and a file that is `also` to be durable, links the staged ones into `target` and syncs the folders.
+/// What keeps a pack comes before it, its index after it.
+pub(in crate::git) fn publish(
+    quarantine: &Path,
+    target: &Path,
+    staged: &[Staged],
+    also: Option<&Path>,
+) -> Result<Published> {
     let mut published = Published::default();
-    if staged.is_empty() {
+    if staged.is_empty() && also.is_none() {
         return Ok(published);
     }
     // From where to where, loose objects before packs.
@@ -80,6 +86,7 @@ pub(in crate::git) fn publish(quarantine: &Path, target: &Path, staged: &[Staged
         .values()
         .map(|path| path.as_path())
         .chain(packs.iter().flat_map(|pack| [pack.file.as_path(), pack.index.as_path()]))
+        .chain(also)
         .collect();
     sync(quarantine, &files, |synced| synced)?;
     let mut folders = BTreeSet::new();
@@ -100,8 +107,10 @@ pub(in crate::git) fn publish(quarantine: &Path, target: &Path, staged: &[Staged
         }
         let new = place(&pack.file, &to(&pack.file), target, None, &mut folders)?;
         place(&pack.index, &to(&pack.index), target, None, &mut folders)?;
-        if let Some(name) = pack.file.file_stem().and_then(|name| name.to_str()).filter(|_| new) {
-            published.packs.insert(name.to_owned());
+        match new {
+            true if pack.is_small => published.loose.extend(pack.ids()),
+            true => drop(published.packs.insert(pack.name())),
+            false => {}
         }
     }
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
@@ -113,7 +122,7 @@ pub(in crate::git) fn publish(quarantine: &Path, target: &Path, staged: &[Staged
 /// Syncs files or folders that all lie on one file system, that of `folder`. `forgive` may make a failure none.
 fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<()>) -> Result<()> {
     #[cfg(target_os = "linux")]
-    if all.len() >= MANY {
+    if whole_is_cheaper(all.len()) {
         let open = File::open(folder).map_err(Error::at(folder))?;
         return rustix::fs::syncfs(&open).map_err(Error::at(folder));
     }
@@ -210,7 +219,7 @@ pub(super) fn write_keep(pack: &mut Pack) -> Result<()> {
 
 /// Lets go of the packs that the files of a quarantine keep, also those that a dead process left.
 pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
-    for keep in keeps(&quarantine.join("pack"))? {
+    for keep in files(&quarantine.join("pack"), "keep")? {
         let to = target.join("pack").join(keep.file_name().unwrap_or_default());
         for path in [&to, &keep] {
             gone(fs::remove_file(path)).map_err(Error::at(path))?;
@@ -219,9 +228,16 @@ pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Packs that a dead process was publishing: those of its quarantine that are in their place without an index.
+pub(super) fn half_published(quarantine: &Path, target: &Path) -> Result<Vec<PathBuf>> {
+    let packs = files(&quarantine.join("pack"), "pack")?;
+    let placed = packs.iter().map(|pack| target.join("pack").join(pack.file_name().unwrap_or_default()));
+    Ok(placed.filter(|pack| pack.exists() && !pack.with_extension("idx").exists()).collect())
+}
+
 /// Lets go of all packs that this program keeps. No capture may be under way in any worktree.
 pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
-    for keep in keeps(&target.join("pack"))? {
+    for keep in files(&target.join("pack"), "keep")? {
         if fs::read(&keep).is_ok_and(|text| text.starts_with(KEEP.as_bytes())) {
             gone(fs::remove_file(&keep)).map_err(Error::at(&keep))?;
         }
@@ -229,18 +245,19 @@ pub(in crate::git) fn release_all(target: &Path) -> Result<()> {
     Ok(())
 }
 
-fn keeps(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The files in a folder whose names end so.
+fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(Error::io(folder, source)),
     };
-    let mut keeps = Vec::new();
+    let mut files = Vec::new();
     for entry in entries {
         let path = entry.map_err(Error::at(folder))?.path();
-        keeps.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == "keep")));
+        files.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == ending)));
     }
-    Ok(keeps)
+    Ok(files)
 }
 
 /// What is not there needs nothing done to it.

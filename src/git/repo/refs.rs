@@ -82,6 +82,17 @@ pub fn ref_exists(repo: &Repo, name: &str) -> bool {
 ///
 /// It is written beside and linked into its place, as git's own lock file, cut off by a kill, would stay for ever.
 pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) -> Result<()> {
+    set_ref_from(repo, lock, name, commit, None)
+}
+
+/// [`set_ref`] with a draft of it that is durable, where there is one.
+pub(in crate::git) fn set_ref_from(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    name: &str,
+    commit: &ObjectId,
+    draft: Option<PathBuf>,
+) -> Result<()> {
     let exists = || Error::HeadMoved {
         reference: name.to_owned(),
         expected: "nothing".to_owned(),
@@ -92,7 +103,7 @@ pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) 
         return Err(exists());
     }
     let (refs, path) = (folder_of_refs(repo), repo.common_dir().join(name));
-    let draft = write_draft(repo, lock, commit)?;
+    let draft = draft.map_or_else(|| write_draft(repo, lock, commit), Ok)?;
     let folder = path.parent().unwrap_or(&path);
     let (mut tries, mut is_new) = (3, false);
     loop {
@@ -128,10 +139,20 @@ pub(in crate::git) fn write_draft(repo: &Repo, lock: &WorktreeLock, commit: &Obj
 
 /// [`write_draft`] of a reference that names another one.
 pub(in crate::git) fn write_draft_text(repo: &Repo, _lock: &WorktreeLock, text: &str) -> Result<PathBuf> {
-    let (draft, mut file) = new_file(&repo.recover_dir()?, "ref")?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    written.map_err(Error::at(&draft))?;
+    let (draft, file) = begin_draft(repo, text)?;
+    file.sync_all().map_err(Error::at(&draft))?;
     Ok(draft)
+}
+
+/// [`write_draft`] that is not durable yet. The worktree's lock is held.
+pub(in crate::git) fn write_draft_unsynced(repo: &Repo, commit: Oid) -> Result<PathBuf> {
+    begin_draft(repo, &format!("{commit}\n")).map(|(draft, _)| draft)
+}
+
+fn begin_draft(repo: &Repo, text: &str) -> Result<(PathBuf, fs::File)> {
+    let (draft, mut file) = new_file(&repo.recover_dir()?, "ref")?;
+    file.write_all(text.as_bytes()).map_err(Error::at(&draft))?;
+    Ok((draft, file))
 }
 
 /// Makes a temporary file that was not there. One that is there could not be removed: it may be a name of a reference.

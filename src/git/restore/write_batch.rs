@@ -5,12 +5,15 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::git::base::error::Result;
 use crate::git::base::on_disk::OnDisk;
 use crate::git::base::openat::{self, FileStat};
+#[cfg(target_os = "linux")]
+use crate::git::base::sync::{MANY, whole_is_cheaper};
 use crate::model::path::RepoPath;
+use crate::model::snapshot::EntryKind;
 use crate::policy::restore_plan::PlannedWrite;
 
 /// How many files at most are written between two syncs.
@@ -19,9 +22,6 @@ pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 
 pub(super) const BATCH_BYTES: u64 = 64 << 20;
 /// So many files are worth a thread of their own.
 pub(super) const FILES_PER_THREAD: usize = 128;
-
-/// From this many files on, one sync of the whole file system is cheaper than one a file.
-const MANY: usize = 16;
 
 /// A file that is written beside its place.
 pub(super) struct Pending<'p> {
@@ -69,6 +69,8 @@ pub(super) struct Batch<'p> {
     pub pending: Vec<Pending<'p>>,
     /// Those that are open: all while they are few, then one of each file system. A symlink is only a name and has none.
     open: Vec<(&'p RepoPath, File)>,
+    /// Whether they are not all open any more.
+    are_closed: bool,
     /// How many of them are files.
     files: usize,
     bytes: u64,
@@ -87,7 +89,9 @@ impl<'p> Batch<'p> {
         self.files += 1;
         self.bytes += openat::stat_open(&file).map_err(|error| openat::io_error(path, error))?.size;
         self.open.push((path, file));
-        if cfg!(target_os = "linux") && self.files >= MANY {
+        #[cfg(target_os = "linux")]
+        if self.files >= MANY {
+            self.are_closed = true;
             // A mount inside the work tree is another file system, with a sync of its own.
             let mut devices = BTreeSet::new();
             let device = |file: &File| rustix::fs::fstat(file).map(|stat| stat.st_dev).ok();
@@ -106,14 +110,35 @@ impl<'p> Batch<'p> {
     /// Makes the content of all of them durable.
     pub fn sync(&mut self) -> Result<()> {
         let mut sync = Sync::new(self.files);
-        let result = self.open.iter().try_for_each(|(path, file)| sync.add(path, file));
+        let result = if self.are_closed && !sync.many {
+            self.sync_closed(&mut sync)
+        } else {
+            self.open.iter().try_for_each(|(path, file)| sync.add(path, file))
+        };
         self.open.clear();
-        (self.files, self.bytes, self.folders) = (0, 0, 0);
+        (self.files, self.bytes, self.folders, self.are_closed) = (0, 0, 0, false);
         result
+    }
+
+    /// Opens each again to sync it. Those that their own mode forbids to read are synced with all else.
+    fn sync_closed(&self, sync: &mut Sync) -> Result<()> {
+        let is_file = |pending: &&Pending<'_>| pending.write.entry.kind != EntryKind::Symlink;
+        for pending in self.pending.iter().filter(is_file) {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match rustix::fs::openat(&pending.dir, pending.temp.as_str(), flags, Mode::empty()) {
+                Ok(file) => sync.add(&pending.write.path, file)?,
+                Err(rustix::io::Errno::ACCESS) => {
+                    let mut sync = Sync { many: true, synced: BTreeSet::new() };
+                    return self.open.iter().try_for_each(|(path, file)| sync.add(path, file));
+                }
+                Err(error) => return Err(openat::io_error(&pending.write.path, error.into())),
+            }
+        }
+        Ok(())
     }
 }
 
-/// Makes files or folders durable: each by itself while they are few, else whole file systems.
+/// Makes files or folders durable: each by itself, or whole file systems where that is cheaper.
 pub(in crate::git) struct Sync {
     many: bool,
     synced: BTreeSet<u64>,
@@ -122,7 +147,11 @@ pub(in crate::git) struct Sync {
 impl Sync {
     /// For so many files or folders.
     pub fn new(count: usize) -> Self {
-        Self { many: cfg!(target_os = "linux") && count >= MANY, synced: BTreeSet::new() }
+        #[cfg(target_os = "linux")]
+        let many = whole_is_cheaper(count);
+        #[cfg(not(target_os = "linux"))]
+        let many = false;
+        Self { many, synced: BTreeSet::new() }
     }
 
     /// Syncs an open one. All of them must have been written before the first is given.

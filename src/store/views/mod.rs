@@ -53,7 +53,7 @@ impl Extent {
 }
 
 /// Whether many runs may be at work at once.
-fn are_many(state: &State) -> bool {
+pub fn are_many(state: &State) -> bool {
     state.runs.iter().filter(|run| !run.status.has_ended()).count() > FEW_RUNS
 }
 

@@ -181,6 +181,7 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
     look_at(context, &spec)?;
     crash::recover(context)?;
     let prepared = checkpoint::prepare(context)?;
+    checkpoint::publish_unless(true, &prepared);
     let mut ledger = context.store().lock()?;
     let (key, events) = new_run(context, ledger.state(), spec)?;
     let now = context.clock.now();

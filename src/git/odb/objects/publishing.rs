@@ -3,8 +3,10 @@
 //! A collection removes objects that nothing refers to, and nothing refers to new ones until the checkpoint's reference
 //! is set; nor need anything refer to what was found there and so not written again. Hence:
 //!
-//! - While a collection is under way, objects become a pack with a `.keep` file, which no collection removes, and
-//!   nothing that is only found counts as there.
+//! - A pack has a `.keep` file until the reference is set: no `git repack -ad` removes it that saw the pack and not yet the
+//!   reference.
+//! - While a `git gc` is under way, which removes single objects too, all objects become such a pack, and nothing that is
+//!   only found counts as there.
 //! - Once the reference is set, [`ObjectWriter::secure`] looks whether a collection is under way that began before, or
 //!   whether one took anything. Then all becomes one more pack: a collection removes single objects at any time, but
 //!   only packs that it saw when it began.
@@ -52,6 +54,22 @@ impl ObjectWriter {
     /// Makes everything written durable and part of the real database. It stays there at the latest from when a
     /// reference holds it and [`Self::secure`] was called.
     pub fn publish(&self) -> Result<()> {
+        self.publish_with(None)
+    }
+
+    /// [`Self::publish`], and a reference's draft becomes durable on the way; [`Self::take_draft`] gives it out.
+    pub fn publish_with_draft(&self, commit: Oid, draft: PathBuf) -> Result<()> {
+        let path = draft.clone();
+        self.state().draft = Some((commit, draft));
+        self.publish_with(Some(&path))
+    }
+
+    /// The draft of a reference to this commit that was made durable, if there is one.
+    pub fn take_draft(&self, commit: Oid) -> Option<PathBuf> {
+        self.state().draft.take_if(|(of, _)| *of == commit).map(|(_, draft)| draft)
+    }
+
+    fn publish_with(&self, draft: Option<&Path>) -> Result<()> {
         if self.rehearsal {
             return Err(Error::Unsupported { what: "what a rehearsal captured is never published".to_owned() });
         }
@@ -62,11 +80,20 @@ impl ObjectWriter {
             self.collected.store(gc::is_announced(&self.common), Ordering::Relaxed);
         }
         if self.collected.load(Ordering::Relaxed) {
+            publish::publish(&self.objects(), &self.target, &[], draft)?;
             return self.pack_again(&mut state, true);
         }
-        let staged = std::mem::take(&mut state.staged);
-        let published =
-            publish::publish(&self.objects(), &self.target, &staged).inspect_err(|error| state.give_up(error))?;
+        let mut staged = std::mem::take(&mut state.staged);
+        for one in &mut staged {
+            let Staged::Pack(pack) = one else { continue };
+            if let Some((root, folder)) = self.notes.as_ref().filter(|_| pack.is_small) {
+                owned_objects::note_small(root, folder, &pack.name());
+            }
+            publish::write_keep(pack).inspect_err(|error| state.give_up(error))?;
+            state.needs.keeps = true;
+        }
+        let published = publish::publish(&self.objects(), &self.target, &staged, draft)
+            .inspect_err(|error| state.give_up(error))?;
         state.published.add(published);
         state.needs.placed.extend(staged);
         Ok(())
@@ -81,7 +108,7 @@ impl ObjectWriter {
             self.state().staged.push(pack);
             return Ok(());
         }
-        let published = publish::publish(&self.objects(), &self.target, std::slice::from_ref(&pack))?;
+        let published = publish::publish(&self.objects(), &self.target, std::slice::from_ref(&pack), None)?;
         let mut state = self.state();
         state.published.add(published);
         state.needs.placed.push(pack);
@@ -154,7 +181,7 @@ impl ObjectWriter {
         if !placed.iter().all(is_there) || !relied.iter().all(|one| !one.loose || is_loose(one.oid)) {
             return Ok(true);
         }
-        if self.packs.is_unchanged() {
+        if self.packs.is_subset(&pack_folder::names(&self.target)) {
             return Ok(false);
         }
         // One that was opened before finds what is there no more.
@@ -173,7 +200,7 @@ impl ObjectWriter {
                 publish::write_keep(&mut pack)?;
                 state.needs.keeps = true;
             }
-            publish::publish(&self.objects(), &self.target, &[Staged::Pack(pack)])
+            publish::publish(&self.objects(), &self.target, &[Staged::Pack(pack)], None)
         });
         let published = result.inspect_err(|error| state.give_up(error))?;
         state.published.add(published);
