@@ -1,6 +1,7 @@
 //! Repositories: the user's, private ones, locks.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use recover::durable::Root;
@@ -132,6 +133,35 @@ fn references_are_set_once_and_listed() {
     delete_refs(&repo, &lock, &[name]).unwrap();
     assert!(delete_refs(&repo, &lock, &["refs/heads/main".to_owned()]).is_err());
     assert_eq!(list_refs(&repo).unwrap().0.len(), 1);
+}
+
+// `git pack-refs`, which `git gc` runs, takes a new reference away, and its empty folder, before it is known to be durable.
+#[test]
+fn references_are_set_while_git_packs_them() {
+    let bench = Bench::with_commit();
+    let stored = bench.checkpoint();
+    let (repo, names) = (
+        bench.repo(),
+        (0..1500).map(|number| ref_name(&format!("packed{}", number / 3).into(), &format!("c{number}").into())),
+    );
+    let lock = Bench::lock(&repo);
+    let (root, is_done) = (bench.root.clone(), AtomicBool::new(false));
+    let packed = std::thread::scope(|scope| {
+        let packing = scope.spawn(|| {
+            let mut times = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                Bench::git_in(&root, &["pack-refs", "--all"]).unwrap();
+                times += 1;
+            }
+            times
+        });
+        let failed: Vec<Error> = names.filter_map(|name| set_ref(&repo, &lock, &name, &stored.commit).err()).collect();
+        is_done.store(true, Ordering::Relaxed);
+        assert!(failed.is_empty(), "{failed:?}");
+        packing.join().unwrap()
+    });
+    assert!(packed > 1);
+    assert_eq!(list_refs(&repo).unwrap().0.len(), 1501);
 }
 
 #[test]

@@ -105,26 +105,43 @@ pub(in crate::git) fn set_ref_from(
     let (refs, path) = (folder_of_refs(repo), repo.common_dir().join(name));
     let draft = draft.map_or_else(|| write_draft(repo, lock, commit), Ok)?;
     let folder = path.parent().unwrap_or(&path);
-    let (mut tries, mut is_new) = (3, false);
+    // The lowest folder that is there: it gets a new name, and so does each that is made below it.
+    let (mut there, top) = (folder, repo.common_dir().join("refs"));
+    let mut tries = 3;
     loop {
-        is_new |= !refs.has(folder).map_err(Error::at(folder))?;
-        refs.create_dir_all(folder).map_err(Error::at(&path))?;
-        match repo.own().hard_link(&draft, &refs, &path) {
+        while there != top && !refs.has(there).map_err(Error::at(there))? {
+            there = there.parent().unwrap_or(&top);
+        }
+        let made = refs.create_dir_all(folder).map_err(|error| (error, false));
+        match made.and_then(|()| repo.own().hard_link(&draft, &refs, &path).map_err(|error| (error, true))) {
             Ok(()) => break,
             // What is left of the draft is reaped with the next lock.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
+            Err((error, true)) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
             // `git pack-refs` removes folders that are empty.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => tries -= 1,
-            Err(source) => return Err(Error::io(path, source)),
+            Err((error, _)) if error.kind() == io::ErrorKind::NotFound && tries > 0 => tries -= 1,
+            Err((source, _)) => return Err(Error::io(path, source)),
         }
     }
     let _ = repo.own().remove_file(&draft);
     // The draft was synced, so that only names are new.
-    let synced = if is_new { sync_ref(repo, name) } else { sync_folder(folder) };
-    synced.inspect_err(|_| {
+    let mut changed = folder.ancestors().take_while(|folder| folder.starts_with(there));
+    changed.try_for_each(|folder| sync_refs_folder(repo, folder)).inspect_err(|_| {
         // A reference that may not last is no reference: the caller is notified that there is none.
         let _ = refs.remove_file(&path);
     })
+}
+
+/// Syncs a folder of references. Where `git pack-refs` removed it, what it held is in `packed-refs`: that is synced instead.
+fn sync_refs_folder(repo: &Repo, folder: &Path) -> Result<()> {
+    match sync_folder(folder) {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            let packed = repo.common_dir().join("packed-refs");
+            let synced = fs::File::open(&packed).and_then(|file| file.sync_all());
+            present(synced).map_err(Error::at(&packed))?;
+            sync_folder(repo.common_dir())
+        }
+        synced => synced,
+    }
 }
 
 /// The way to the references of checkpoints: nothing is followed in git's folder of references, wherever that is.
@@ -176,9 +193,8 @@ pub(in crate::git) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     }
     let path = repo.common_dir().join(name);
     let top = repo.common_dir().join("refs");
-    let folders =
-        path.ancestors().skip(1).take_while(|folder| folder.starts_with(&top)).filter(|folder| folder.exists());
-    folders.into_iter().try_for_each(sync_folder)
+    let mut folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&top));
+    folders.try_for_each(|folder| sync_refs_folder(repo, folder))
 }
 
 /// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
@@ -264,8 +280,8 @@ pub fn delete_refs(repo: &Repo, lock: &WorktreeLock, names: &[String]) -> Result
             _ => folders.extend(path.parent().map(Path::to_owned)),
         }
     }
-    for folder in folders.iter().filter(|folder| folder.exists()) {
-        sync_folder(folder)?;
+    for folder in &folders {
+        sync_refs_folder(repo, folder)?;
         // One that holds other references stays.
         let _ = fs::remove_dir(folder);
     }
