@@ -146,6 +146,11 @@ impl Checkpoints {
         self.of_where(run, |_| true)
     }
 
+    /// How many a run has. None of them is opened for that.
+    pub fn count_of(&self, run: &RunKey) -> usize {
+        self.pages.iter().filter(|page| page.run == *run).map(|page| page.ids.len()).sum()
+    }
+
     /// Those of a run that have passed, oldest first.
     pub fn passed_of<'a>(&'a self, run: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         self.of_where(run, |page| page.has_passed).filter(|checkpoint| checkpoint.verdict == Verdict::Passed)

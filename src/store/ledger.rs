@@ -29,6 +29,7 @@ use super::packed_lines::DecodeError;
 use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
+use super::view_names::{LANES, RECOVERY};
 use super::written::Written;
 use files::{Files, Look, Reader};
 use unsynced::Unsynced;
@@ -175,7 +176,7 @@ impl Store {
     }
 
     fn at(root: Root, dir: PathBuf, lock_timeout: Duration) -> Self {
-        let lane_file = dir.join("checkpoints.json");
+        let lane_file = dir.join(LANES);
         Self {
             dir,
             root,
@@ -284,7 +285,7 @@ impl Store {
             let place = path.strip_prefix(&self.dir).unwrap_or(path);
             self.root_of_view(path).read(path).is_ok_and(|bytes| !written.is(place, &bytes))
         };
-        [self.dir.join("recovery.json"), self.dir.join(&self.lane_file)].into_iter().filter(is_foreign).collect()
+        [self.dir.join(RECOVERY), self.dir.join(&self.lane_file)].into_iter().filter(is_foreign).collect()
     }
 
     /// The views in places that other systems share which hold what was written there last.

@@ -14,6 +14,7 @@ mod rebuild;
 mod registry;
 mod second_copy;
 mod state_cache;
+mod view_names;
 pub mod views;
 mod written;
 
@@ -24,4 +25,5 @@ pub use origin::{Foreign, Origin};
 pub use rebuild::{Rebuilding, Salvaged, salvage};
 pub use registry::Registry;
 pub(crate) use registry::new_id;
+pub use view_names::{ACTIVE, ATTEMPTS, LANES, RECOVERY, VIEWS};
 pub use written::print_of;

@@ -15,11 +15,11 @@ use crate::engine::recovery::crash;
 use crate::model::import::ImportKind;
 use crate::model::path::short_part;
 use crate::model::run::NONE;
-use crate::store::print_of;
 use crate::store::views::{
     active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records, recovery_state,
     rewrite_views,
 };
+use crate::store::{ACTIVE, ATTEMPTS, LANES, RECOVERY, print_of};
 
 /// What was written, or would be.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -104,17 +104,17 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
         return Ok(Vec::new());
     }
     let root = to.map_or_else(|| store.dir().to_owned(), |to| context.cwd().join(to));
-    let lanes = to.map_or_else(|| store.lane_file().to_owned(), |_| root.join("checkpoints.json"));
+    let lanes = to.map_or_else(|| store.lane_file().to_owned(), |_| root.join(LANES));
     let mut all = vec![
-        (root.join("recovery.json"), encode(&recovery_state(&state))?),
-        (root.join("attempt_history.json"), encode(&attempt_view(&state))?),
+        (root.join(RECOVERY), encode(&recovery_state(&state))?),
+        (root.join(ATTEMPTS), encode(&attempt_view(&state))?),
     ];
     if has_lane_records(&state) {
         all.push((lanes, encode(&lane_records(&state, store))?));
     }
     if let Some(active) = active_checkpoint(&state, seed_json::active_state(context, &state).as_ref()) {
-        let place = if to.is_some() { "checkpoints/active_checkpoint.json" } else { "active_checkpoint.json" };
-        all.push((root.join(place), encode(&active)?));
+        let folder = if to.is_some() { root.join("checkpoints") } else { root.clone() };
+        all.push((folder.join(ACTIVE), encode(&active)?));
     }
     for run in &state.runs {
         let is_battle =

@@ -14,18 +14,10 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::checkpoint::MemoryFile;
 use crate::model::path::{PathReason, RepoPath};
 use crate::policy::settings::MemorySettings;
-use crate::store::Store;
+use crate::store::{Store, VIEWS};
 
-/// Names at the top of the state directory that are `recover`'s own: rolling them back would roll the budgets back.
-const OWN: [&str; 7] = [
-    ".gitignore",
-    "active_checkpoint.json",
-    "attempt_history.json",
-    "checkpoints.json",
-    "events.jsonl",
-    "recover",
-    "recovery.json",
-];
+/// Names at the top of the state directory that are `recover`'s own, as the views are: rolling them back would roll the budgets back.
+const OWN: [&str; 3] = [".gitignore", "events.jsonl", "recover"];
 
 /// Reads the working memory. Over `max_state_size` bytes it is an error that names the largest file (S2).
 pub fn read(context: &Context) -> Result<Vec<MemoryFile>> {
@@ -56,7 +48,9 @@ fn walk(store: &Store, relative: &RepoPath, files: &mut Vec<MemoryFile>) -> Resu
         Err(error) => return Err(failed(&folder, error)),
     };
     for (name, kind) in entries {
-        if is_temporary(name.as_bytes()) || (relative.as_bytes().is_empty() && OWN.iter().any(|own| name == *own)) {
+        if is_temporary(name.as_bytes())
+            || (relative.as_bytes().is_empty() && OWN.iter().chain(&VIEWS).any(|own| name == *own))
+        {
             continue;
         }
         let path = relative.join(&name.into_vec());

@@ -16,7 +16,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
-use super::ITERATIONS_IN_VIEW;
+use super::{CHECKPOINTS_IN_VIEW, ITERATIONS_IN_VIEW};
 
 /// The seed's word for a run's status.
 pub fn battle_status(status: RunStatus) -> &'static str {
@@ -56,6 +56,8 @@ pub struct Battle<'a> {
     failure: Option<BattleFailure<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     iterations_left_out: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoints_left_out: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -117,7 +119,11 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
     }
     let imported = run.imported.iter().filter(|one| one.imported.kind == ImportKind::Battle);
     let before = imported.filter_map(|one| one.imported.document["checkpoints"].as_array()).flatten();
-    let own = state.checkpoints_of(&run.key).filter(|checkpoint| !checkpoint.is_safety());
+    // Of a run with many, only the pages of the latest are opened.
+    let own = state.checkpoints_of(&run.key).rev().take(CHECKPOINTS_IN_VIEW);
+    let mut own: Vec<_> = own.filter(|checkpoint| !checkpoint.is_safety()).map(checkpoint).collect();
+    own.reverse();
+    let left_out = state.checkpoints.count_of(&run.key).saturating_sub(CHECKPOINTS_IN_VIEW);
     let iterations: Vec<_> = run.iterations.recent(ITERATIONS_IN_VIEW).into_iter().map(iteration).collect();
     BattleView::Own(Box::new(Battle {
         id: run.key.run_id.as_str(),
@@ -128,7 +134,8 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
         current_iteration: run.current_iteration,
         iterations_left_out: Some(run.iterations.len() - iterations.len()).filter(|left_out| *left_out > 0),
         iterations,
-        checkpoints: before.map(BattleCheckpoint::Imported).chain(own.map(checkpoint)).collect(),
+        checkpoints: before.map(BattleCheckpoint::Imported).chain(own).collect(),
+        checkpoints_left_out: Some(left_out).filter(|left_out| *left_out > 0),
         failure: run.failure.as_ref().map(failure),
     }))
 }

@@ -21,6 +21,7 @@ use crate::policy::redact::redacted_json_text;
 
 use super::error::StoreError;
 use super::ledger::{Store, file_name_of};
+use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
 
 pub use active::{ActiveState, active_checkpoint, latest_checkpoint, session_checkpoint};
 pub use attempts::{AttemptHistory, attempt_history, attempt_history_of, attempt_view};
@@ -32,6 +33,9 @@ pub use writer::{rewrite_views, write_views};
 /// How many of a run's iterations the views hold, beside those before them that are not completed: they are written at
 /// every event, and must not grow for ever. `report` and `attempt list` have all.
 const ITERATIONS_IN_VIEW: usize = 100;
+
+/// How many of a run's latest checkpoints its view goes through, those before restores among them. `checkpoint list` has all.
+const CHECKPOINTS_IN_VIEW: usize = 100;
 
 /// Which views an event changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,17 +70,20 @@ struct View {
 }
 
 impl View {
-    /// A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest.
-    fn new(place: impl Into<PathBuf>, view: &impl Serialize) -> Result<Self, StoreError> {
-        Ok(Self { place: place.into(), content: encode(view)?, sync: Sync::Content })
+    /// A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest. As long as
+    /// a run goes on that is soon written again, whatever a crash leaves of it: then nothing is waited for.
+    fn new(place: impl Into<PathBuf>, view: &impl Serialize, goes_on: bool) -> Result<Self, StoreError> {
+        let sync = if goes_on { Sync::Nothing } else { Sync::Content };
+        Ok(Self { place: place.into(), content: encode(view)?, sync })
     }
 }
 
 /// The views that all runs share.
 fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<View>, StoreError> {
-    let mut views = vec![View::new("recovery.json", &recovery_state(state))?];
+    let goes_on = state.runs.iter().max_by_key(|run| run.last_seq).is_some_and(goes_on);
+    let mut views = vec![View::new(RECOVERY, &recovery_state(state), goes_on)?];
     if extent == Extent::All {
-        views.push(View::new("attempt_history.json", &attempt_view(state))?);
+        views.push(View::new(ATTEMPTS, &attempt_view(state), goes_on)?);
     }
     let kept = ActiveState::read(store);
     // What is kept of a checkpoint that is being taken: who takes it writes the view once it is recorded.
@@ -84,22 +91,26 @@ fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<View>, Sto
         state.checkpoint(&kept.checkpoint_id).is_none() && !state.pruned.contains(kept.checkpoint_id.as_str())
     });
     if let Some(active) = active_checkpoint(state, kept.as_ref()).filter(|_| !is_ahead) {
-        views.push(View::new("active_checkpoint.json", &active)?);
+        views.push(View::new(ACTIVE, &active, goes_on)?);
     }
     // Where nobody keeps records yet, what is there may be somebody else's.
     if has_lane_records(state) || !store.has_lane_file() {
-        views.push(View::new(store.lane_file(), &lane_records(state, store))?);
+        views.push(View::new(store.lane_file(), &lane_records(state, store), goes_on)?);
     }
     Ok(views)
 }
 
-/// A run's own view. As long as the run goes on it is soon written again, whatever a crash of the machine leaves of it.
+/// Whether more is soon recorded of a run.
+fn goes_on(run: &Run) -> bool {
+    matches!(run.status, RunStatus::Pending | RunStatus::InProgress)
+}
+
+/// A run's own view.
 fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<View>, StoreError> {
     let Some(run) = state.run(key) else { return Ok(None) };
     // Who writes its report next may never come.
     store.root().reap(&store.run_dir(key));
-    let sync = if run.status == RunStatus::InProgress { Sync::Nothing } else { Sync::Content };
-    Ok(Some(View { sync, ..View::new(battle_path(run), &battle(state, run))? }))
+    View::new(battle_path(run), &battle(state, run), goes_on(run)).map(Some)
 }
 
 /// Where a run's battle view is, below the state directory.
