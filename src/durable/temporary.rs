@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 use rustix::fs::FileType;
+use tempfile::TempDir;
 
 use super::root::Root;
 
@@ -82,6 +84,16 @@ impl Root {
 /// [`Root::reap`] for a folder that the user named.
 pub fn reap(folder: &Path) {
     Root::shared(folder).reap(Path::new(""));
+}
+
+/// A folder in the place for temporary files, for what is only tried out: it goes when this is dropped, and what killed
+/// processes left of theirs goes now.
+pub fn temporary_folder() -> io::Result<TempDir> {
+    static REAPED: Once = Once::new();
+    let place = std::env::temp_dir();
+    // Before this process has one itself.
+    REAPED.call_once(|| reap(&place));
+    tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(place)
 }
 
 #[cfg(test)]

@@ -576,3 +576,121 @@ fn what_was_cut_off_is_finished_from_another_branch() {
     assert_eq!(head(&env), own, "the branch that is checked out stays");
     assert_eq!(env.json(0, &["status", "--run", "night"])["run"]["status"], "accepted");
 }
+
+/// Stages other content of a file than it has.
+fn stage(env: &TestEnv, path: &str, content: &str) {
+    let there = env.read(path);
+    env.write(path, content);
+    env.git(&["add", path]);
+    env.write(path, there);
+}
+
+// What somebody staged meanwhile is nowhere else: neither the branch nor the index moves over it.
+#[test]
+fn what_was_staged_since_is_not_overwritten() {
+    for agent in [AGENT, "echo $RECOVER_ITERATION >> a.txt"] {
+        let env = TestEnv::repo();
+        run(&env, 3, agent);
+        stage(&env, "a.txt", "staged by hand\n");
+        let before = state(&env);
+        for args in [&["accept"][..], &["accept", "--dry-run"], &["accept", "--branch", "other"]] {
+            let error = env.error(13, args);
+            assert_eq!((&error["code"], paths(&error["paths"])), (&json!("conflicts"), vec!["a.txt"]), "{error}");
+            let hint = error["hint"].as_str().expect("a hint");
+            assert!(hint.starts_with("git -C ") && hint.ends_with(" diff --cached -- a.txt"), "{hint}");
+            assert!(env.sh(hint).expect(0).stdout.contains("+staged by hand"));
+            assert_eq!(state(&env), before);
+        }
+        env.git(&["restore", "--staged", "a.txt"]);
+        env.json(0, &["accept"]);
+        assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan", ":!f*"]), "");
+    }
+}
+
+// While hooks run, too: what they take long for is when somebody goes on.
+#[test]
+fn what_is_staged_while_hooks_run_is_not_overwritten() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo $RECOVER_ITERATION >> a.txt");
+    let (before, index) = (head(&env), env.work().join(".git/index"));
+    let stage = "there=$(cat a.txt); echo mine > a.txt; git add a.txt; printf '%s\\n' \"$there\" > a.txt";
+    hook(&env, "pre-commit", &format!("GIT_INDEX_FILE='{}'; {stage}", index.display()));
+    let error = env.error(13, &["accept"]);
+    assert_eq!(paths(&error["paths"]), ["a.txt"], "{error}");
+    assert_eq!(head(&env), before);
+    assert_eq!(env.git(&["show", ":a.txt"]), "mine\n");
+}
+
+// What the run itself left in the index, or somebody staged as it is, follows the commit, whatever a hook made of it.
+#[test]
+fn what_the_run_staged_is_not_in_the_way() {
+    let env = TestEnv::repo();
+    let agent = "echo $RECOVER_ITERATION >> a.txt; git add a.txt; [ $RECOVER_ITERATION = 3 ] || echo more >> a.txt";
+    run(&env, 3, agent);
+    hook(&env, "pre-commit", "echo formatted >> a.txt; git add a.txt");
+    env.json(0, &["accept"]);
+    assert!(env.git(&["show", "HEAD:a.txt"]).ends_with("formatted\n"));
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    // As a failed attempt left it that was rolled back.
+    let agent = "echo $RECOVER_ITERATION >> a.txt; [ $RECOVER_ITERATION = 1 ] || { git add .; exit 1; }";
+    let args = ["run", "--run", "second", "--iterations", "2", "--attempts", "1", "--", "sh", "-c", agent];
+    env.json(8, &args);
+    env.json(0, &["rollback", "--to", "good"]);
+    assert!(env.git(&["diff", "--cached"]).contains("+2"));
+    env.json(0, &["accept", "--yes"]);
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+}
+
+// A command that finishes what a kill cut off after the branch moved leaves alone what was staged meanwhile.
+#[test]
+fn what_was_staged_after_a_kill_stays_staged() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo $RECOVER_ITERATION >> a.txt");
+    let own = head(&env);
+    env.git(&["add", "a.txt"]);
+    let tree = env.git(&["write-tree"]).trim().to_owned();
+    env.git(&["reset", "-q"]);
+    let new = env.git(&["commit-tree", "-p", "HEAD", "-m", "Add the parser", &tree]).trim().to_owned();
+    let journal = json!({
+        "version": 1, "run_id": "night", "phase": "-", "lane": "-", "before": {"commit": own, "branch": "refs/heads/main"},
+        "base": own, "commits": [new], "new_branch": null, "kept": null, "index_tree": null, "seen": [],
+        "message": "recover accept: run night",
+    });
+    env.git(&["update-ref", "refs/heads/main", &new]);
+    stage(&env, "a.txt", "staged by hand\n");
+    env.write(".git/recover/commit.json", journal.to_string());
+    env.recover(&["checkpoint", "create"]).expect(0);
+    assert_eq!(env.json(0, &["status", "--run", "night"])["run"]["status"], "accepted");
+    assert_eq!(env.git(&["show", ":a.txt"]), "staged by hand\n");
+}
+
+// A rehearsal lies in the folder for temporary files. What a kill leaves of it goes with the next one.
+#[test]
+fn what_a_killed_rehearsal_leaves_is_removed_by_the_next() {
+    let mut env = TestEnv::repo();
+    run(&env, 1, "echo $RECOVER_ITERATION >> a.txt");
+    let folder = env.root().join("temporary");
+    fs::create_dir(&folder).unwrap();
+    env.set("TMPDIR", &folder.to_string_lossy());
+    let left = || fs::read_dir(&folder).unwrap().count();
+    env.json(0, &["accept", "--dry-run"]);
+    assert_eq!(left(), 0);
+    // A git that does not come back.
+    env.script("../bin/git", "touch ../asked; while kill -0 $PPID 2> /dev/null; do sleep 0.05; done");
+    let usual = std::env::var("PATH").unwrap();
+    env.set("PATH", &format!("{}:{usual}", env.root().join("bin").display()));
+    let mut child = env
+        .recover_command(&["accept", "--dry-run"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("recover starts");
+    until("git is called", || env.root().join("asked").exists());
+    assert!(left() > 0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(left() > 0, "nothing could remove it");
+    env.set("PATH", &usual);
+    env.json(0, &["accept", "--dry-run"]);
+    assert_eq!(left(), 0);
+}

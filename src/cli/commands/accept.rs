@@ -86,6 +86,9 @@ fn told(accepted: &Accepted, all: bool) -> String {
             text.push_str(&format!("    {}\n", escape(note)));
         }
     }
+    if !all {
+        text.push_str("Would commit:\n");
+    }
     for made in &accepted.commits {
         let id = made.commit.as_ref().map_or(String::new(), |commit| format!("{} ", commit.short()));
         text.push_str(&format!("  {id}{}\n", escape(&made.subject)));

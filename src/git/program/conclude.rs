@@ -1,12 +1,12 @@
 //! Puts commits that were made on a branch: the branch moves once, all or nothing, and the user's index follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use git2::Oid;
 
 use super::journal::CommitJournal;
-use super::staging::{differing, flat_of, index_line};
+use super::staging::{Staging, differing, flat_of, index_line};
 use super::{Call, place};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
@@ -14,7 +14,7 @@ use crate::git::history::head::{is_ancestor, move_branch, start_branch};
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
-use crate::git::odb::trees;
+use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::{delete_refs, kept_name, resolve_ref, set_ref};
 use crate::git::repo::repository::Repo;
@@ -67,7 +67,7 @@ pub fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> R
 /// nothing more.
 ///
 /// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
-/// staged again as they were when the run began.
+/// staged again as they were when the run began. What somebody staged since stays staged.
 pub fn conclude(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal, timeout: Duration) -> Result<()> {
     let Some(after) = journal.commits.last() else { return Ok(()) };
     let before = &journal.before;
@@ -76,9 +76,12 @@ pub fn conclude(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal, timeo
     {
         set_ref(repo, lock, name, commit)?;
     }
-    let wanted = wanted(repo, journal, after)?;
     // Before the branch moves: who has it has to be waited for.
-    let locked = if wanted.is_empty() { None } else { Some(LockedIndex::acquire(repo, timeout)?) };
+    let locked = match wanted(repo, journal, after)? {
+        wanted if wanted.is_empty() => None,
+        _ => Some(LockedIndex::acquire(repo, timeout)?),
+    };
+    let wanted = wanted(repo, journal, after)?;
     if !has_moved(repo, journal)? || repo.head()? == *before {
         match &journal.new_branch {
             Some(branch) => start_branch(repo, lock, before, branch, after, &journal.message)?,
@@ -111,13 +114,14 @@ type Wanted = BTreeMap<RepoPath, Option<(u32, Oid)>>;
 fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Wanted> {
     let base = flat_of(repo, journal.base.as_ref())?;
     let (head, new) = (flat_of(repo, journal.before.commit.as_ref())?, flat_of(repo, Some(after))?);
-    let database = Database::open(repo)?;
-    let begun = journal.index_tree.as_ref().map(|tree| trees::read(&database, parse_oid(tree)?)).transpose()?;
-    let begun = begun.unwrap_or_default();
+    let begun = journal.index_tree.as_ref().map(|tree| flat_of_tree(repo, tree)).transpose()?.unwrap_or_default();
     let staged = UserIndex::read(repo)?.flat();
+    let others = staged_otherwise(repo, journal, &new)?;
     let mut wanted = Wanted::new();
     for path in differing(&base, &new) {
-        wanted.insert(path.clone(), new.get(&path).copied());
+        if !others.contains(&path) {
+            wanted.insert(path.clone(), new.get(&path).copied());
+        }
     }
     for path in differing(&base, &head) {
         // What was staged since stays staged.
@@ -127,4 +131,29 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
     }
     wanted.retain(|path, entry| staged.get(path) != entry.as_ref());
     Ok(wanted)
+}
+
+/// The paths of the commits that somebody staged otherwise since the run had the index; of commits that are not made yet, those
+/// of what is staged for them. None where it is not known what the run had there.
+pub fn staged_since(repo: &Repo, journal: &CommitJournal, planned: Option<&Staging<'_>>) -> Result<BTreeSet<RepoPath>> {
+    let new = planned.map_or_else(|| flat_of(repo, journal.commits.last()), Staging::entries)?;
+    staged_otherwise(repo, journal, &new)
+}
+
+fn staged_otherwise(repo: &Repo, journal: &CommitJournal, new: &Flat) -> Result<BTreeSet<RepoPath>> {
+    let Some(seen) = &journal.seen else { return Ok(BTreeSet::new()) };
+    let (base, staged) = (flat_of(repo, journal.base.as_ref())?, UserIndex::read(repo)?.flat());
+    let mut others = differing(&base, new);
+    let mut keep = |known: &Flat| others.retain(|path| staged.get(path) != known.get(path));
+    keep(new);
+    keep(&base);
+    keep(&flat_of(repo, journal.before.commit.as_ref())?);
+    for tree in journal.index_tree.iter().chain(seen) {
+        keep(&flat_of_tree(repo, tree)?);
+    }
+    Ok(others)
+}
+
+fn flat_of_tree(repo: &Repo, tree: &ObjectId) -> Result<Flat> {
+    trees::read(&Database::open(repo)?, parse_oid(tree)?)
 }

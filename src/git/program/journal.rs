@@ -37,6 +37,10 @@ pub struct CommitJournal {
     pub kept: Option<String>,
     /// The tree of the index as the run began.
     pub index_tree: Option<ObjectId>,
+    /// Trees that hold what the run had in the index, and what is committed before hooks change it: what is staged otherwise
+    /// somebody staged since. `None` where that is not known.
+    #[serde(default)]
+    pub seen: Option<Vec<ObjectId>>,
     /// For the logs of the references.
     pub message: String,
 }
@@ -45,7 +49,8 @@ impl CommitJournal {
     /// A journal of this version.
     pub fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
         let (base, new_branch, kept, index_tree) = (None, None, None, None);
-        Self { version: VERSION, run, before, base, commits, new_branch, kept, index_tree, message }
+        let seen = None;
+        Self { version: VERSION, run, before, base, commits, new_branch, kept, index_tree, seen, message }
     }
 }
 

@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use super::base::error::{Error, Result};
 use super::repo::repository::Repo;
 
-pub use conclude::{Kept, conclude, has_moved, kept_ref, take_back};
+pub use conclude::{Kept, conclude, has_moved, kept_ref, staged_since, take_back};
 pub use journal::{
     CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal, write_commit_journal,
 };

@@ -11,7 +11,7 @@ use git2::{Odb, Oid};
 use tempfile::TempDir;
 
 use super::{Call, place};
-use crate::durable::temporary_prefix;
+use crate::durable::{temporary_folder, temporary_prefix};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::names;
@@ -39,9 +39,13 @@ pub struct Staging<'r> {
 impl<'r> Staging<'r> {
     /// An empty one; in a rehearsal nothing of it lies in the repository.
     pub fn new(repo: &'r Repo, is_rehearsal: bool) -> Result<Self> {
-        let parent = if is_rehearsal { std::env::temp_dir() } else { repo.recover_dir()? };
-        let prefix = format!("{}commit", temporary_prefix());
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(Error::at(&parent))?;
+        let folder = if is_rehearsal {
+            temporary_folder().map_err(Error::at(&std::env::temp_dir()))?
+        } else {
+            let parent = repo.recover_dir()?;
+            let prefix = format!("{}commit", temporary_prefix());
+            tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(Error::at(&parent))?
+        };
         let staging = Self { repo, folder };
         for part in ["objects/info", "objects/pack", "git", "tree"] {
             let path = staging.part(part);

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::git_lock::release_left_over;
 use super::repository::Repo;
-use crate::durable::FileLock;
+use crate::durable::{FileLock, temporary_folder};
 use crate::git::base::error::{Error, Result};
 
 /// Proof that this process alone writes in the work tree.
@@ -65,8 +65,7 @@ impl WorktreeLock {
     /// is removed with it. Neither the repository nor the worktree's own folder is written to, and nothing is made there.
     pub fn rehearse(repo: &Repo, timeout: Duration) -> Result<Self> {
         let file = FileLock::acquire_unnoticed(repo.own(), &repo.own_folder().join("lock"), timeout)?;
-        let temporary = std::env::temp_dir();
-        let scratch = tempfile::tempdir().map_err(Error::at(&temporary))?;
+        let scratch = temporary_folder().map_err(Error::at(&std::env::temp_dir()))?;
         Ok(Self::of(file, scratch.path().to_owned(), Some(scratch)))
     }
 

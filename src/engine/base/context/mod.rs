@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use tempfile::TempDir;
 
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig};
-use crate::durable::Root;
+use crate::durable::{Root, temporary_folder};
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
@@ -321,7 +321,7 @@ impl Context {
             Repo::private(self.store.root(), self.store.dir(), &self.worktree, home)?
         } else {
             // What is captured is kept elsewhere.
-            let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+            let scratch = temporary_folder().context("cannot make a temporary folder")?;
             let private = Repo::private(&Root::own(scratch.path()), scratch.path(), &self.worktree, home)?;
             self.scratch.get_or_init(|| scratch);
             private

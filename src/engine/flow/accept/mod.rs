@@ -14,13 +14,15 @@ use crate::engine::flow::run::{Driving, LoopReport, LoopSetting, run_loops};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::engine::recovery::{commits, crash};
+use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::tree_of;
-use crate::git::program::{CommitJournal, Staging};
+use crate::git::program::{CommitJournal, Staging, staged_since};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunStatus};
 use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
 use crate::policy::commit_message::{Subject, message};
 use crate::process::Show;
 
@@ -30,6 +32,9 @@ use super::runs::{Chosen, refuse_driven};
 
 /// The id of the tree without anything.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/// So many of a run's latest checkpoints are read for what the run had in the index.
+const LOOKED_AT: usize = 200;
 
 /// How a run is accepted.
 #[derive(Clone, Debug)]
@@ -114,7 +119,7 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
     let repo = context.repo()?;
     let planned = plan::plan(context, &state, &run, request)?;
-    let Rehearsed { commits, trees, has_new } = rehearse(context, &planned, request)?;
+    let Rehearsed { commits, trees, has_new, mut journal } = rehearse(context, &state, &planned, request)?;
     if context.dry_run() {
         let changed = !commits.is_empty();
         let head = &planned.head;
@@ -126,7 +131,9 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     if !planned.notes.is_empty() && !context.says_yes() {
         let message = format!("a person must look at this first; --yes accepts it: {}", planned.notes.join("; "));
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
+        // Where all that there is is left out, saying yes alone would commit nothing.
+        let words: &[&str] = if has_new || planned.left_out.is_empty() { &["--yes"] } else { &["--yes", "--all"] };
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(words)));
     }
     if request.checks {
         check(context, &run, request.show)?;
@@ -142,16 +149,12 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         tidy_up(context, &run);
         return unchanged(context, run, notes);
     }
-    let commits = make(context, &planned, request, &trees)?;
-    let ids: Vec<ObjectId> = commits.iter().filter_map(|made| made.commit.clone()).collect();
-    let after = ids.last().cloned();
-    let journal = CommitJournal {
-        base: planned.base.clone(),
-        new_branch: planned.new_branch.clone(),
-        kept: planned.kept.as_ref().map(|kept| kept.name.clone()),
-        index_tree: planned.initial.index_tree.clone(),
-        ..CommitJournal::new(key.clone(), planned.head.clone(), ids, format!("recover accept: run {}", key.run_id))
-    };
+    let (commits, staged) = make(context, &planned, request, &trees)?;
+    journal.commits = commits.iter().filter_map(|made| made.commit.clone()).collect();
+    journal.seen.get_or_insert_default().extend(staged);
+    let after = journal.commits.last().cloned();
+    // Checks and hooks took their time.
+    plan::refuse_staged(staged_since(repo, &journal, None)?)?;
     if let Some(signal) = context.interrupts.pending() {
         return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
     }
@@ -224,10 +227,12 @@ struct Rehearsed {
     trees: Vec<ObjectId>,
     /// Whether there is anything to commit.
     has_new: bool,
+    /// What is to be written of it, without its commits.
+    journal: CommitJournal,
 }
 
 /// What the commits would be; refuses what would commit a person's own work, or anything that was not accepted.
-fn rehearse(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Rehearsed> {
+fn rehearse(context: &Context, state: &State, planned: &Plan<'_>, request: &Request) -> Result<Rehearsed> {
     let repo = context.repo()?;
     let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
@@ -250,7 +255,21 @@ fn rehearse(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<
         return Err(Error::new(ErrorKind::UnsafePath, message).hint(context.rerun(&["--dry-run"])));
     }
     planned.refuse_uncommitted(context, &new, request)?;
-    Ok(Rehearsed { commits, trees, has_new: !new.is_empty() })
+    let mut journal = planned.journal();
+    // What one of the run's latest checkpoints has of the index is not lost.
+    let mut others = state.checkpoints_of(&planned.run.key).rev().take(LOOKED_AT);
+    let mut staged = staged_since(repo, &journal, Some(&staging))?;
+    while !staged.is_empty()
+        && let Some(other) = others.next()
+    {
+        let (tree, seen) = (load_checkpoint(repo, &other.commit)?.index_tree, journal.seen.get_or_insert_default());
+        if let Some(tree) = tree.filter(|tree| !seen.contains(tree)) {
+            seen.push(tree);
+            staged = staged_since(repo, &journal, Some(&staging))?;
+        }
+    }
+    plan::refuse_staged(staged)?;
+    Ok(Rehearsed { commits, trees, has_new: !new.is_empty(), journal })
 }
 
 fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
@@ -276,13 +295,18 @@ fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
 }
 
 /// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
-/// planned, but for what hooks themselves put into the index.
-fn make(context: &Context, planned: &Plan<'_>, request: &Request, trees: &[ObjectId]) -> Result<Vec<Made>> {
+/// planned, but for what hooks themselves put into the index. Also returns what was staged for the last one before them.
+fn make(
+    context: &Context,
+    planned: &Plan<'_>,
+    request: &Request,
+    trees: &[ObjectId],
+) -> Result<(Vec<Made>, Option<ObjectId>)> {
     let repo = context.repo()?;
     let staging = Staging::new(repo, false)?;
     staging.require_identity()?;
     staging.read(planned.base.as_ref())?;
-    let (mut made, mut parent) = (Vec::new(), planned.base.clone());
+    let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
     let mut last = tree_before(context, planned)?;
     let mut is_as_planned = true;
     for (step, planned_tree) in planned.steps.iter().zip(trees) {
@@ -311,13 +335,14 @@ fn make(context: &Context, planned: &Plan<'_>, request: &Request, trees: &[Objec
         // A hook may have changed the index.
         let tree = staging.write_tree()?;
         is_as_planned &= tree == staged;
+        without_hooks = Some(staged);
         let commit = staging.commit(&tree, parent.as_ref(), &text)?;
         publish(context, &staging)?;
         let subject = text.lines().next().unwrap_or_default().to_owned();
         made.push(Made { commit: Some(commit.clone()), subject, iteration: step.iteration });
         (parent, last) = (Some(commit), tree);
     }
-    Ok(made)
+    Ok((made, without_hooks))
 }
 
 fn publish(context: &Context, staging: &Staging<'_>) -> Result<()> {

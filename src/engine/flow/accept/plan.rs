@@ -10,7 +10,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commits_between, is_ancestor, on_remote_tracking};
-use crate::git::program::{Kept, branch_ref, differs_between, kept_ref, known_to_git, uncommitted_at};
+use crate::git::program::{CommitJournal, Kept, branch_ref, differs_between, kept_ref, known_to_git, uncommitted_at};
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::attempt::IterationStatus;
@@ -113,6 +113,19 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
 }
 
 impl Plan<'_> {
+    /// What is written while the commits, which are not made yet, are put on the branch.
+    pub fn journal(&self) -> CommitJournal {
+        let message = format!("recover accept: run {}", self.run.key.run_id);
+        CommitJournal {
+            base: self.base.clone(),
+            new_branch: self.new_branch.clone(),
+            kept: self.kept.as_ref().map(|kept| kept.name.clone()),
+            index_tree: self.initial.index_tree.clone(),
+            seen: Some(self.good.index_tree.iter().cloned().collect()),
+            ..CommitJournal::new(self.run.key.clone(), self.head.clone(), Vec::new(), message)
+        }
+    }
+
     /// Refuses where a commit would hold what was uncommitted before the run: of the paths that are committed (`new`), and of
     /// the run's own commits that stay.
     pub fn refuse_uncommitted(&self, context: &Context, new: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
@@ -138,6 +151,16 @@ impl Plan<'_> {
         }
         Ok(())
     }
+}
+
+/// Refuses where the index would lose what somebody staged since the run ended.
+pub(super) fn refuse_staged(paths: BTreeSet<RepoPath>) -> Result<()> {
+    let Some(first) = paths.first() else { return Ok(()) };
+    let message = "what was staged since the run ended is not what would be committed: commit it first, or unstage it \
+                   with git restore --staged";
+    let list = Hint::git(["diff", "--cached", "--"]).arg(first.below(Path::new("")));
+    let reason = "staged since the run ended, otherwise than the run left it";
+    Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(paths, reason)).hint(list))
 }
 
 fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
