@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::decision::Strategy;
-use crate::model::failure::{Cause, Failure};
+use crate::model::failure::{Cause, Failure, FailureType};
 use crate::model::run::Run;
 use crate::model::state::{Named, State};
 
@@ -96,6 +96,9 @@ pub fn manual_steps(failure: &Failure) -> Vec<String> {
             &["Give the process more memory, or let it do less at once", "Look for a leak in what it ran"]
         }
         Cause::PermissionDenied => &["Give the user access to the path named in the error"],
+        Cause::AuthFailed if failure.kind == FailureType::SystemError => {
+            &["Log in to the server named in the error, or give it the credentials that it asks for"]
+        }
         Cause::AuthFailed => &["Log the agent in again, or set its key", "Check plan and billing"],
         Cause::ResourceNotFound => &["Install what is missing, or correct its name"],
         Cause::NetworkError => &["Check the network connection"],
@@ -104,4 +107,18 @@ pub fn manual_steps(failure: &Failure) -> Vec<String> {
     let mut steps: Vec<String> = specific.iter().map(|step| (*step).to_owned()).collect();
     steps.push("Then take the run up again: `recover resume --strategy retry_same`".to_owned());
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::classify::known;
+
+    #[test]
+    fn who_refused_the_credentials_is_who_wants_others() {
+        let step =
+            |kind| manual_steps(&Failure { kind, cause: Cause::AuthFailed, ..known::cancelled() }).swap_remove(0);
+        assert!(step(FailureType::SystemError).contains("the server named in the error"));
+        assert!(step(FailureType::AgentError).contains("the agent"));
+    }
 }

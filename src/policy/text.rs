@@ -14,11 +14,22 @@ pub(crate) struct Text {
     lines: Vec<Span>,
 }
 
+/// Where a line is. A flood has a million of them: each is kept small.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    number: u64,
-    start: usize,
-    end: usize,
+    /// Of [`Line::number`]; a later one than it can say is said as the last that it can.
+    number: u32,
+    /// In at most [`MAX_BYTES`], and notes.
+    start: u32,
+    /// At most [`MAX_LINE_BYTES`].
+    length: u16,
+}
+
+impl Span {
+    fn in_bytes(self, bytes: &[u8]) -> Line<'_> {
+        let rest = usize::try_from(self.start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+        Line { number: self.number.into(), bytes: &rest[..usize::from(self.length).min(rest.len())] }
+    }
 }
 
 /// One line and where it was.
@@ -70,7 +81,11 @@ impl Text {
                 strip(part, &mut self.bytes);
                 self.bytes.truncate(start + MAX_LINE_BYTES);
                 if !self.bytes[start..].trim_ascii().is_empty() {
-                    self.lines.push(Span { number, start, end: self.bytes.len() });
+                    let (Ok(start), Ok(length)) = (u32::try_from(start), u16::try_from(self.bytes.len() - start))
+                    else {
+                        return;
+                    };
+                    self.lines.push(Span { number: u32::try_from(number).unwrap_or(u32::MAX), start, length });
                 }
             }
         }
@@ -83,13 +98,12 @@ impl Text {
 
     /// The line at `index`.
     pub(crate) fn line(&self, index: usize) -> Line<'_> {
-        let span = self.lines[index];
-        Line { number: span.number, bytes: &self.bytes[span.start..span.end] }
+        self.lines[index].in_bytes(&self.bytes)
     }
 
     /// Every line that is not blank, in order.
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = Line<'_>> + ExactSizeIterator {
-        self.lines.iter().map(|span| Line { number: span.number, bytes: &self.bytes[span.start..span.end] })
+        self.lines.iter().map(|span| span.in_bytes(&self.bytes))
     }
 }
 

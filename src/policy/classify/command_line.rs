@@ -6,6 +6,8 @@ mod words;
 use super::missing_resource::{self, Kind};
 use super::quoted::{Quote, Quoted};
 use super::verdict::{BROKEN, INVALID, MISSING, Verdict};
+use crate::policy::program::of_line;
+use crate::policy::shell_line::is_own;
 use crate::policy::text::{Line, Text};
 
 use said::{Said, said_of};
@@ -71,6 +73,17 @@ pub(super) fn own_configuration<'a>(command: &str, text: &'a Text) -> Option<Lin
         }
     }
     first
+}
+
+/// Whether every program of a command line only fetches, copies and stores.
+pub(super) fn only_carries(command: &str) -> bool {
+    const CARRIERS: [&str; 24] = [
+        "aws", "az", "cp", "curl", "gcloud", "gh", "git", "gpg", "gsutil", "gzip", "hg", "mv", "openssl", "rclone",
+        "rsync", "scp", "sftp", "ssh", "svn", "tar", "unzip", "wget", "xz", "zip",
+    ];
+    let programs = of_line(command);
+    let mut names = programs.iter().filter_map(|words| words.first()).filter(|name| !is_own(name)).peekable();
+    names.peek().is_some() && names.all(|name| CARRIERS.contains(&name.as_str()))
 }
 
 /// Whether a line begins with a place in a file that the command line names.
@@ -164,6 +177,7 @@ mod tests {
             ("compile x.cfg", "x.cfg: line 3: file not found: y", None),
             ("deploy", "deploy: not found", None),
             ("run a/b.x", "run: a/b.x: cannot open: No such file or directory", Some(Cause::ResourceNotFound)),
+            ("run @etc/a.args x", "Error: could not open `etc/a.args'", Some(Cause::ResourceNotFound)),
             ("compile -I proto a.x", "Import \"b/c.proto\" was not found", None),
             ("compile x.cfg", "warning: x.cfg not found in the cache", None),
             // An option's value is one of those it knows, a thing of the project, or a library.

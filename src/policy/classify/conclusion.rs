@@ -227,13 +227,19 @@ pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
     last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
 }
 
-/// What the caller says, the error of a Python traceback, which is its last line, or else the exit status.
+/// The error that the last Python traceback of a stream ends with.
+pub(super) fn raised(text: &Text) -> Option<Line<'_>> {
+    let mut lines = text.lines();
+    let mut last = None;
+    while lines.any(|line| line.bytes.starts_with(b"Traceback (most recent call last)")) {
+        last = lines.find(|line| !line.bytes.starts_with(b" ")).or(last);
+    }
+    last
+}
+
+/// What the caller says, the error of a Python traceback or else the exit status.
 pub(super) fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
-    let traceback = [inputs.stderr, inputs.stdout].into_iter().find_map(|text| {
-        let mut lines = text.lines().skip_while(|line| !line.bytes.starts_with(b"Traceback (most recent call last)"));
-        lines.next()?;
-        lines.find(|line| !line.bytes.starts_with(b" ")).map(Line::to_text)
-    });
+    let traceback = [inputs.stderr, inputs.stdout].into_iter().find_map(raised).map(Line::to_text);
     let given = inputs.evidence.message.clone().filter(|message| !message.trim().is_empty());
     given.or(traceback).unwrap_or_else(|| exit_text(inputs.evidence))
 }

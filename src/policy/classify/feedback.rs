@@ -1,4 +1,4 @@
-//! The questions about builds, tests, lints and type checks.
+//! Classifies what a check printed: builds, tests, lints and type checks.
 
 mod machine;
 mod unknown;
@@ -23,6 +23,7 @@ const COMPETING: &[Family] = &[
     Family::Crashed,
     Family::Machine,
     Family::MissingTool,
+    Family::Refused,
     Family::Network,
     Family::Load,
     Family::TestsFailed,
@@ -51,12 +52,13 @@ pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
 /// What only the output of a tool says, of a command of which nobody knows whether it is one: no shapes and no words that
 /// anybody may use.
 pub(super) fn strong(inputs: &Inputs<'_>) -> Option<Conclusion> {
-    const STRONG: [Family; 8] = [
+    const STRONG: [Family; 9] = [
         Family::CommandLimit,
         Family::Memory,
         Family::Crashed,
         Family::Machine,
         Family::MissingTool,
+        Family::Refused,
         Family::Network,
         Family::TestsFailed,
         Family::Compile,

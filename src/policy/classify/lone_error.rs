@@ -7,6 +7,9 @@ use crate::policy::text::Text;
 /// A longer paragraph is an explanation.
 const MAX_CHARS: usize = 1_200;
 
+/// So much of the end is read: a paragraph that is longer is no error alone, however often a program tried again.
+const MAX_BYTES: usize = 64 << 10;
+
 /// How aider begins what it adds to an error, the same for all of a kind ("… servers are down or overloaded").
 const COMMENT: &str = " The API provider";
 
@@ -18,19 +21,24 @@ static HEAD: Single = Single::new(
 /// The last paragraph of `output` as one line, where it reads like an error of the program itself and nothing else.
 /// Whether it is one that is known is for [`classify`](super::classify) to say.
 pub fn lone_error(output: &[u8]) -> Option<String> {
-    let text = Text::new(output);
-    let lines: Vec<_> = text.lines().collect();
+    let end = &output[output.len().saturating_sub(MAX_BYTES)..];
+    let text = Text::new(end);
     // Blank lines are not among them: where a number is left out, a paragraph ends.
     let mut last = Vec::new();
-    for line in lines.into_iter().rev() {
+    let mut is_whole = end.len() == output.len();
+    for line in text.lines().rev() {
         let said = line.to_text();
         let follows = last.last().is_none_or(|(below, _): &(u64, String)| below.saturating_sub(line.number) <= 1);
         if !follows || (!last.is_empty() && !said.chars().any(char::is_alphanumeric)) {
+            is_whole = true;
             break;
         }
         if said.chars().any(char::is_alphanumeric) {
             last.push((line.number, said));
         }
+    }
+    if !is_whole {
+        return None;
     }
     // Oldest line first. One error after the other, of a program that tried again: the last one counts.
     let lines: Vec<String> = last.into_iter().rev().map(|(_, said)| said).collect();
@@ -57,6 +65,9 @@ mod tests {
         let repeated = format!("Repo-map: using 4096 tokens\n\n{}", again.repeat(20));
         let last = "litellm.InternalServerError: InternalServerError: OpenAIException - The server had an error.";
         assert_eq!(lone_error(repeated.as_bytes()).as_deref(), Some(last));
+        let late = "words\n".repeat(100_000) + "\nAPI Error: 500\n";
+        assert_eq!(lone_error(late.as_bytes()).as_deref(), Some("API Error: 500"));
+        assert_eq!(lone_error("API Error: 500\n".repeat(100_000).as_bytes()), None);
         for said in [
             "The test fails with \"API Error: 429\", so I added a retry.",
             "Done.\n\nAll tests pass.",

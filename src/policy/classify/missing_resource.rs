@@ -45,19 +45,22 @@ const MISSING_BEFORE: &[&str] = &[
     "unrecognized",
     "unrecognised",
     "cannot find",
-    "can not find",
-    "can't find",
-    "could not find",
-    "couldn't find",
-    "unable to find",
     "failed to find",
+    "could not find",
+    "unable to find",
     "cannot locate",
     "could not locate",
     "unable to locate",
+    "cannot open",
+    "could not open",
+    "unable to open",
+    "failed to open",
+    "cannot access",
+    "could not access",
+    "unable to access",
+    "failed to access",
     "does not contain",
-    "doesn't contain",
     "does not have",
-    "doesn't have",
     "is not a",
     "is not an",
     "not a known",
@@ -68,8 +71,6 @@ const MISSING_AFTER: &[&str] = &[
     "not found",
     "not be found",
     "not exist",
-    "doesn't exist",
-    "don't exist",
     "is missing",
     "is unknown",
     "not known",
@@ -111,7 +112,7 @@ const REFUSED_AFTER: &[&str] = &[
 /// Words for things of a project or a registry.
 const THINGS: &str = "\
     branch chart commit config configuration container dataset directories directory document file files folder \
-    formula goal image inventory job manifest package packages path playbook project projects recipe \
+    formula goal image inventory jarfile job manifest package packages path playbook project projects recipe \
     release remote repository revision role ruleset scheme script service session spec specification \
     stack stage suite target targets task tasks version versions volume workspace";
 /// Words for what a tool is given.
@@ -126,12 +127,12 @@ const COMMANDS: &str = "action command operation subcommand verb";
 const CODE: &str = "\
     attribute character class component constant constructor crate dependencies dependency directive element enum \
     field filter function header identifier import include instruction interface keyword libraries \
-    library macro member method module modules operator reference shortcode struct symbol tag token trait \
+    library macro member method module modules operator reference shortcode source struct symbol tag token trait \
     type variable word";
 
 /// What a line says is lacking, if it says so in words.
 pub(super) fn find(line: &str) -> Option<MissingResource> {
-    let text = without_quoted(line);
+    let text = without_quoted(line).replace("can't", "cannot").replace("can not", "cannot").replace("n't", " not");
     let words: Vec<&str> =
         text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '_' | '-' | '.' | '/'))).collect();
     let words: Vec<&str> =
@@ -148,7 +149,7 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
     }
     let found = |said, kind| Some(MissingResource { said, kind });
     // A flake, a chart, a package that is asked for something by its name.
-    if let Some(at) = ["does not provide", "doesn't provide"].iter().find_map(|phrase| ends(&words, phrase)) {
+    if let Some(at) = ends(&words, "does not provide") {
         return found(Said::Missing, words.get(at).map(|_| Kind::Thing));
     }
     // What is refused may be called unknown, too; that it is not there is the stronger word.
@@ -250,6 +251,9 @@ mod tests {
             ("write: Invalid argument", None),
             ("Unknown command: 'x'", Some((Said::Missing, Some(Kind::Command)))),
             ("can't find the module of that name", Some((Said::Missing, Some(Kind::Code)))),
+            ("Error: Unable to access jarfile out/a.jar", Some((Said::Missing, Some(Kind::Thing)))),
+            ("Can't locate revision identified by 'x'", Some((Said::Missing, Some(Kind::Thing)))),
+            ("cannot open source file \"x.h\"", Some((Said::Missing, Some(Kind::Code)))),
             ("No issues in any file", None),
             ("the moon is in the wrong house", None),
         ] {

@@ -69,12 +69,14 @@ const RUNNERS: [&str; 9] = ["npm", "pnpm", "yarn", "bun", "just", "task", "rake"
 /// The stage of a supervised command: it is the agent, unless every program that it starts, wrappers taken off, is a tool
 /// that builds or checks. Words elsewhere in the line never decide.
 pub fn stage_of_command(command: &[String]) -> LoopKind {
-    strongest(program::of_command(command).iter().filter_map(|words| stage_of_program(words)))
+    let programs = program::of_command(command);
+    strongest(programs.iter().filter_map(|words| stage_of_program(words, |_| Some(LoopKind::Agent))))
         .unwrap_or(LoopKind::Agent)
 }
 
-/// `None` for what a script does around its programs.
-fn stage_of_program(words: &[String]) -> Option<LoopKind> {
+/// `None` for what a script does around its programs. What is known for no tool is for `unknown` to say, by the words that
+/// say what it does.
+fn stage_of_program(words: &[String], unknown: impl Fn(&str) -> Option<LoopKind>) -> Option<LoopKind> {
     /// Programs that only prepare something or show it.
     const AROUND: [&str; 14] =
         ["cat", "chmod", "cp", "date", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "sleep", "tail", "tee"];
@@ -85,32 +87,32 @@ fn stage_of_program(words: &[String]) -> Option<LoopKind> {
     let is_tool = !GENERIC.contains(&program.as_str()) && TOOLS.as_ref().is_some_and(|tools| tools.is_match(program));
     // A prompt, and what is passed on, says nothing of the tool.
     let told = rest.iter().take_while(|word| *word != "--" && !word.contains(char::is_whitespace));
-    let told: Vec<&str> = told.map(String::as_str).collect();
+    // Nor does an option of many words say what is done: `--no-verify`, `--disable-pip-version-check`.
+    let is_aside = |word: &str| word.strip_prefix("--").is_some_and(|name| name.contains('-') && !name.contains('='));
+    let told: Vec<&str> = told.map(String::as_str).filter(|word| !is_aside(word)).collect();
     let mut plain = told.iter().copied().filter(|word| !word.starts_with(['-', '+']));
     let (first, second) = (plain.next(), plain.next());
-    let line = |told: &[&str]| guess_part(&format!("{program} {}", told.join(" ")));
-    Some(match (program.as_str(), first) {
+    let line = format!("{program} {}", told.join(" "));
+    match (program.as_str(), first) {
         _ if program == "node" && told.contains(&"--test") || program == "deno" && first == Some("test") => {
-            LoopKind::Test
+            Some(LoopKind::Test)
         }
-        ("cargo" | "go" | "dotnet" | "swift" | "zig", Some("run" | "r")) => LoopKind::Agent,
+        ("cargo" | "go" | "dotnet" | "swift" | "zig", Some("run" | "r")) => unknown(&line),
         (runner, Some(name)) if RUNNERS.contains(&runner) => {
             match if name.starts_with("run") { second } else { Some(name) } {
-                Some("ci" | "i" | "install" | "add" | "update" | "up") => LoopKind::Build,
-                Some("t") => LoopKind::Test,
+                Some("ci" | "i" | "install" | "add" | "update" | "up") => Some(LoopKind::Build),
+                Some("t") => Some(LoopKind::Test),
                 // By the name alone: who is asked says nothing.
-                Some(name) => guess_part(name).unwrap_or(LoopKind::Agent),
-                None => LoopKind::Agent,
+                name => name.and_then(guess_part).or_else(|| unknown(&line)),
             }
         }
-        _ if is_tool => line(&told).unwrap_or(LoopKind::Agent),
-        _ => LoopKind::Agent,
-    })
+        _ => Some(line.as_str()).filter(|_| is_tool).and_then(guess_part).or_else(|| unknown(&line)),
+    }
 }
 
 /// The stage that a command line is, or `None` where its words do not show it.
 pub fn guess_stage(command: &str) -> Option<LoopKind> {
-    strongest(program::of_line(command).iter().filter_map(|words| guess_part(&words.join(" "))))
+    strongest(program::of_line(command).iter().filter_map(|words| stage_of_program(words, guess_part)))
 }
 
 /// The strongest claim of any part; a build that comes before a test belongs to it.
@@ -123,8 +125,8 @@ fn strongest(stages: impl Iterator<Item = LoopKind>) -> Option<LoopKind> {
 
 /// What a feedback loop does: by its name, else by its command, else a test (the usual reason to have one).
 pub fn guess_loop(name: &str, command: &str) -> LoopKind {
-    let by = |text: &str| guess_stage(text).filter(|kind| *kind != LoopKind::Agent);
-    by(&name.to_ascii_lowercase().replace('_', "-")).or_else(|| by(command)).unwrap_or(LoopKind::Test)
+    let by_name = guess_part(&name.to_ascii_lowercase().replace('_', "-")).filter(|kind| *kind != LoopKind::Agent);
+    by_name.or_else(|| guess_stage(command).filter(|kind| *kind != LoopKind::Agent)).unwrap_or(LoopKind::Test)
 }
 
 /// The stage that the words of one command imply.
@@ -230,6 +232,14 @@ mod tests {
             ("cargo clippy -- -D warnings", Some(LoopKind::Lint)),
             ("npm ci && npm test", Some(LoopKind::Test)),
             ("./gradlew build", Some(LoopKind::Build)),
+            // A prompt may speak of anything.
+            ("llm 'fix the failing test'", None),
+            ("./agent.sh 'make the build pass' && git push", Some(LoopKind::Build)),
+            ("grep -q test notes.txt", None),
+            ("cargo publish --no-verify", Some(LoopKind::Build)),
+            ("pip install --disable-pip-version-check x", Some(LoopKind::Build)),
+            ("npm run codegen", Some(LoopKind::Build)),
+            ("./verify.sh all", Some(LoopKind::Test)),
             ("true", None),
             ("", None),
         ] {

@@ -34,6 +34,8 @@ pub(super) const DISK_FULL: Verdict = verdict(FailureType::SystemError, Cause::D
 pub(super) const DENIED: Verdict = verdict(FailureType::SystemError, Cause::PermissionDenied, false);
 pub(super) const NO_TOOL: Verdict = verdict(FailureType::SystemError, Cause::ResourceNotFound, false);
 pub(super) const NETWORK: Verdict = verdict(FailureType::SystemError, Cause::NetworkError, true);
+/// A server, not an agent's, wants other credentials or none of these.
+pub(super) const UNAUTHORIZED: Verdict = verdict(FailureType::SystemError, Cause::AuthFailed, false);
 pub(super) const LIMIT: Verdict = verdict(FailureType::SystemError, Cause::Unknown, false);
 pub(super) const LOCKED: Verdict = verdict(FailureType::SystemError, Cause::Unknown, true);
 

@@ -57,8 +57,9 @@ pub(super) fn words(command: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// A word and the parts of it that may be named alone.
+/// A word and the parts of it that may be named alone; `@` before a word says that it is a file.
 fn pieces(token: &str) -> impl Iterator<Item = &str> {
+    let token = token.trim_start_matches('@');
     let whole = token.contains([',', '+', '#', '=', ':']).then_some(token);
     whole.into_iter().chain(token.split([',', '+', '#', '=', ':']))
 }

@@ -2,11 +2,12 @@
 
 use super::{COMPILERS, Feedback};
 use crate::model::failure::EvidenceSource;
+use crate::policy::classify::api;
 use crate::policy::classify::conclusion::Conclusion;
 use crate::policy::classify::process;
-use crate::policy::classify::rules::{Family, LINT, TYPECHECK};
+use crate::policy::classify::rules::{BUILD, Family, LINT, TYPECHECK};
 use crate::policy::classify::scan::Hit;
-use crate::policy::classify::verdict::NO_TOOL;
+use crate::policy::classify::verdict::{AUTH, NO_TOOL, UNAUTHORIZED};
 use crate::policy::text::Line;
 
 impl<'a> Feedback<'a> {
@@ -15,17 +16,19 @@ impl<'a> Feedback<'a> {
         // Where tests ran and one of them compared values, words of the machine are the subject of a test.
         let tests_failed = self.best(Family::TestsFailed).is_some() && self.inputs.counts.failed != Some(0);
         let believable = !(tests_failed && self.asserted());
-        let families = [Family::Machine, Family::MissingTool, Family::Network];
+        let families = [Family::Machine, Family::MissingTool, Family::Refused, Family::Network];
         // What a linter finds it describes: its report is about such words.
         let found = self.stages & (LINT | TYPECHECK) != 0 && self.best(Family::Findings).is_some();
         let compiler = self.best(Family::Compile).is_some_and(|hit| COMPILERS.contains(&hit.rule.id));
         let said = families.into_iter().filter(|_| believable).find_map(|family| {
             let hit = self.scan.matches(family, self.stages).find(|hit| !self.opened_file(*hit))?;
+            let answered = matches!(family, Family::Refused | Family::Network);
             // A test may raise what it likes; the operating system's own errors are real.
-            let real = !tests_failed || os_error(hit.line.bytes) || family != Family::Network;
+            let real = !tests_failed || os_error(hit.line.bytes) || !answered;
             let described = found && hit.source == EvidenceSource::Stdout && !os_error(hit.line.bytes);
             let played = tests_failed && self.is_raised(hit);
-            (real && !described && !played && (family != Family::Network || !compiler)).then_some(hit)
+            let followed = answered && compiler;
+            (real && !described && !played && !followed).then_some(hit)
         });
         let status = process::shell_status(self.inputs.evidence, self.inputs.counts.failed);
         if let Some(fact) = status.filter(|_| self.best(Family::Load).is_none()) {
@@ -35,7 +38,15 @@ impl<'a> Feedback<'a> {
             let refused = || self.best(Family::Machine).filter(|_| fact.verdict != NO_TOOL).map(Conclusion::of_hit);
             return missing.or_else(refused).or_else(|| Some(Conclusion::of_fact(fact)));
         }
-        said.map(Conclusion::of_hit)
+        said.map(|hit| self.answer_to_agent(hit).unwrap_or_else(|| Conclusion::of_hit(hit)))
+    }
+
+    /// Where nobody says who spoke, a server's refusal may be the answer to an agent.
+    fn answer_to_agent(&self, hit: Hit<'a>) -> Option<Conclusion> {
+        let inputs = self.inputs;
+        let open = inputs.stage.is_none() && hit.rule.verdict == UNAUTHORIZED;
+        let reported = api::from_text(inputs.stderr, inputs.stdout).filter(|_| open && hit.rule.stages == BUILD)?;
+        (reported.verdict == AUTH).then(|| Conclusion::of_report(reported, inputs.record, inputs.now))
     }
 
     /// Whether Python was to open what is not there, not to start it.

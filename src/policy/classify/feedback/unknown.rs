@@ -6,10 +6,9 @@ use super::Feedback;
 use crate::model::failure::EvidenceSource;
 use crate::model::loop_kind::LoopKind;
 use crate::policy::check_summary::Counts;
-use crate::policy::classify::conclusion::Conclusion;
-use crate::policy::classify::conclusion::last_words;
+use crate::policy::classify::conclusion::{self, Conclusion, last_words};
 use crate::policy::classify::missing_resource::{self, Kind, Said};
-use crate::policy::classify::rules::{BUILD, FAMILIES, Family, LINT, TEST, TYPECHECK};
+use crate::policy::classify::rules::{BUILD, FAMILIES, Family, LINT, TEST, TRACEBACK, TYPECHECK};
 use crate::policy::classify::verdict::{BROKEN, FAILED, INVALID, MISSING, UNCLEAR};
 use crate::policy::classify::{api, author_message, command_line, process, shape};
 use crate::policy::text::{Line, Text};
@@ -113,8 +112,18 @@ impl<'a> Feedback<'a> {
         };
         self.streams().into_iter().take(streams).find_map(|(source, text)| {
             let line = shape::complaint(text, self.stages & TEST != 0)?;
-            Some(self.lacking(source, line).unwrap_or_else(|| Conclusion::of_line(rule, verdict, source, line)))
+            let complains = || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
+            Some(self.lacking(source, line).unwrap_or_else(complains))
         })
+    }
+
+    /// That something does not build, unless nothing was built: who only fetches and stores speaks of no source.
+    fn unless_carried(&self, mut conclusion: Conclusion) -> Conclusion {
+        let carried = self.inputs.evidence.command.as_deref().is_some_and(command_line::only_carries);
+        if conclusion.verdict == BROKEN && carried {
+            conclusion.verdict = UNCLEAR;
+        }
+        conclusion
     }
 
     /// Nothing said what it was: the stage and any word of failure decide.
@@ -144,11 +153,18 @@ impl<'a> Feedback<'a> {
             return conclusion;
         }
         let families = [Family::WeakBuild, Family::WeakCheck];
-        if let Some(hit) = families.into_iter().find_map(|family| self.best(family))
+        if let Some(mut hit) = families.into_iter().find_map(|family| self.best(family))
             && !(silent && self.inputs.stage.is_none())
         {
+            let mut streams = self.streams().into_iter().filter(|(source, _)| *source == hit.source);
+            if let Some(line) =
+                streams.find_map(|(_, text)| conclusion::raised(text)).filter(|_| hit.rule.id == TRACEBACK)
+            {
+                hit.line = line;
+            }
             let last = || self.complained(hit.source).and_then(|line| self.lacking(hit.source, line));
-            return self.lacking(hit.source, hit.line).or_else(last).unwrap_or_else(|| self.of_hit(hit));
+            let lacking = self.lacking(hit.source, hit.line).or_else(last);
+            return lacking.unwrap_or_else(|| self.unless_carried(self.of_hit(hit)));
         }
         if let Some(conclusion) = self.complaint().or_else(|| self.warned()) {
             return conclusion;

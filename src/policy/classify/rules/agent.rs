@@ -116,6 +116,13 @@ pub(super) const LINES: &[Rule] = &[
         r"(?i)^[^\w\[]*(?:\[?\d{4}-\d\d-\d\dT[\d:.]+Z?\]?\s+)?\[?(?:\w+ )?(?:api|claude|codex|gemini|opencode|aider|stream|provider|request|fatal|server|http|runtime|unexpected|unhandled|critical|an|internal|execution|turn|agent|model|llm|session|goose|amp|cursor|qwen|cline)?[ _-]?(?:api )?(?:error|exception|fatal|failed|failure)\b|^(?:\s*\d+: )?[A-Z][\w\x27 .,:()-]{0,80}\b\w*[Ee]rror: \S|^\s*\d+: Failed to |\bAPI (?:call |request )?(?:returned|responded|failed|error)\b|\b(?:returned|responded with|HTTP(?: status)?|status(?: code)?):? \(?[45]\d\d\b",
         AGENT_UNKNOWN,
     ),
+    // What a runtime says of a connection, without a word before it.
+    rule(
+        "agent-line.connection",
+        ANY,
+        r"^\W*(?:\w+ )?E(?:CONN(?:REFUSED|RESET|ABORTED)|NOTFOUND|AI_AGAIN|TIMEDOUT|HOSTUNREACH|NETUNREACH|PIPE)\b|^\W*socket hang up\b|^(?:\S*/)?curl: \(\d+\) |^request to \S+ failed\b|^dial (?:tcp|udp)\b",
+        AGENT_UNKNOWN,
+    ),
     rule("agent-line.exception", ANY, r"^[^\w]*(?:\w+\.)*\w*(?:Error|Exception|Exceeded)\b ?[:({\[]", AGENT_UNKNOWN),
     rule(
         "agent-line.sentence",

@@ -60,7 +60,7 @@ pub(super) const COMPILE: &[Rule] = &[
     rule(
         "git.conflict",
         FEEDBACK,
-        r"^CONFLICT \(|^Automatic merge failed|[Mm]erge conflict in |^(?:error|fatal): (?:could not apply|Pulling is not possible|Exiting because of an? unresolved|patch failed|Failed to merge|.*would be overwritten by|Your local changes|.*patch does not apply)|^error: .*: (?:patch does not apply|already exists in working directory)|^Resolve all conflicts manually|You have unmerged|needs merge$|\b[1-9]\d* files? (?:with )?(?:unresolved|conflicts?)\b|\b[1-9]\d* (?:\w+ )?conflicts? (?:remain|left|in|found|to resolve)\b|\bunresolved (?:file )?(?:conflicts?|merges?)\b|(?i:\bresolve (?:all |the |these )?(?:merge )?conflicts\b)|^Hunk #\d+ FAILED|\d+ out of \d+ hunks? FAILED",
+        r"^CONFLICT \(|^Automatic merge failed|[Mm]erge conflict in |^(?:error|fatal): (?:could not apply|Pulling is not possible|Exiting because of an? unresolved|patch failed|Failed to merge|.*would be overwritten by|Your local changes|.*patch does not apply)|^error: .*: (?:patch does not apply|already exists in working directory)|^Resolve all conflicts manually|You have unmerged|needs merge$|\b[1-9]\d* files? (?:with )?(?:unresolved|conflicts?)\b|\b[1-9]\d* (?:\w+ )?conflicts? (?:remain|left|in|found|to resolve)\b|\bunresolved (?:file )?(?:conflicts?|merges?)\b|(?i:\bresolve (?:all |the |these )?(?:merge )?conflicts\b)|^Hunk #\d+ FAILED|^ ?! \[(?:remote )?rejected\] |\d+ out of \d+ hunks? FAILED",
         UNCLEAR,
     ),
     rule(
@@ -225,7 +225,7 @@ pub(super) const LIKELY: &[Rule] = &[
     rule(
         "build.dependencies",
         RUN,
-        r"npm (?:error|ERR!) (?:code )?(?:ERESOLVE|ELIFECYCLE|EINTEGRITY|ENOTSUP|EBADENGINE|EJSONPARSE|gyp)|unable to resolve dependency tree|ResolutionImpossible|conflicting dependencies|[Vv]ersion solving failed|No solution found when resolving|because .* depends on .*(?:conflict|incompatible|forbidden)|gyp ERR!|node-gyp|ERR_PNPM_(?:PEER_DEP|OUTDATED_LOCKFILE|LOCKFILE|UNSUPPORTED|FROZEN)|lockfile (?:is|would|needs).*(?:out of date|outdated|modified|updated|not up)|Your lockfile needs to be updated|YN0028|npm ci.* can only install|not in sync|lock file's .* does not satisfy|subprocess-exited-with-error|metadata-generation-failed|Failed building wheel|Failed to build|Could not build wheels|error: command '.*' failed with exit|pip's dependency resolver|requires a different Python|Requires-Python|requires Python|The current project's (?:supported )?Python|THESE PACKAGES DO NOT MATCH THE HASHES|hash mismatch|[Cc]hecksum (?:mismatch|verification failed|did not match)|unmet dependencies|held broken packages|Depends: .* but|integrity check(?:sum)? failed|dependency conflict|The engine \x22node\x22 is incompatible|failed to build|[Cc]onflicting (?:requirements|versions)|version conflict|Detected package downgrade|dependency cycle|[Cc]yclic dependency|UNMET PEER",
+        r"npm (?:error|ERR!) (?:code )?(?:ERESOLVE|ELIFECYCLE|EINTEGRITY|ENOTSUP|EBADENGINE|EBADPLATFORM|EJSONPARSE|gyp)|unable to resolve dependency tree|ResolutionImpossible|conflicting dependencies|[Vv]ersion solving failed|No solution found when resolving|because .* depends on .*(?:conflict|incompatible|forbidden)|gyp ERR!|node-gyp|ERR_PNPM_(?:PEER_DEP|OUTDATED_LOCKFILE|LOCKFILE|UNSUPPORTED|FROZEN)|lockfile (?:is|would|needs).*(?:out of date|outdated|modified|updated|not up)|Your lockfile needs to be updated|YN0028|npm ci.* can only install|not in sync|lock file's .* does not satisfy|subprocess-exited-with-error|metadata-generation-failed|Failed building wheel|Failed to build|Could not build wheels|error: command '.*' failed with exit|pip's dependency resolver|requires a different Python|Requires-Python|requires Python|The current project's (?:supported )?Python|THESE PACKAGES DO NOT MATCH THE HASHES|hash mismatch|[Cc]hecksum (?:mismatch|verification failed|did not match)|unmet dependencies|held broken packages|Depends: .* but|integrity check(?:sum)? failed|dependency conflict|The engine \x22node\x22 is incompatible|failed to build|[Cc]onflicting (?:requirements|versions)|version conflict|Detected package downgrade|dependency cycle|[Cc]yclic dependency|UNMET PEER",
         BROKEN,
     ),
     // A compiler or interpreter that nobody knows, by what only such programs complain of.
@@ -248,6 +248,9 @@ pub(super) const LIKELY: &[Rule] = &[
         BROKEN,
     ),
 ];
+
+/// The rule for the head of a Python traceback.
+pub(in crate::policy::classify) const TRACEBACK: &str = "build.traceback";
 
 /// Words that say that something did not build, not what: they hold where no better word was found.
 pub(super) const WEAK: &[Rule] = &[
@@ -279,9 +282,11 @@ pub(super) const WEAK: &[Rule] = &[
     rule(
         "build.step-failed",
         BUILD,
-        r"(?i)\bbuild (?:has )?failed\b|\bcompil(?:ation|e|ing)\b.*\b(?:failed|error)|\bfailed to (?:compile|build|link|parse|load|resolve|install|generate|transpile|bundle|configure|render|initialize)|Execution failed for task|BUILD FAIL(?:ED|URE)|[1-9]\d* errors? generated|[1-9]\d* error\(s\)|panicked at|error: script|Traceback \(most recent call last\)",
+        r"(?i)\bbuild (?:has )?failed\b|\bcompil(?:ation|e|ing)\b.*\b(?:failed|error)|\bfailed to (?:compile|build|link|parse|load|resolve|install|generate|transpile|bundle|configure|render|initialize)|Execution failed for task|BUILD FAIL(?:ED|URE)|[1-9]\d* errors? generated|[1-9]\d* error\(s\)|panicked at|error: script",
         BROKEN,
     ),
+    // What it was raised as stands at its end: the classifier looks there.
+    rule(TRACEBACK, BUILD, r"^Traceback \(most recent call last\)", BROKEN),
     rule(
         "build.exception",
         BUILD,
@@ -297,7 +302,7 @@ pub(super) const WEAK: &[Rule] = &[
     rule(
         "build.place",
         BUILD,
-        r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\s*(?:at |in |on |from )?\.{0,2}/?[^\s:]+\.\w+:\d+(?:[:,.-]\d+){0,3}:?$|(?i)\b[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
+        r"^(?:\S[^:\s]*\.\w+|\w*file)(?::\d+(?:[:.]\d+)?|\(\d+(?:, ?\d+)?\)):? +[^\s\d]|^\s*(?:at |in |on |from )?\.{0,2}/?[^\s:]+\.\w+:\d+(?:[:,.-]\d+){0,3}:?$|(?i)(?:^|[^\w:.-])[1-9]\d* (?:fatal |build |compile |syntax )?errors?\b",
         BROKEN,
     ),
     rule(

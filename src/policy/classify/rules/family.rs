@@ -25,6 +25,8 @@ pub(in crate::policy::classify) enum Family {
     Machine,
     /// A tool of the machine is missing.
     MissingTool,
+    /// A server refused: credentials, trust.
+    Refused,
     /// No connection.
     Network,
     /// The runner could not load or build what it should run.

@@ -100,7 +100,7 @@ pub(super) const WEAK: &[Rule] = &[
     rule(
         "check.errors",
         TEST | CHECK,
-        r"(?i)^\W*\[errors?\] \S|(?:^|[^0-9 ] |[^0]\s)\berrors?\b(?:[^:]|:\s*[^0\s]|$)",
+        r"(?i)^\W*\[errors?\]:? \S|(?:^|[^0-9 ] |[^0]\s)\berrors?\b(?:[^:]|:\s*[^0\s]|$)",
         FAILED,
     ),
     rule(

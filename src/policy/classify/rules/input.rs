@@ -124,7 +124,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "input.misc",
         FEEDBACK,
-        r"(?i)^(?:\S+: )?(?:illegal|invalid|unrecognized|unknown) option\b|^try '.* --help' for more|^\S+: (?:unrecognized|invalid|unknown) (?:option|argument|flag)|^npm (?:error|ERR!) (?:code (?:EUSAGE|EINVALIDTAGNAME|EBADENGINE|EBADPLATFORM|EINVAL\w*)|Unknown (?:command|cli config)|unknown command|Invalid (?:Version|version|package name|tag name))|invalid option -- |^error: unknown (?:option|command|flag|argument)|OptionParser::(?:Invalid|Missing|Ambiguous)|invalid option: -|option .* requires an argument|MSBUILD : error MSB100[1245678]\b|CS(?:1617|2007|1902|1675|8630)\b|error: unknown argument|Too many (?:positional )?arguments|unexpected (?:extra|positional) arguments?|unknown switch|unknown subcommand|Unknown subcommand|No such (?:option|command)\b",
+        r"(?i)^(?:\S+: )?(?:illegal|invalid|unrecognized|unknown) option\b|^try '.* --help' for more|^\S+: (?:unrecognized|invalid|unknown) (?:option|argument|flag)|^npm (?:error|ERR!) (?:code (?:EUSAGE|EINVALIDTAGNAME|EINVAL\w*)|Unknown (?:command|cli config)|unknown command|Invalid (?:Version|version|package name|tag name))|invalid option -- |^error: unknown (?:option|command|flag|argument)|OptionParser::(?:Invalid|Missing|Ambiguous)|invalid option: -|option .* requires an argument|MSBUILD : error MSB100[1245678]\b|CS(?:1617|2007|1902|1675|8630)\b|error: unknown argument|Too many (?:positional )?arguments|unexpected (?:extra|positional) arguments?|unknown switch|unknown subcommand|Unknown subcommand|No such (?:option|command)\b",
         INVALID,
     ),
 ];

@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "disk.full-words",
         ANY,
-        r"(?i)(?:^|[:;(] *)(?:there is )?not enough (?:free )?(?:space on (?:the )?dis[kc]|disk space)|(?:^|: )(?:insufficient|out of|low on) (?:free )?disk space|don't have enough free space in|database or disk is full|(?:^|: )disk (?:is )?full\b|you don't have enough free space|write error:? .*no space|no space left on (?:disk|volume|the device)|out of inodes|no free inodes|not sufficient (?:disk )?space|StorageFull|needs? .* (?:MB|GB|bytes) .*available (?:disk )?space",
+        r"(?i)(?:^|[:;(] *)(?:there is )?not enough (?:free )?(?:space on (?:the )?dis[kc]|disk space)|(?:^|: )(?:insufficient|out of|low on) (?:free )?disk space|don't have enough free space in|database or disk is full|(?:^|: )disk (?:is )?full\b|you don't have enough free space|write error:? .*no space|no space left on (?:disk|volume|the device)|out of inodes|no free inodes|not sufficient (?:disk )?space|StorageFull|\b(?:wrote only \d+ of \d+ bytes|short write)\b|needs? .* (?:MB|GB|bytes) .*available (?:disk )?space",
         DISK_FULL,
     ),
     rule(
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "denied.read-only",
         ANY,
-        r"(?:^|[:;(] *'?)(?:[Rr]ead-only file ?system)\b|\b(?:EROFS|erofs)\b|ReadOnlyFileSystem(?:Exception)?\b|\(os error 30\)|\[Errno 30\]|Das Dateisystem ist nur lesbar|Système de fichiers accessible en lecture seul|Sistema de ficheros de sólo lectura|Sistema de archivos de s(?:ó|o)lo lectura",
+        r"(?:^|[:;(] *'?)(?:[Rr]ead-only file ?system)\b|(?i:\battempt(?:ed)? to (?:write|modify|change) (?:to )?(?:a |the )?read-?only\b)|\b(?:EROFS|erofs)\b|ReadOnlyFileSystem(?:Exception)?\b|\(os error 30\)|\[Errno 30\]|Das Dateisystem ist nur lesbar|Système de fichiers accessible en lecture seul|Sistema de ficheros de sólo lectura|Sistema de archivos de s(?:ó|o)lo lectura",
         DENIED,
     ),
     rule(
@@ -98,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "denied.credentials",
         FEEDBACK,
-        r"Permission denied \((?:publickey|password)|Host key verification failed|fatal: Authentication failed for|could not read (?:Username|Password) for|HTTP Basic: Access denied|remote: Permission to .* denied",
+        r"Permission denied \((?:publickey|password)|Host key verification failed",
         DENIED,
     ),
     rule(
@@ -212,7 +212,7 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
     rule(
         "tool.hook",
         FEEDBACK,
-        r"(?i)\bExecutable `[^`]+` not found|\bfailed to spawn: [`'\x22]?\w|: [\w.+-]+ command not found$|\b(?:program|executable) (?:[`'\x22]?[\w.+-]+[`'\x22]? )?(?:was |is |could )?not (?:be )?found\b|\bnot found (?:in|on) (?:your |the )?\$?PATH\b|program is available in your PATH|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|^\W*(?:(?:error|fatal|warning)(?:\[\w+\])?: |[\w.-]+: (?:error: )?)?[`'\x22]?[\w.+/-]+[`'\x22]? (?:(?:was|is|could) )?not (?:be )?found\b.{0,80}\b(?:select a different|(?:or|and|please|to|must|first|can) (?:re-?)?install\b|apt(?:-get)? install|brew install|dnf install)|\brequired,? but (?:it )?(?:is |was |could )?(?:not|n't) (?:be )?(?:installed|found)\b|(?:cannot|can't|could not|couldn't|unable to|failed to) (?:find|locate) (?:\S+ ){0,3}(?:executable|program|binary|interpreter)\b|\bmake sure .{0,60}\b(?:executables?|programs?|binar(?:y|ies)|commands?|installed)\b.{0,60}\bPATH\b|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
+        r"(?i)\bExecutable `[^`]+` not found|\bfailed to spawn: [`'\x22]?\w|: [\w.+-]+ command not found$|\b(?:program|executable) (?:[`'\x22]?[\w.+-]+[`'\x22]? )?(?:was |is |could )?not (?:be )?found\b|\bnot found (?:in|on) (?:your |the )?\$?PATH\b|program is available in your PATH|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|^\W*(?:(?:error|fatal|warning)(?:\[\w+\])?: |[\w.-]+: (?:error: )?)?[`'\x22]?[\w.+/-]+[`'\x22]? (?:(?:was|is|could) )?not (?:be )?found\b.{0,80}\b(?:select a different|(?:or|and|please|to|must|first|can) (?:re-?)?install\b|apt(?:-get)? install|brew install|dnf install)|\brequired,? but (?:it )?(?:is |was |could )?(?:not|n't) (?:be )?(?:installed|found)\b|(?:cannot|can't|could not|couldn't|unable to|failed to) (?:find|locate) (?:\S+ ){0,3}(?:executable|program|binary|interpreter)\b|\bmake sure .{0,60}\b(?:executables?|programs?|binar(?:y|ies)|commands?|installed)\b.{0,60}\bPATH\b|\bno (?:interpreter|compiler|toolchain)s? (?:was |were )?found\b|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
         NO_TOOL,
     ),
     rule("tool.agent", AGENT, r"(?i)native binary not found|Cannot find module '/\S*/(?:cli|index|bin)\S*'", NO_TOOL),

@@ -13,11 +13,13 @@ mod input;
 mod machine;
 mod missing;
 mod network;
+mod refused;
 mod rule;
 mod runners;
 mod time_limits;
 
 pub(super) use author_message::COMPARED;
+pub(super) use broken::TRACEBACK;
 pub(super) use family::Family;
 pub(super) use rule::{AGENT, ANY, BUILD, LINT, Rule, TEST, TYPECHECK};
 
@@ -37,7 +39,7 @@ const ALL: &[Quote] = &[];
 const ALL_BUT_SUCCESS: &[Quote] = &[Quote::Success];
 
 /// Every family's table.
-pub(super) static FAMILIES: LazyLock<[FamilyTable; 24]> = LazyLock::new(|| {
+pub(super) static FAMILIES: LazyLock<[FamilyTable; 25]> = LazyLock::new(|| {
     let first = FamilyTable::first_line;
     let last = FamilyTable::last_line;
     [
@@ -49,6 +51,7 @@ pub(super) static FAMILIES: LazyLock<[FamilyTable; 24]> = LazyLock::new(|| {
         last(crashed::DIED, WITH_NAMES_ONLY),
         last(machine::RULES, WITHOUT_LOCATIONS),
         first(machine::MISSING_TOOL, WITHOUT_LOCATIONS),
+        first(refused::RULES, WITHOUT_LOCATIONS),
         last(network::RULES, TOOLS),
         first(runners::LOAD, WITH_SOURCE),
         first(runners::TESTS_FAILED, ALL),

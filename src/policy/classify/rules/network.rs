@@ -45,13 +45,13 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "network.curl",
         FEEDBACK,
-        r"^(?:\S*curl: |.*\bcurl error |.*\bcURL error |.*\[)\(?(?:5|6|7|16|18|28|35|52|55|56|60|92)[\])] |curl: \((?:5|6|7|16|18|28|35|52|55|56|60|92)\)|curl error \d+ while downloading|class=Net \(12\)|class=Http",
+        r"^(?:\S*curl: |.*\bcurl error |.*\bcURL error |.*\[)\(?(?:5|6|7|16|18|28|35|52|55|56|92)[\])] |curl: \((?:5|6|7|16|18|28|35|52|55|56|92)\)|curl error \d+ while downloading|class=Net \(12\)|class=Http",
         NETWORK,
     ),
     rule(
         "network.tls",
         FEEDBACK,
-        r"(?i)SSL certificate problem|certificate verify failed|SSLHandshakeException|SSL_ERROR_|SSLError\b|TLS (?:connection|handshake) (?:was )?(?:error|failed|failure|non-properly)|unable to get local issuer certificate|self[- ]signed certificate|x509: certificate|CERT_HAS_EXPIRED|UNABLE_TO_VERIFY_LEAF|PKIX path building failed|gnutls_handshake\(\) failed|OpenSSL SSL_(?:connect|read)",
+        r"(?i)SSLHandshakeException|SSL_ERROR_|SSLError\b|TLS (?:connection|handshake) (?:was )?(?:error|failed|failure|non-properly)|gnutls_handshake\(\) failed|OpenSSL SSL_(?:connect|read)",
         NETWORK,
     ),
     rule(
@@ -70,6 +70,13 @@ pub(super) const RULES: &[Rule] = &[
         "network.service",
         FEEDBACK,
         r"(?i)\b(?:HTTP(?:/\d(?:\.\d)?)?|status(?: code)?|returned error|response|error|server)\W{0,3}(?:code )?(?:429|500|502|503|504)\b(?: |$|[.,;:)])?(?:.*(?:registry|fetch|download|https?://|GET|artifact|Bad Gateway|Service Unavailable|Too Many Requests|Gateway))|(?:502 Bad Gateway|503 Service (?:Temporarily )?Unavailable|504 Gateway Time-?out|429 Too Many Requests)|returned error: (?:429|5\d\d)|npm (?:error|ERR!) code E(?:429|50[0234])|wget: server returned error: HTTP/1\.\d 5\d\d",
+        NETWORK,
+    ),
+    // Where nothing is under test, such an answer is a download's.
+    rule(
+        "network.status",
+        BUILD,
+        r"(?i)\b50[0234]\W{1,4}(?:server error\W{1,3})?(?:internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out)\b|\b(?:internal server error|bad gateway|service unavailable|gateway time-?out)\W{1,3}50[0234]\b|\b(?:HTTP(?:/\d(?:\.\d)?)?|status(?: ?code)?|response(?: code| status)?|(?:server )?returned(?: error| an?)?|error code|got)\W{0,3}(?:code |error |status )?(?:429|50[0234])(?:$|[.,;:)\]\x22'`]|\s+(?:$|-|\(|for|from|while|when|getting|fetching|on|at|url)\b)",
         NETWORK,
     ),
 ];

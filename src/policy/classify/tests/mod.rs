@@ -7,6 +7,7 @@ mod machine;
 mod messages;
 mod projects;
 mod properties;
+mod refused;
 
 use super::classify;
 use crate::model::failure::{Failure, FailureEvidence};
