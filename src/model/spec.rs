@@ -71,6 +71,9 @@ pub struct RunSpec {
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,
+    /// The fields above of which a secret was masked, by name: what is run again must not lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub masked: Vec<String>,
 }
 
 /// The checks of the configuration as a run began with them: whoever changes the file while it is at work changes another

@@ -78,6 +78,9 @@ pub struct StepStart {
     pub compensate: Option<String>,
     /// The `recover` that runs it.
     pub supervisor: ProcessId,
+    /// The fields above of which a secret was masked, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub masked: Vec<String>,
 }
 
 /// The end of a step's command.

@@ -172,7 +172,11 @@ impl<'a> Decider<'a> {
     /// A broken build is worth one look at another approach, from a state that is known to build.
     fn broken_build(&self) -> Decision {
         let overridden = self.input.settings.retry.override_attempts.is_some();
-        let may_roll_back = self.input.has_good_checkpoint && self.input.on_failure != OnFailure::Retry;
+        let most = self.input.settings.retry.max_rollbacks();
+        let may_roll_back = self.input.has_good_checkpoint
+            && most > 0
+            && self.may_restore()
+            && self.input.on_failure != OnFailure::Retry;
         let spent = self.spent(&OWN);
         if overridden {
             return match spent {
@@ -188,10 +192,13 @@ impl<'a> Decider<'a> {
             return self.escalate("the build is broken and there is no good checkpoint to go back to", None);
         }
         let used = self.input.account.run.rollbacks_used;
-        let rollbacks = Budget::new(BudgetScope::Rollbacks, used, self.input.settings.retry.max_rollbacks());
-        if rollbacks.left == 0 {
-            return self
-                .escalate(&format!("the build is broken again after {used} rollbacks"), Some(BudgetScope::Rollbacks));
+        if Budget::new(BudgetScope::Rollbacks, used, most).left == 0 {
+            let reason = match used {
+                0 => "the build is broken, and no rollback is allowed".to_owned(),
+                1 => "the build is broken again after a rollback".to_owned(),
+                used => format!("the build is broken again after {used} rollbacks"),
+            };
+            return self.escalate(&reason, Some(BudgetScope::Rollbacks));
         }
         if may_roll_back { self.roll_back_and_retry() } else { self.retry("the build is broken; files are kept") }
     }
@@ -200,7 +207,7 @@ impl<'a> Decider<'a> {
         match self.spent(&OWN) {
             Some(spent) => self.exhausted(spent),
             // A crash in a check says nothing against the work; one of the command may have left half of it.
-            None if self.input.in_feedback_loop || self.input.on_failure == OnFailure::Retry => {
+            None if self.input.in_feedback_loop || self.input.on_failure == OnFailure::Retry || !self.may_restore() => {
                 self.retry("a process died; attempts are left")
             }
             None => {
@@ -220,13 +227,18 @@ impl<'a> Decider<'a> {
         decision
     }
 
+    /// Whether files may be restored without a person's word.
+    fn may_restore(&self) -> bool {
+        self.input.settings.rollback.enabled
+    }
+
     fn roll_back_and_retry(&self) -> Decision {
         let reason = "the build is broken: back to the last good checkpoint, then a different approach";
         self.make(&[Action::Rollback, Action::Retry], Some(Strategy::RollbackAndRetry), self.delay(), reason)
     }
 
     fn retry(&self, reason: &str) -> Decision {
-        if self.input.on_failure == OnFailure::Rollback && self.input.has_good_checkpoint {
+        if self.input.on_failure == OnFailure::Rollback && self.input.has_good_checkpoint && self.may_restore() {
             let strategy = Some(Strategy::RollbackAndRetry);
             return self.make(&[Action::Rollback, Action::Retry], strategy, self.delay(), reason);
         }

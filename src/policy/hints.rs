@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome, Run};
+use crate::policy::tamper::tampering_text;
 
 /// The last attempts only: more would push the task itself out of sight.
 const SHOWN: usize = 5;
@@ -37,7 +38,9 @@ pub fn hints(run: &Run, subtask: &str) -> Option<String> {
 /// What the conditions of an attempt mean for the next one.
 fn remarks(attempt: &Attempt) -> Vec<String> {
     let say = |condition: &Condition| match condition {
-        Condition::Tampered => Some(format!("tests were weakened ({}); restore them", attempt.notes.join("; "))),
+        Condition::Tampered => {
+            Some(format!("tests were weakened ({}); restore them", tampering_text(&attempt.notes, "; ")))
+        }
         Condition::BaselineFailing => Some("this check was already failing before the first attempt".to_owned()),
         Condition::Productive => Some("it was changing files when its time was up".to_owned()),
         _ => None,

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::model::event::Payload;
+use crate::model::run::RunSpec;
 
 use super::redact::{REDACTED, redact_json};
 
@@ -22,7 +24,34 @@ pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
         parsed = payload.or(parsed.take());
         fits
     });
-    parsed.map_or(Cow::Borrowed(payload), Cow::Owned)
+    parsed.map_or(Cow::Borrowed(payload), |masked| Cow::Owned(noted(masked, payload)))
+}
+
+/// The masked payload, with what it lacks noted where it is run again.
+fn noted(mut masked: Payload, whole: &Payload) -> Payload {
+    match (&mut masked, whole) {
+        (
+            Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec },
+            Payload::RunCreated { spec: whole, .. } | Payload::RunSpecChanged { spec: whole },
+        ) => spec.masked = unlike(&**whole, &**spec),
+        (Payload::StepStarted(start), Payload::StepStarted(whole)) => start.masked = unlike(&**whole, &**start),
+        _ => {}
+    }
+    masked
+}
+
+/// The fields in which two values of a type differ, by name.
+fn unlike<T: Serialize>(one: &T, other: &T) -> Vec<String> {
+    let (Ok(one), Ok(other)) = (serde_json::to_value(one), serde_json::to_value(other)) else { return Vec::new() };
+    let fields = other.as_object().into_iter().flatten();
+    fields.filter(|(name, value)| one.get(name) != Some(value)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Of the fields that were masked those that still are: whatever was given anew is whole.
+pub fn still_masked(spec: &RunSpec) -> Vec<String> {
+    let document = serde_json::to_value(spec).unwrap_or_default();
+    let lacks = |name: &&String| document[name.as_str()].to_string().contains(REDACTED);
+    spec.masked.iter().filter(lacks).cloned().collect()
 }
 
 /// The document with every text masked with which it still `fits`: a word of ours that only looks like a secret is none.
@@ -60,13 +89,8 @@ fn differing(one: &Value, other: &Value, place: String, places: &mut Vec<String>
     }
 }
 
-/// Why a recorded command cannot be run.
+/// Why what is recorded cannot be run.
 pub const MASKED: &str = "held a secret, which is not in the checkpoints that it was rebuilt from";
-
-/// Whether a recorded command lacks a secret: it was rebuilt from checkpoints.
-pub fn is_masked(command: &[String]) -> bool {
-    command.iter().any(|word| word.contains(REDACTED))
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,15 +2,17 @@
 //! At its end, in `status`, on the resume screen and in the report; all ways there are lists [`options`](super::options).
 
 use crate::model::decision::{Action, Strategy};
-use crate::model::run::{Run, RunStatus};
+use crate::model::run::{IterationStatus, Run, RunStatus};
 
 /// The strategy with which a run that failed is best taken up.
 pub fn strategy(run: &Run) -> Strategy {
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
     let iteration = run.failure.as_ref().and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
     let is_last = run.spec.iterations_total.is_some_and(|total| run.iteration_after(iteration) > total);
-    // Where it was given up already, or nothing comes after it, to go on is to accept what failed: a person's own thought.
-    let accepts = is_last || run.given_up().any(|given_up| given_up == iteration);
+    let is_taken_back = run.iterations.get(iteration).is_some_and(|one| one.status == IterationStatus::Superseded);
+    // Where it was given up already, was taken back, or nothing comes after it, to go on is to accept what failed: a
+    // person's own thought.
+    let accepts = is_last || is_taken_back || run.given_up().any(|given_up| given_up == iteration);
     let decided = decided.filter(|strategy| *strategy != Strategy::ContinueNext || !accepts);
     match &run.failure {
         // Once what stood in the way is out of it, the very same will do.
@@ -48,4 +50,9 @@ pub fn next_command(run: &Run, acceptable: bool) -> Option<Vec<&'static str>> {
         (false, false, true) => vec!["attempt", "start"],
         (false, false, false) => vec!["resume"],
     })
+}
+
+/// The words of the command that goes back where a run did not complete.
+pub fn way_back(has_good_checkpoint: bool) -> &'static [&'static str] {
+    if has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] }
 }

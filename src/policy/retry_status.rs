@@ -3,7 +3,7 @@
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Standing};
 use crate::model::failure::{Cause, FailureType};
 use crate::model::manual_fix::ManualFixStatus;
-use crate::model::run::{Run, RunStatus};
+use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
@@ -84,22 +84,37 @@ pub fn witnessed_status(
     }
 }
 
-/// What stops a run that stands at no failure: time or money that is spent, or what other runs used up.
+/// What stops a run that stands at no failure: time or money that is spent, what other runs used up, or a goal that no
+/// iteration is left for.
 fn stopped(run: &Run, budgets: &[Budget], now: Timestamp) -> Option<Decision> {
-    let spent = budgets.iter().find(|budget| !is_own(budget) && budget.left == 0)?;
     if run.granted > 0 || run.status.has_ended() {
         return None;
     }
+    let spent = budgets.iter().find(|budget| !is_own(budget) && budget.left == 0);
+    let reason = match spent {
+        Some(spent) => budget::spent_text(spent, None),
+        None => unreached(run)?,
+    };
     Some(Decision {
         actions: vec![Action::None],
         strategy: None,
         not_before: None,
         attempts_used: budget::used(budgets),
         attempts_left: Some(0),
-        stopped_by: Some(spent.scope),
-        reason: budget::spent_text(spent, None),
+        stopped_by: spent.map(|spent| spent.scope),
+        reason,
         decided_at: now,
     })
+}
+
+/// That every iteration is done, and the goal is not reached.
+fn unreached(run: &Run) -> Option<String> {
+    let goal = run.spec.until.as_ref().filter(|_| run.status == RunStatus::Failed && run.failure.is_none())?;
+    let is_over =
+        run.is_out_of_iterations() || run.spec.iterations_total.is_some_and(|all| run.current_iteration > all);
+    let done = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Completed).count();
+    let iterations = if done == 1 { "iteration" } else { "iterations" };
+    is_over.then(|| format!("the goal was not reached in {done} {iterations}: {goal}"))
 }
 
 fn standing(

@@ -110,6 +110,21 @@ fn commits_from_outside_are_to_look_at() {
     assert!(one["text"].as_str().is_some_and(|text| text.ends_with("was made outside of the run (by hand)")), "{one}");
 }
 
+// However many there are: the newest are shown, all are counted.
+#[test]
+fn many_commits_from_outside_are_bounded() {
+    let env = quick();
+    env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo two > a.txt"]).expect(0);
+    env.sh("for n in $(seq 150); do git commit -q --allow-empty -m $n; done").expect(0);
+    let night = env.json(0, &["status"])["night"].clone();
+    assert!(night["summary"].as_str().is_some_and(|line| line.contains(", 150 commits from outside; ")), "{night:#}");
+    let shown = night["to_look_at"].as_array().expect("a list");
+    let last = shown.last().expect("the last");
+    assert_eq!((shown.len(), &last["commit"]), (101, &Value::Null));
+    assert_eq!(last["text"], "50 more commits before them, made outside of the run");
+    assert_eq!(shown[0]["commit"].as_str(), Some(env.git(&["rev-parse", "HEAD"]).trim()));
+}
+
 // Many files are compared once.
 #[test]
 fn what_a_run_changed_is_found_out_once() {

@@ -390,3 +390,41 @@ fn from_iteration_is_bounded_without_a_total_too() {
     assert_eq!(lines(), before, "nothing is written");
     assert!(refused["error"]["hint"].as_str().expect("a hint").contains("--from-iteration 10001"), "{refused}");
 }
+
+// B5: what a resume names next is what the end and `status` name, with what a person does by hand.
+#[test]
+fn what_a_resume_names_next_is_what_status_names() {
+    let env = TestEnv::repo();
+    let full = "echo 'cp: write error: No space left on device' >&2; exit 1";
+    env.recover(&["run", "--run", "full", "--", "sh", "-c", full]).expect(8);
+    let next = "resume --strategy retry_same --run full";
+    let status = env.recover(&["status", "--run", "full"]).expect(0).stdout;
+    assert!(status.contains(next), "{status}");
+    let named = env.json(8, &["resume", "--run", "full"])["next_actions"].clone();
+    assert!(named[0].as_str().is_some_and(|first| first.ends_with(next)), "{named}");
+    let said = env.recover(&["resume", "--run", "full"]).expect(8).stdout;
+    assert!(said.contains("Manual steps\n  1. Free space on the disk"), "{said}");
+}
+
+#[test]
+fn a_resume_that_has_to_wait_repeats_what_was_asked_for() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '1h'\n");
+    env.recover(&["run", "--run", "r", "--no-wait", "--feedback", "test=exit 1", "--", "true"]).expect(6);
+    let asked = ["resume", "--run", "r", "--strategy", "rollback_and_retry", "--instructions", "Keep the tests."];
+    let next = env.json(6, &asked)["next_actions"][0].clone();
+    let words = "resume --wait --strategy rollback_and_retry --instructions 'Keep the tests.' --run r";
+    assert!(next.as_str().is_some_and(|next| next.ends_with(words)), "{next}");
+}
+
+// What was taken back is tried again; to skip it is a person's own thought.
+#[test]
+fn after_a_rollback_the_iteration_is_not_skipped() {
+    let env = quick();
+    let work = "echo $RECOVER_ITERATION >> a.txt; [ $RECOVER_ITERATION != 2 ] || echo bad >> a.txt";
+    let run = ["run", "--run", "n", "--iterations", "3", "--attempts", "1", "--feedback", "test=! grep -q bad a.txt"];
+    env.recover(&[&run[..], &["--", "sh", "-c", work]].concat());
+    env.json(0, &["rollback", "--iteration", "2"]);
+    let next = env.json(0, &["status"])["night"]["next"].clone();
+    assert!(next.as_str().is_some_and(|next| next.ends_with("resume --strategy retry_with_context --run n")), "{next}");
+}

@@ -281,9 +281,38 @@ fn a_rebuilt_run_is_given_its_command_again() {
     let message = refused["message"].as_str().expect("a message");
     assert!(message.contains("held a secret") && message.contains("after --"), "{refused}");
     assert!(!env.exists("../given"), "it was not run");
-    let again = ["-q", "resume", "--run", "r", "--strategy", "retry_same", "--wait", "--", "./agent.sh", secret];
-    env.recover(&again);
+    let again = ["resume", "--run", "r", "--strategy", "retry_same", "--wait", "--", "./agent.sh", secret];
+    let resumed = env.recover(&again);
+    assert!(resumed.stderr.contains("the prompt of run r held a secret"), "{}", resumed.stderr);
     assert_eq!(env.read("../given"), format!("{secret}\n"));
+}
+
+// The same for whatever else of it is run; and a command that only looks masked is none.
+#[test]
+fn a_rebuilt_run_lacks_its_checks_too() {
+    let secret = "api_token=abcd-123456";
+    for (flags, what, again) in [
+        (["--until", "test api_token=abcd-123456 = x"], "the until", None),
+        (["--feedback", "unit=echo api_token=abcd-123456; exit 3"], "the feedback", Some("unit=exit 3")),
+    ] {
+        let env = env();
+        env.sh("printf 'exit 1\n' > agent.sh && chmod +x agent.sh && echo ran >> ../given").expect(0);
+        let run = ["run", "--run", "r", "--attempts", "1", "--iterations", "1"];
+        env.recover(&[&run[..], &flags[..], &["--", "sh", "./agent.sh", "[redacted]"]].concat());
+        fs::remove_dir_all(env.work().join(".ultraplan/state")).expect("the state");
+        fs::remove_dir_all(env.work().join(".git/recover")).expect("its copy");
+        env.json(0, &["doctor", "--rebuild"]);
+        let resume = ["resume", "--run", "r", "--strategy", "retry_same"];
+        let refused = env.json(2, &resume)["error"].clone();
+        let message = refused["message"].as_str().expect("a message");
+        assert!(message.starts_with(what) && message.contains("held a secret"), "{refused}");
+        assert!(!refused.to_string().contains(secret), "{refused}");
+        if let Some(given) = again {
+            env.sh("printf 'echo ran > ../again\n' > agent.sh").expect(0);
+            env.recover(&[&resume[..], &["--feedback", given]].concat());
+            assert_eq!(env.read("../again"), "ran\n", "what was given again is whole");
+        }
+    }
 }
 
 // What is recorded is the same as what a checkpoint carries of it: a rebuild finds nothing new, and keeps the whole.
@@ -314,6 +343,8 @@ fn a_step_with_a_secret_runs_again_by_its_hint() {
     assert!(hint.contains(" step test ") && !hint.contains("[redacted]"), "{resumed}");
     assert_eq!(env.sh(&format!("cd / && {hint}")).code, 7);
     assert_eq!(env.read("../given"), "--token=abcd-123456\n".repeat(2));
+    env.sh("mkdir -p sub && cd sub && recover -q step test --run p --lane L");
+    assert_eq!(env.read("../given"), "--token=abcd-123456\n".repeat(3), "where it ran before");
     let stages = env.state_json("checkpoints.json");
     assert!(stages.as_array().is_some_and(|all| all.iter().any(|one| one["stage"] == "after_lane_tests")), "{stages}");
     let unknown = env.json(2, &["step", "other", "--run", "p", "--lane", "L"])["error"].clone();

@@ -24,6 +24,8 @@ use crate::model::launch::PromptMode;
 use crate::model::run::{RunKey, RunSpec};
 use crate::policy::classify::guess_loop;
 use crate::policy::nearest::nearest;
+use crate::policy::options::manual_steps;
+use crate::policy::recommended::way_back;
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
 use crate::process::Show;
 
@@ -198,6 +200,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         fallback: fallback(settings, args.fallback.as_deref()),
         pty: args.pty,
         notify: args.notify.clone(),
+        masked: Vec::new(),
     })
 }
 
@@ -372,12 +375,16 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
         Standing::Exhausted => "No attempt is left. An explicit --strategy grants one more.\n".to_owned(),
         Standing::NeedsPerson => "A person is needed.\n".to_owned(),
     };
+    if let Some(failure) = resumed.run.failure.as_ref().filter(|failure| !failure.recoverable) {
+        text.push_str(&render::manual_steps_text(&manual_steps(failure)));
+    }
     if let Some(decision) = &resumed.run.decision {
         text.push_str(&format!("Decision: {}\n", decision.reason));
     }
     for action in next_actions(context, resumed) {
         text.push_str(&format!("Next: {action}\n"));
     }
-    text.push_str(&format!("Roll back: {}\n", context.line(Hint::recover(["rollback", "--full"]).run(key))));
+    let back = Hint::recover(way_back(resumed.has_good_checkpoint)).run(key);
+    text.push_str(&format!("Roll back: {}\n", context.line(back)));
     text
 }

@@ -17,6 +17,7 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
     let request = StepRequest {
         name: args.name.clone(),
         command: args.command.clone(),
+        dir: context.cwd().to_owned(),
         stage: args.stage.clone(),
         target_branch: args.target_branch.clone(),
         atomic: args.atomic,

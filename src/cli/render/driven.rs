@@ -4,7 +4,7 @@ use crate::engine::Context;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
-use crate::policy::recommended::next_command;
+use crate::policy::recommended::{next_command, way_back};
 
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
@@ -43,9 +43,8 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         let on = next_command(&driven.run, acceptable).unwrap_or_else(|| vec!["resume"]);
         text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
         text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
-        let back: &[&str] =
-            if driven.has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] };
-        text.push_str(&format!("Roll back: {}\n", context.line(Hint::recover(back).run(key))));
+        let back = Hint::recover(way_back(driven.has_good_checkpoint)).run(key);
+        text.push_str(&format!("Roll back: {}\n", context.line(back)));
     }
     text
 }

@@ -20,6 +20,7 @@ pub use events::event_line;
 pub use lane::lane;
 pub use results::{said, seconds};
 pub use runs::runs_table;
+pub(super) use status::manual_steps_text;
 pub use status::{actions, retry_text, status_text};
 pub use steps::crossed_text;
 pub use tables::{date_time, moment, when};

@@ -8,9 +8,9 @@ use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
-use crate::model::hint::join;
+use crate::model::hint::{Hint, join};
 use crate::model::id::CheckpointId;
-use crate::model::run::{IterationStatus, RunStatus};
+use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::time::Timestamp;
 use crate::model::usage::{Usage, short};
 use crate::policy::recommended::next_command;
@@ -64,7 +64,8 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     if let Some(bytes) = status.size_bytes {
         let _ = writeln!(text, "Size:        {}", size(bytes));
     }
-    let used: Vec<String> = status.retry.status.iter().flat_map(|status| &status.budgets).map(used).collect();
+    let budgets = status.retry.status.as_ref().map_or(&[][..], |status| &status.budgets);
+    let used: Vec<String> = budgets.iter().filter(|budget| matters(run, budget, budgets)).map(used).collect();
     if !used.is_empty() {
         let _ = writeln!(text, "Used:        {}", used.join(", "));
     }
@@ -78,7 +79,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         }
         None if run.status == RunStatus::Closed => "It is closed; recover resume opens it again.".to_owned(),
         None => {
-            let next = next_words(status).map(|words| format!("\nNext: recover {words} {}", join(run.key.flags())));
+            let next = next(status, true).map(|next| format!("\nNext: {next}"));
             standing_text(&status.retry, now) + &next.unwrap_or_default()
         }
     };
@@ -129,15 +130,19 @@ fn activity_text(activity: &Activity, now: Timestamp) -> String {
 fn night_text(ui: &Ui, status: &Status) -> String {
     let Some(night) = &status.night else { return String::new() };
     // Who named no run means this one again.
-    let named = if status.is_named { format!(" {}", join(status.run.key.flags())) } else { String::new() };
-    let next = next_words(status).map(|words| format!("recover {words}{named}"));
-    ui.plain(&night.line(next.as_deref())) + "\n" + &look_at_text(&night.to_look_at) + "\n"
+    let next = next(status, status.is_named);
+    ui.plain(&night.line(next.map(|next| next.to_string()).as_deref())) + "\n" + &look_at_text(&night.to_look_at) + "\n"
 }
 
-/// The command to go on with.
-fn next_words(status: &Status) -> Option<String> {
+/// The command to go on with, here; it names the run where that has to be.
+fn next(status: &Status, is_named: bool) -> Option<Hint> {
     let acceptable = status.night.as_ref().is_some_and(|night| night.acceptable);
-    next_command(&status.run, acceptable).map(|words| words.join(" "))
+    let words = next_command(&status.run, acceptable)?;
+    let hint = Hint::recover(words).run(Some(&status.run.key).filter(|_| is_named || status.elsewhere.is_some()));
+    Some(match &status.elsewhere {
+        Some(place) => hint.at(place.clone()),
+        None => hint,
+    })
 }
 
 /// What a person must look at, a line each.
@@ -148,6 +153,19 @@ pub(super) fn look_at_text(all: &[ToLookAt]) -> String {
         let _ = writeln!(text, "To look at: {more} more (recover accept --dry-run lists them)");
     }
     text
+}
+
+/// Whether a budget may be what stops the run: a limit that somebody set, or the one that is reached first.
+fn matters(run: &Run, budget: &Budget, all: &[Budget]) -> bool {
+    match budget.scope {
+        BudgetScope::WallTime | BudgetScope::Cost | BudgetScope::Tokens => true,
+        _ if run.status.is_done() => false,
+        BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks => true,
+        BudgetScope::Task | BudgetScope::Session => {
+            let own = all.iter().find(|own| matches!(own.scope, BudgetScope::Global | BudgetScope::Cause));
+            own.is_none_or(|own| budget.left <= own.left)
+        }
+    }
 }
 
 /// `1 of 3 attempts for this cause`.
@@ -196,13 +214,17 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
             let _ = writeln!(text, " {mark} {:<22}{}{reason}", option.strategy.as_str(), option.description);
         }
     }
-    for (number, step) in status.manual_steps.iter().enumerate() {
-        if number == 0 {
-            let _ = writeln!(text, "\nManual steps");
-        }
-        let _ = writeln!(text, "  {}. {step}", number + 1);
+    if !status.manual_steps.is_empty() {
+        text.push('\n');
+        text.push_str(&manual_steps_text(&status.manual_steps));
     }
     text
+}
+
+/// What a person does about a failure that nothing automatic helps against, a line each.
+pub(in crate::cli) fn manual_steps_text(steps: &[String]) -> String {
+    let steps = steps.iter().enumerate().map(|(at, step)| format!("  {}. {step}\n", at + 1));
+    ["Manual steps\n".to_owned()].into_iter().chain(steps).collect()
 }
 
 /// The actions of a decision as words.
@@ -217,21 +239,30 @@ pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
     if let Some(status) = &retry.status {
         for budget in &status.budgets {
             let (scope, unit) = (budget.scope.as_str(), budget.scope.unit());
-            let _ = writeln!(text, "{scope:<10}{} of {} {unit} used", budget.used, budget.limit);
+            let _ = writeln!(text, "{scope:<12}{} of {} {unit} used", budget.used, budget.limit);
         }
         if let Some(decision) = &status.decision {
-            let _ = writeln!(text, "decision  {} ({})", actions(decision), escape(&decision.reason));
+            let _ = writeln!(text, "decision    {} ({})", actions(decision), escape(&decision.reason));
         }
     }
     if let Some(error) = retry.run.as_ref().and_then(|run| run.last_error.as_ref()) {
-        let _ = writeln!(text, "last error {}", escape(error));
+        let _ = writeln!(text, "last error  {}", escape(error));
     }
     text
 }
 
+/// Why a run stopped that nothing was decided on: no failure did it.
+fn why_it_stopped(retry: &Retry) -> Option<&str> {
+    retry.run.as_ref().filter(|run| run.decision.is_none())?;
+    Some(retry.status.as_ref()?.decision.as_ref()?.reason.as_str())
+}
+
 fn standing_text(retry: &Retry, now: Timestamp) -> String {
     match retry.standing {
-        Standing::Allowed => "An attempt is allowed now.".to_owned(),
+        Standing::Allowed => match why_it_stopped(retry) {
+            Some(reason) => format!("It stopped: {reason}."),
+            None => "An attempt is allowed now.".to_owned(),
+        },
         Standing::Wait(until) => format!("Wait: the next attempt is allowed at {}.", moment(until, now)),
         Standing::Exhausted => "No attempt is left.".to_owned(),
         Standing::NeedsPerson => "A person is needed.".to_owned(),

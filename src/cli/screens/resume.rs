@@ -183,6 +183,7 @@ mod tests {
         run.failure = Some(crate::model::failure::Failure { iteration: Some(1), ..failure });
         Status {
             is_named: false,
+            elsewhere: None,
             night: None,
             options: resume_options(&state, &run),
             manual_steps: Vec::new(),

@@ -15,7 +15,7 @@ use crate::model::run::{Attempt, Run, RunKey};
 use crate::model::state::State;
 use crate::policy::changed::ChangedFile;
 use crate::policy::circular::{NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures};
-use crate::policy::tamper::{Loop, is_test_path, tampering};
+use crate::policy::tamper::{FAILING_BEFORE, FLAKY, Loop, is_test_path, tampering};
 
 /// What was detected.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub fn detect(
 
 fn flaky(ending: &Ending, detected: &mut Detected) {
     for (name, _) in ending.end.feedback_results.iter().filter(|(_, result)| result.flaky) {
-        detected.notes.push(format!("{name}: failed first, passed when run again unchanged"));
+        detected.notes.push(format!("{name}: {FLAKY}"));
         if !detected.of_attempt.contains(&Condition::Flaky) {
             detected.of_attempt.push(Condition::Flaky);
         }
@@ -68,7 +68,7 @@ fn flaky(ending: &Ending, detected: &mut Detected) {
 fn baseline(run: &Run, ending: &Ending, detected: &mut Detected) {
     if let Some(name) = ending.failed_loop.as_deref().filter(|name| run.failed_at_baseline(name)) {
         detected.of_failure.push(Condition::BaselineFailing);
-        detected.notes.push(format!("{name}: was already failing before the first attempt"));
+        detected.notes.push(format!("{name}: {FAILING_BEFORE}"));
     }
 }
 

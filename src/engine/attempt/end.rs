@@ -59,6 +59,18 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -
     Ok(report::after(context, key, ended))
 }
 
+/// Whether losing its session costs an agent no attempt: the first time in an iteration, where its records say of no token
+/// that the attempt took.
+fn may_lose_its_session(run: &Run, started: &Started, ending: &Ending) -> bool {
+    let is_lost = |attempt: &Attempt| {
+        let failure = attempt.failure.as_ref().filter(|_| !attempt.charged);
+        failure.is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound))
+    };
+    let earlier = run.iterations.get(started.iteration).map(|iteration| iteration.attempts.as_slice());
+    let is_idle = ending.end.usage().tokens.is_none_or(|tokens| tokens.total == 0);
+    is_idle && !earlier.unwrap_or_default().iter().any(is_lost)
+}
+
 /// Completes the event of an attempt's end: which attempt, and what is decided about a failure. `random`, between 0 and 1,
 /// spreads the delay.
 pub(in crate::engine) fn judge(
@@ -70,6 +82,9 @@ pub(in crate::engine) fn judge(
     found: Detected,
     random: f64,
 ) {
+    if !may_lose_its_session(run, started, ending) {
+        ending.resumed = None;
+    }
     let mut failure = ending.end.failure.take();
     if let Some(failure) = &mut failure {
         failure.iteration = Some(started.iteration);
@@ -89,18 +104,10 @@ pub(in crate::engine) fn judge(
         Some(failure) if failure.kind == FailureType::Cancellation => AttemptOutcome::Cancelled,
         Some(_) => AttemptOutcome::Failed,
     };
-    // An agent that loses session after session does not get more attempts than were given.
-    let is_lost = |attempt: &Attempt| {
-        let failure = attempt.failure.as_ref().filter(|_| !attempt.charged);
-        failure.is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound))
-    };
-    let earlier =
-        run.iterations.get(started.iteration).map(|iteration| iteration.attempts.as_slice()).unwrap_or_default();
-    let resumed = ending.resumed.as_deref().filter(|_| !earlier.iter().any(is_lost));
     end.charged = failure
         .as_ref()
         .zip(decision.as_ref())
-        .is_some_and(|(failure, decision)| is_charged(failure, decision, resumed));
+        .is_some_and(|(failure, decision)| is_charged(failure, decision, ending.resumed.as_deref()));
     end.conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
     end.conditions.extend(found.of_attempt);
     end.notes = found.notes;

@@ -1,5 +1,6 @@
 //! The night in one line, for `status`, bare `recover`, the report and whoever is notified.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::durable::Sync;
@@ -11,18 +12,20 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{about_commit, commits_between, is_ancestor};
 use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
 use crate::model::checkpoint::{Checkpoint, Verdict};
-use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::{Named, State};
 use crate::policy::path_filter::Selection;
 use crate::policy::recommended::next_command;
-use crate::policy::report::{Around, ChangedFiles, Night, ToLookAt};
+use crate::policy::report::{Around, ChangedFiles, Night, Outside, ToLookAt};
 use crate::store::Origin;
 
 /// Over so many files no line is counted: everyone of them would be read.
 const LINES_OF: usize = 5_000;
+
+/// So many commits from outside are read, the newest; the rest is counted.
+const OUTSIDE_OF: usize = 100;
 
 /// From so many changed files on what was found is noted: reading them again would take longer than all else that is shown.
 const NOTED_FROM: usize = 100;
@@ -46,7 +49,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let mut night = Night::new(run, around);
     night.acceptable = is_acceptable(context, run, files);
     let next = next_command(run, night.acceptable);
-    night.next = next.map(|words| context.line(Hint::recover(words).run(&run.key)));
+    night.next = next.map(|words| context.line_about(run, &words));
     Some(night)
 }
 
@@ -71,28 +74,32 @@ fn is_acceptable(context: &Context, run: &Run, files: Option<ChangedFiles>) -> b
 
 /// Commits since the run began that are none of its own, newest first; none where its work tree is another one, or HEAD left its
 /// branch, and none of a run that a person is done with.
-fn outside(context: &Context, state: &State, run: &Run) -> Result<Vec<ToLookAt>> {
+fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
     let is_over = run.status.has_ended() && run.status != RunStatus::Complete;
     // What an attempt commits is known to be its own once it ended.
     if is_over || run.live.is_some() || !context.has_git() || run.worktree != context.worktree_id() {
-        return Ok(Vec::new());
+        return Ok(Outside::default());
     }
-    let Some(initial) = state.initial(&run.key).and_then(Named::kept) else { return Ok(Vec::new()) };
+    let Some(initial) = state.initial(&run.key).and_then(Named::kept) else { return Ok(Outside::default()) };
     let (repo, begun) = (context.repo()?, initial.base_commit.as_ref());
-    let Some(head) = repo.head()?.commit else { return Ok(Vec::new()) };
+    let Some(head) = repo.head()?.commit else { return Ok(Outside::default()) };
     if let Some(begun) = begun
         && !is_ancestor(repo, begun, &head)?
     {
-        return Ok(Vec::new());
+        return Ok(Outside::default());
     }
     outside_of(context, run, &commits_between(repo, begun, &head)?)
 }
 
-/// Those of these commits that are none of the run's own.
-pub(in crate::engine) fn outside_of(context: &Context, run: &Run, commits: &[ObjectId]) -> Result<Vec<ToLookAt>> {
-    let others = commits.iter().filter(|commit| !run.own_commits.contains(commit));
-    let told = |commit: &ObjectId| Ok(ToLookAt::commit(commit.clone(), &about_commit(context.repo()?, commit)?.1));
-    others.map(told).collect()
+/// Those of these commits, newest first, that are none of the run's own.
+pub(in crate::engine) fn outside_of(context: &Context, run: &Run, commits: &[ObjectId]) -> Result<Outside> {
+    let own: BTreeSet<&ObjectId> = run.own_commits.iter().collect();
+    let others: Vec<&ObjectId> = commits.iter().filter(|commit| !own.contains(commit)).collect();
+    let (read, counted) = others.split_at(others.len().min(OUTSIDE_OF));
+    let told = |commit: &&ObjectId| Ok(ToLookAt::commit((*commit).clone(), &about_commit(context.repo()?, commit)?.1));
+    let mut to_look_at = read.iter().map(told).collect::<Result<Vec<_>>>()?;
+    to_look_at.extend(ToLookAt::earlier_commits(counted.len()));
+    Ok(Outside { commits: others.len(), to_look_at })
 }
 
 /// What differs between the run's first and its last good checkpoint, without what recover itself printed.

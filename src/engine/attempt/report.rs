@@ -12,7 +12,6 @@ use crate::engine::record::run_settings::loops_of;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Objects, changes};
 use crate::model::decision::Action;
-use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::path_filter::Selection;
@@ -50,7 +49,7 @@ pub(in crate::engine) fn make(context: &Context, state: &State, run: &Run, subta
         unfinished: liveness::unfinished_operation(context)?.as_deref(),
         changes: &changed(context, state, &spans(state, &events)),
         subtask,
-        command: &|words| context.line(Hint::recover(words).run(&run.key)),
+        command: &|words| context.line_about(run, words),
         now,
     }))
 }

@@ -18,6 +18,7 @@ use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
 use crate::engine::record::{liveness, select};
 use crate::engine::recovery::crash;
 use crate::model::feedback::FeedbackLoop;
+use crate::model::hint::Place;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::Run;
@@ -39,6 +40,8 @@ pub struct Status {
     pub run: Run,
     /// Whether it was named, rather than found.
     pub is_named: bool,
+    /// The work tree that commands about it need, where that is another one than this.
+    pub elsewhere: Option<Place>,
     /// What came of it, where it has attempts.
     pub night: Option<Night>,
     /// What a person can do next; empty where the failure is not recoverable.
@@ -186,6 +189,7 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
         session: state.session_usage(&run),
         night: night(context, &state, &run),
         is_named: run_id.is_some() || context.naming().run_id.is_some(),
+        elsewhere: context.elsewhere(&run),
         run,
     })
 }

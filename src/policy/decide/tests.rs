@@ -340,6 +340,27 @@ fn what_the_caller_wants_comes_first() {
     assert_eq!(with(OnFailure::Stop).actions(&failure(Cause::Cancelled)), [Retry]);
 }
 
+// Whatever else is given: what is switched off is off everywhere.
+#[test]
+fn without_rollbacks_nothing_is_rolled_back() {
+    let without = |attempts, on_failure| {
+        let mut simulation = Simulation { on_failure, good: true, ..Simulation::new() };
+        simulation.settings.retry.override_attempts = attempts;
+        simulation.settings.rollback.enabled = false;
+        simulation
+    };
+    for attempts in [None, Some(3)] {
+        for on_failure in [OnFailure::Stop, OnFailure::Rollback] {
+            for cause in [Cause::BrokenBuild, Cause::Crashed, Cause::VerificationFailed] {
+                for _ in 0..4 {
+                    let decision = without(attempts, on_failure).fail(&failure(cause));
+                    assert!(!decision.has(Rollback), "{attempts:?} {on_failure:?} {cause:?}: {decision:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
     let with = |fallback: &[&str]| {

@@ -8,6 +8,7 @@ use crate::model::run::{Attempt, IterationStatus, RunStatus};
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
 use crate::policy::recommended::next_command;
 use crate::policy::redact::redact;
+use crate::policy::tamper::tampering_text;
 
 use super::attempts::failures;
 use super::data::Recommended;
@@ -207,7 +208,7 @@ impl Steps<'_, '_> {
     /// The run ended, but not everything in it was done.
     fn look_at_given_up(&mut self) {
         for (iteration, attempt) in self.source.run.weakened_attempts() {
-            let notes = words::line(&attempt.notes.join("; "));
+            let notes = words::line(&tampering_text(&attempt.notes, "; "));
             let number = attempt.number;
             self.push(
                 &format!("Look at the tests that attempt {number} of iteration {iteration} weakened: {notes}"),

@@ -99,13 +99,19 @@ impl ToLookAt {
         let text = format!("commit {} was made outside of the run ({})", commit.short(), words::line(subject));
         Self { kind: LookAtKind::OutsideCommit, iteration: None, commit: Some(commit), text }
     }
+
+    /// So many more commits that the run did not make; `None` for none.
+    pub fn earlier_commits(count: usize) -> Option<Self> {
+        let text = format!("{} before them, made outside of the run", words::count(count, "more commit"));
+        (count > 0).then_some(Self { kind: LookAtKind::OutsideCommit, iteration: None, commit: None, text })
+    }
 }
 
 /// What of a run's own record a person must look at.
 pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     let of = |kind, iteration, text| ToLookAt { kind, iteration: Some(iteration), commit: None, text };
     let weakened = run.weakened_attempts().map(|(iteration, attempt)| {
-        let notes = words::line(&attempt.notes.join(", "));
+        let notes = words::line(&tamper::tampering_text(&attempt.notes, ", "));
         let what = if notes.is_empty() { notes } else { format!(" ({notes})") };
         of(LookAtKind::Weakened, iteration, format!("iteration {iteration} may have weakened what judges it{what}"))
     });
@@ -114,11 +120,20 @@ pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     weakened.chain(skipped.map(given_up)).collect()
 }
 
+/// Commits that are none of a run's own.
+#[derive(Clone, Debug, Default)]
+pub struct Outside {
+    /// How many.
+    pub commits: usize,
+    /// The newest of them, and how many earlier ones there are.
+    pub to_look_at: Vec<ToLookAt>,
+}
+
 /// What the engine found out beside the run's record.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
     /// Commits of others since it began.
-    pub outside: Vec<ToLookAt>,
+    pub outside: Outside,
     /// What it changed.
     pub files: Option<ChangedFiles>,
     /// From its beginning to its end.
@@ -147,9 +162,9 @@ impl Night {
         let mut why: Vec<&str> = weakened.iter().flat_map(|(_, attempt)| tamper::in_short(&attempt.notes)).collect();
         why.sort_unstable();
         why.dedup();
-        let outside = around.outside.len();
+        let outside = around.outside.commits;
         let mut night = Self {
-            to_look_at: to_look_at(run).into_iter().chain(around.outside).collect(),
+            to_look_at: to_look_at(run).into_iter().chain(around.outside.to_look_at).collect(),
             iterations,
             duration_ms: around.duration_ms,
             cost_usd: run.usage().cost_usd(),

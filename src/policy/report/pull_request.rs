@@ -3,6 +3,7 @@
 use crate::model::run::{IterationStatus, Run};
 use crate::policy::commit_message::headline;
 use crate::policy::escape::escape_lines;
+use crate::policy::tamper::tampering_text;
 
 use super::data::Report;
 use super::markdown::escape::{code, text};
@@ -39,7 +40,7 @@ pub fn pull_request(run: &Run, report: &Report) -> String {
     let weakened: Vec<String> = run
         .weakened_attempts()
         .map(|(number, attempt)| {
-            format!("- iteration {number} may have weakened tests: {}", text(&attempt.notes.join(", ")))
+            format!("- iteration {number} may have weakened tests: {}", text(&tampering_text(&attempt.notes, ", ")))
         })
         .collect();
     let skipped = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);

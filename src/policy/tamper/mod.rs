@@ -31,7 +31,22 @@ pub fn tampering(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
     notes
 }
 
-/// What notes of [`tampering`] are about, in two words each.
+/// What an attempt's notes say of a check whose verdict changed by itself.
+pub const FLAKY: &str = "failed first, passed when run again unchanged";
+/// What they say of a check that the attempt did not break.
+pub const FAILING_BEFORE: &str = "was already failing before the first attempt";
+
+/// Of an attempt's notes those of [`tampering`].
+pub fn of_tampering(notes: &[String]) -> impl Iterator<Item = &String> {
+    notes.iter().filter(|note| !note.ends_with(FLAKY) && !note.ends_with(FAILING_BEFORE))
+}
+
+/// These in one text.
+pub fn tampering_text(notes: &[String], between: &str) -> String {
+    of_tampering(notes).map(String::as_str).collect::<Vec<_>>().join(between)
+}
+
+/// What an attempt's notes of [`tampering`] are about, in two words each.
 pub fn in_short(notes: &[String]) -> Vec<&'static str> {
     // The name of a file may hold any of these words: what is said of it comes after that.
     let about = |note: &String| {
@@ -44,7 +59,7 @@ pub fn in_short(notes: &[String]) -> Vec<&'static str> {
         }
     };
     let is_more = |note: &&String| note.starts_with("and ") && note.ends_with(" more");
-    notes.iter().filter(|note| !is_more(note)).map(about).collect()
+    of_tampering(notes).filter(|note| !is_more(note)).map(about).collect()
 }
 
 /// A changed file with what its tests were and are.

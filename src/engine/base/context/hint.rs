@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::engine::base::error::{Error, ErrorKind};
 use crate::model::hint::{Hint, Place};
+use crate::model::run::Run;
 use crate::policy::redact::redact;
 
 use super::Context;
@@ -18,6 +19,18 @@ impl Context {
     pub fn place_of(&self, folder: impl Into<PathBuf>) -> Place {
         let state_dir = self.setup.state_dir.is_some().then(|| self.store.dir().to_owned());
         Place { folder: folder.into(), state_dir }
+    }
+
+    /// The work tree of this repository that a run works in, where that is another one than this.
+    pub fn elsewhere(&self, run: &Run) -> Option<Place> {
+        let is_other = run.worktree != self.worktree_id() && self.has_git() && self.is_worktree_of_repo(&run.worktree);
+        is_other.then(|| self.place_of(run.worktree.path()))
+    }
+
+    /// `recover` with these words about a run, as a line that works from any folder.
+    pub fn line_about(&self, run: &Run, words: &[&str]) -> String {
+        let place = self.elsewhere(run).unwrap_or_else(|| self.place());
+        Hint::recover(words).run(&run.key).at(place).to_string()
     }
 
     /// The hint as a line that works from any folder.

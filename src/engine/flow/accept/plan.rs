@@ -228,7 +228,7 @@ fn commits_since(context: &Context, begun: Option<&ObjectId>, head: &Head, run: 
 
 /// What a person must look at before the run is accepted.
 fn to_look_at(context: &Context, run: &Run, since: &[ObjectId]) -> Result<Vec<String>> {
-    let all = to_look_at_in(run).into_iter().chain(outside_of(context, run, since)?);
+    let all = to_look_at_in(run).into_iter().chain(outside_of(context, run, since)?.to_look_at);
     Ok(all.map(|one| one.text).collect())
 }
 

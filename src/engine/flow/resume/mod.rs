@@ -26,14 +26,14 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
 use crate::model::state::State;
-use crate::policy::masked_event::{MASKED, is_masked};
+use crate::policy::masked_event::MASKED;
 use crate::store::NewEvent;
 
 use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
 use super::{fix_session, project_trust, retry};
 
 use checks::validate;
-use prepare::{planned, prepare};
+use prepare::{planned, prepare, spec_of};
 use refuse::refuse;
 
 pub use checks::Check;
@@ -75,6 +75,17 @@ impl ResumeRequest {
     fn command_of<'a>(&'a self, run: &'a Run) -> (&'a [String], &'a FolderId) {
         if self.command.is_empty() { (&run.spec.command, &run.spec.dir) } else { (&self.command, &self.dir) }
     }
+
+    /// What is asked of the next attempt, as it is typed.
+    fn words(&self) -> Vec<String> {
+        let flag =
+            |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]).into_iter().flatten();
+        flag("--strategy", self.strategy.map(|strategy| strategy.as_str().to_owned()))
+            .chain(flag("--from-iteration", self.from_iteration.map(|number| number.to_string())))
+            .chain(flag("--instructions", self.instructions.clone()))
+            .chain(self.no_error_context.then(|| "--no-error-context".to_owned()))
+            .collect()
+    }
 }
 
 /// What a resume did.
@@ -96,6 +107,10 @@ pub struct Resumed {
     pub driven: Option<Driven>,
     /// Where it stands when nothing was run.
     pub standing: Standing,
+    /// The words that ask for the same again.
+    pub again: Vec<String>,
+    /// Whether there is a good checkpoint to go back to.
+    pub has_good_checkpoint: bool,
 }
 
 /// Takes the run up.
@@ -157,6 +172,8 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         validation,
         driven: None,
         standing,
+        again: Vec::new(),
+        has_good_checkpoint: state.last_good(&key).is_some(),
     };
 
     if strategy == Some(Strategy::ManualThenContinue) {
@@ -193,6 +210,9 @@ fn validated(context: &Context, state: &State, run: &Run, request: &ResumeReques
     checks
 }
 
+/// What of a run is only read: it can do without a secret.
+const TEXTS: [&str; 2] = ["prompt", "approach"];
+
 /// Refuses (2) to take up a run whose command cannot be started.
 fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
     let (argv, dir) = request.command_of(run);
@@ -200,8 +220,19 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
         return Ok(());
     }
     let other = || Hint::recover(["resume", "--prepare-only"]).run(&run.key);
-    if request.command.is_empty() && is_masked(argv) {
-        let message = format!("the command of run {} {MASKED}: give it again after --", run.key);
+    let (texts, lacking): (Vec<String>, Vec<String>) =
+        spec_of(run, request, run.current_iteration).masked.into_iter().partition(|field| TEXTS.contains(&&**field));
+    for text in texts {
+        context.warn(format!("the {text} of run {} {MASKED}: it goes on without", run.key));
+    }
+    if !lacking.is_empty() {
+        let way = match lacking.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["command"] => "give it again after --",
+            ["feedback"] => "give it again with --feedback NAME=CMD",
+            ["notify"] => "give it again with --notify CMD",
+            _ => "begin a new run",
+        };
+        let message = format!("the {} of run {} {MASKED}: {way}", lacking.join(", "), run.key);
         return Err(Error::new(ErrorKind::Usage, message).hint(other()));
     }
     run::require_command(context, argv, dir)
@@ -262,6 +293,7 @@ fn standing_of(context: &Context, state: &State, run: &Run) -> Standing {
 
 fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
     let standing = standing_of(context, state, &run);
+    let has_good_checkpoint = state.last_good(&run.key).is_some();
     Resumed {
         changed: false,
         run,
@@ -271,6 +303,8 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
         validation: Vec::new(),
         driven: None,
         standing,
+        again: Vec::new(),
+        has_good_checkpoint,
     }
 }
 
@@ -298,8 +332,10 @@ fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &
         Standing::Wait(_) if request.prepare_only || context.dry_run() => Ok(None),
         Standing::Wait(until) if context.progress.skips_wait(until) => Ok(None),
         Standing::Wait(until) => match request.wait {
-            None => Ok(Some(untouched(context, state, run))),
+            None => Ok(Some(Resumed { again: request.words(), ..untouched(context, state, run) })),
             Some(longest) => {
+                // What a person can mend is said before the wait, and again should it still hold after it.
+                validated(context, state, &run, request);
                 let deadline = longest.map(|longest| context.clock.now().plus(longest));
                 match retry::sleep(context, Some(&run), until, deadline)? {
                     WakeReason::InTime | WakeReason::Now => Ok(None),

@@ -4,7 +4,7 @@ use crate::engine::attempt::night::night;
 use crate::engine::base::context::Context;
 use crate::engine::flow::run::Outcome;
 use crate::model::decision::Standing;
-use crate::model::hint::Hint;
+use crate::policy::recommended::next_command;
 
 use super::Resumed;
 
@@ -26,19 +26,24 @@ pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
 }
 
 fn ways_on(context: &Context, resumed: &Resumed) -> Vec<String> {
-    let key = Some(&resumed.run.key);
+    let line = |words: Vec<&str>| context.line_about(&resumed.run, &words);
+    let is_fixed = resumed.run.manual_fix.is_some();
     match resumed.standing {
-        Standing::Wait(_) => vec![context.line(Hint::recover(["resume", "--wait"]).run(key))],
-        Standing::Exhausted | Standing::NeedsPerson if resumed.run.manual_fix.is_some() => {
-            vec![
-                context.line(Hint::recover(["manual-fix", "verify"]).run(key)),
-                context.line(Hint::recover(["manual-fix", "continue"]).run(key)),
-            ]
+        Standing::Wait(_) => {
+            vec![line(["resume", "--wait"].into_iter().chain(resumed.again.iter().map(String::as_str)).collect())]
         }
-        Standing::Exhausted | Standing::NeedsPerson => vec![
-            context.line(Hint::recover(["manual-fix", "start"]).run(key)),
-            context.line(Hint::recover(["resume", "--strategy", "retry_with_context"]).run(key)),
-        ],
-        Standing::Allowed => vec![context.line(Hint::recover(["resume"]).run(key))],
+        Standing::Exhausted | Standing::NeedsPerson if is_fixed => {
+            vec![line(vec!["manual-fix", "verify"]), line(vec!["manual-fix", "continue"])]
+        }
+        Standing::Exhausted | Standing::NeedsPerson => {
+            let recommended = next_command(&resumed.run, false);
+            let with_context = vec!["resume", "--strategy", "retry_with_context"];
+            let mut ways: Vec<_> = recommended.into_iter().chain([vec!["manual-fix", "start"]]).collect();
+            if !ways.contains(&with_context) {
+                ways.push(with_context);
+            }
+            ways.into_iter().map(line).collect()
+        }
+        Standing::Allowed => vec![line(vec!["resume"])],
     }
 }

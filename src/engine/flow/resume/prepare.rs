@@ -7,8 +7,9 @@ use crate::engine::record::run_settings::configured_checks;
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
-use crate::model::run::{Iteration, IterationStatus, Run, RunStatus};
+use crate::model::run::{Iteration, IterationStatus, Run, RunSpec, RunStatus};
 use crate::model::state::{Named, State};
+use crate::policy::masked_event::still_masked;
 use crate::policy::restore_plan::Edits;
 
 use super::ResumeRequest;
@@ -98,16 +99,8 @@ fn restore_files(
     restore_checkpoint(context, key, target, Edits::Refuse).map(drop)
 }
 
-/// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.
-fn announced(
-    context: &Context,
-    run: &Run,
-    request: &ResumeRequest,
-    strategy: Option<Strategy>,
-    granted: bool,
-) -> Vec<Payload> {
-    let iteration = iteration_of(run, request, strategy);
-    let mut events = Vec::new();
+/// What the run executes from now on.
+pub(super) fn spec_of(run: &Run, request: &ResumeRequest, iteration: u32) -> RunSpec {
     let mut spec = run.spec.clone();
     if let Some(session) = request.session {
         spec.session = session;
@@ -127,6 +120,21 @@ fn announced(
             spec.iterations_total = Some(iteration.max(1));
         }
     }
+    spec.masked = still_masked(&spec);
+    spec
+}
+
+/// What the ledger is told: another command, the iterations that are left behind, and how the run goes on.
+fn announced(
+    context: &Context,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+    granted: bool,
+) -> Vec<Payload> {
+    let iteration = iteration_of(run, request, strategy);
+    let mut events = Vec::new();
+    let mut spec = spec_of(run, request, iteration);
     if !request.prepare_only && !spec.command.is_empty() {
         spec.configured.get_or_insert_with(|| configured_checks(context));
     }

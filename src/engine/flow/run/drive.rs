@@ -29,6 +29,7 @@ use crate::policy::decide::{Fallback, fallback_of};
 use crate::policy::restore_plan::Edits;
 use crate::policy::retry_status::{RetryStatus, witnessed_status};
 use crate::policy::settings::{NotifyEvent, Settings};
+use crate::policy::tamper::of_tampering;
 use crate::process::{Program, Show, Supervised};
 use crate::store::views::{Extent, write_views};
 
@@ -250,7 +251,7 @@ impl Driver<'_> {
         });
         // Weakened tests may make an attempt pass: whoever watches is notified at once.
         if ended.end.conditions.contains(&Condition::Tampered) {
-            for note in &ended.end.notes {
+            for note in of_tampering(&ended.end.notes) {
                 tracing::warn!("the attempt may have weakened the tests: {note}");
             }
         }

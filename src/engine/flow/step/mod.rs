@@ -9,6 +9,7 @@ mod compensate;
 mod lock;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
@@ -30,7 +31,7 @@ use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
-use crate::policy::masked_event::{MASKED, is_masked};
+use crate::policy::masked_event::MASKED;
 use crate::policy::path_filter::Selection;
 use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
@@ -49,6 +50,8 @@ pub struct StepRequest {
     pub name: String,
     /// The command.
     pub command: Vec<String>,
+    /// The folder that it runs in.
+    pub dir: PathBuf,
     /// The lane's stage whose checkpoint follows.
     pub stage: Option<String>,
     /// Where the lane is to be merged.
@@ -134,13 +137,14 @@ pub fn as_recorded(context: &Context, request: StepRequest) -> Result<StepReques
         Error::new(ErrorKind::Usage, message).hint(Hint::recover(["step", "--help"]))
     };
     let start = &step.ok_or_else(|| refused("was never begun"))?.start;
-    if is_masked(&start.command) {
+    if !start.masked.is_empty() {
         return Err(refused(MASKED));
     }
     let atomic = start.atomic.as_ref();
     let recorded = || atomic.map(|atomic| atomic.paths.clone()).unwrap_or_default();
     Ok(StepRequest {
         command: start.command.clone(),
+        dir: recorded_dir(context, start),
         stage: request.stage.or_else(|| start.stage.clone()),
         target_branch: request.target_branch.or_else(|| start.target_branch.clone()),
         atomic: request.atomic || atomic.is_some(),
@@ -149,6 +153,15 @@ pub fn as_recorded(context: &Context, request: StepRequest) -> Result<StepReques
         compensate: request.compensate.or_else(|| start.compensate.clone()),
         ..request
     })
+}
+
+/// Where a recorded step runs: at the same place of this work tree, should its lane be in another one meanwhile.
+fn recorded_dir(context: &Context, start: &StepStart) -> PathBuf {
+    let dir = start.cwd.path();
+    match dir.strip_prefix(start.worktree.path()) {
+        Ok(inside) => context.worktree().join(inside),
+        Err(_) => dir,
+    }
 }
 
 /// Runs it, unless it is done. `notice` says what has to be said before.
@@ -251,7 +264,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
     let mut start = StepStart {
         name: request.name.clone(),
         command: request.command.clone(),
-        cwd: FolderId::of(context.cwd()),
+        cwd: FolderId::of(&request.dir),
         worktree: context.worktree_id(),
         stage: request.stage.clone(),
         target_branch: request.target_branch.clone(),
@@ -259,6 +272,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         atomic: None,
         compensate: request.compensate.clone(),
         supervisor: own_id(),
+        masked: Vec::new(),
     };
     let prepared = if request.atomic { Some(checkpoint::prepare(context)?) } else { None };
     let mut ledger = context.store().lock()?;
@@ -302,7 +316,7 @@ fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
 
 fn supervised(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLock) -> Result<Supervised> {
     let argv = request.command.iter().map(OsString::from).collect();
-    let mut supervised = Supervised::new(Program::Argv(argv), context.cwd());
+    let mut supervised = Supervised::new(Program::Argv(argv), &request.dir);
     supervised.env_set = variables(context, key, &request.name)?;
     supervised.env_set.push(lock.variable(context));
     supervised.grace = context.settings().runner.grace;
