@@ -41,7 +41,8 @@ command = 'notify-send --app-name=recover -- "recover: $RECOVER_EVENT" "$RECOVER
 on = ["needs_person", "ended"]
 command = '''
 { printf 'From: YOU@EXAMPLE.COM\nTo: YOU@EXAMPLE.COM\nSubject: recover: %s\n' "$RECOVER_EVENT in run $RECOVER_RUN_ID"
-  printf 'Content-Type: text/plain; charset=utf-8\n\n%s\n\n' "$RECOVER_SUMMARY"; cat; } |
+  printf 'MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\n'
+  { printf '%s\n\n' "$RECOVER_SUMMARY"; cat; } | base64 | fold -w 76; } |
 curl -fsS -m 8 --netrc-optional --crlf --mail-from YOU@EXAMPLE.COM --mail-rcpt YOU@EXAMPLE.COM -T - smtps://SMTP.EXAMPLE.COM
 '''
 "#,

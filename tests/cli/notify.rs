@@ -108,6 +108,31 @@ fn a_loop_of_ones_own_is_told_too() {
     let full = "write error: No space left on device";
     env.json(0, &["attempt", "fail", "--run", "loop", "--exit-code", "1", "--message", full]);
     assert_eq!(events(&env, 1), ["needs_person loop"]);
+    // It goes on regardless: the same once more is no news.
+    for _ in 0..2 {
+        env.json(0, &["attempt", "start", "--run", "loop"]);
+        env.json(0, &["attempt", "fail", "--run", "loop", "--exit-code", "1", "--message", full]);
+    }
+    assert_eq!(events(&env, 1), ["needs_person loop"]);
+    env.json(0, &["attempt", "pass", "--run", "loop"]);
+    env.json(0, &["attempt", "fail", "--run", "loop", "--exit-code", "1", "--message", full]);
+    assert_eq!(events(&env, 2), ["needs_person loop", "needs_person loop"]);
+}
+
+#[test]
+fn a_goal_that_was_not_reached_is_why_a_run_ends() {
+    let env = quick();
+    own(&env, &toml(KEEP));
+    let ended = env.json(7, &["run", "--run", "r", "--iterations", "2", "--until", "test -e no", "--", "true"]);
+    let reason = "the goal was not reached in 2 iterations: test -e no";
+    assert_eq!((&ended["decision"]["reason"], &ended["decision"]["actions"]), (&reason.into(), &vec!["none"].into()));
+    assert_eq!(events(&env, 1), ["ended r"]);
+    assert_eq!(document(&env, "ended")["reason"], reason);
+    let status = env.recover(&["status"]).expect(0).stdout;
+    assert!(status.contains(&format!("It stopped: {reason}.")), "{status}");
+    // By hand it can be reached still.
+    env.write("no", "");
+    assert_eq!(env.json(0, &["resume"])["outcome"], "complete");
 }
 
 #[test]
@@ -173,6 +198,22 @@ fn a_projects_command_needs_trust() {
     until("the trusted one", || env.root().join("owned").exists());
 }
 
+// Nor may it keep from somebody what happens.
+#[test]
+fn a_projects_choice_of_events_needs_trust() {
+    let env = quick();
+    own(&env, &toml(KEEP));
+    env.put(".ultraplan/recover.toml", "[notify]\non = []\n");
+    let error = env.error(13, &["run", "--run", "r", "--", "true"]);
+    let message = error["message"].as_str().expect("a message");
+    let expected =
+        "would choose what you are notified of, which is not trusted yet: notify.on = []; nothing was started";
+    assert!(message.contains(expected), "{message}");
+    own(&env, &format!("{}on = ['ended']\n", toml(KEEP)));
+    env.recover(&["run", "--run", "r", "--", "true"]).expect(0);
+    assert_eq!(events(&env, 1), ["ended r"]);
+}
+
 /// What a program sent to a listener: a request's headers and body, or a mail.
 fn heard(mut stream: TcpStream) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
@@ -229,6 +270,15 @@ fn heard(mut stream: TcpStream) -> String {
     all
 }
 
+/// What a mail's reader sees.
+fn mail_text(said: &str) -> String {
+    use base64::Engine as _;
+    let body = said.split("base64\n\n").nth(1).expect("a body");
+    let body: String = body.lines().take_while(|line| *line != ".").collect();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(body).expect("base64");
+    String::from_utf8(bytes).expect("text")
+}
+
 // The recipes of recover.toml(5), as they stand there but for the place that each sends to.
 #[test]
 fn the_recipes_of_the_manual_work() {
@@ -264,7 +314,8 @@ fn the_recipes_of_the_manual_work() {
         let run = format!("r{number}");
         env.recover(&["run", "--run", &run, "--", "sh", "-c", "echo '\"two\"' > a.txt"]).expect(0);
         let said = heard_of.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("{}", log(&env, &run)));
-        assert!(said.contains(&format!("work: run {run} ended: complete; 1 iteration: 1 passed; ")), "{said}");
+        let text = if said.contains("base64") { mail_text(&said) } else { said.clone() };
+        assert!(text.contains(&format!("work: run {run} ended: complete; 1 iteration: 1 passed; ")), "{said}");
         told.push(said);
     }
     assert!(told[0].starts_with("POST /YOUR-TOPIC ") && told[0].contains("Title: recover: ended\n"), "{}", told[0]);
@@ -273,6 +324,8 @@ fn the_recipes_of_the_manual_work() {
     assert!(slack["text"].as_str().is_some_and(|text| text.starts_with("work: run r1 ended")), "{slack}");
     assert!(told[2].contains("--app-name=recover\n--\nrecover: ended\nwork: run r2"), "{}", told[2]);
     assert!(told[3].contains("RCPT TO:<YOU@EXAMPLE.COM>") && told[3].contains("\nSubject: recover: ended in run r3\n"));
-    let json = told[3].lines().find(|line| line.starts_with('{')).expect("the document");
+    assert!(told[3].contains("\nMIME-Version: 1.0\n") && told[3].lines().all(|line| line.len() <= 78), "{}", told[3]);
+    let mail = mail_text(&told[3]);
+    let json = mail.lines().find(|line| line.starts_with('{')).expect("the document");
     assert_eq!(serde_json::from_str::<Value>(json).expect("JSON")["run"]["run_id"], "r3");
 }

@@ -11,7 +11,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::Ended;
 use crate::model::SCHEMA_VERSION;
-use crate::model::decision::Action;
+use crate::model::decision::{Action, Decision};
+use crate::model::failure::Failure;
 use crate::model::run::{Run, RunKey};
 use crate::model::time::Timestamp;
 use crate::policy::escape::escape;
@@ -43,17 +44,24 @@ impl Happened {
         Self { event, reason, iteration: None, until: None }
     }
 
-    /// What the end of an attempt is for whoever drives a loop of their own: given up, parked, a person is needed, or nothing.
-    pub fn at_end(ended: &Ended) -> Option<Self> {
-        let decision = ended.end.decision.as_ref()?;
-        let reason = Some(decision.reason.clone());
-        let iteration = ended.end.failure.as_ref().and_then(|failure| failure.iteration);
+    /// What the end of an attempt is for whoever drives a loop of their own: given up, parked, a person is needed, or nothing;
+    /// nothing either where the same was decided `before` at the same iteration, for a loop may go on regardless.
+    pub fn at_end(ended: &Ended, before: &Run) -> Option<Self> {
+        let happened = Self::decided(ended.end.decision.as_ref()?, ended.end.failure.as_ref())?;
+        let last = before.decision.as_ref().and_then(|decision| Self::decided(decision, before.failure.as_ref()));
+        let what = |one: &Self| (one.event, one.iteration, one.until);
+        Some(happened).filter(|happened| last.as_ref().map(what) != Some(what(happened)))
+    }
+
+    fn decided(decision: &Decision, failure: Option<&Failure>) -> Option<Self> {
         let event = match () {
             () if decision.has(Action::Escalate) || decision.has(Action::ManualFix) => NotifyEvent::NeedsPerson,
             () if decision.has(Action::Skip) => NotifyEvent::GaveUp,
             () if decision.has(Action::Park) => NotifyEvent::Parked,
             () => return None,
         };
+        let reason = Some(decision.reason.clone());
+        let iteration = failure.and_then(|failure| failure.iteration);
         let until = decision.not_before.filter(|_| event == NotifyEvent::Parked);
         Some(Self { event, reason, iteration, until })
     }

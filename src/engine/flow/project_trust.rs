@@ -141,13 +141,20 @@ pub fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
     let new: Vec<String> = new.map(|value| format!("{} = {}", value.key, shown(value))).collect();
     let file = context.config().file.display();
     let new = if new.is_empty() { first.key.clone() } else { new.join("; ") };
+    // It starts nothing: it may keep from you what happens.
+    let only_notifies = asked.iter().all(|entry| entry.key == "notify.on");
+    let (starts, would) = if only_notifies {
+        ("notifies you of", "choose what you are notified of, which")
+    } else {
+        ("starts", "start what")
+    };
     let message = if found.was_trusted {
         format!(
-            "what {file} starts has changed since it was trusted: {new}; nothing was started. Review it, then trust it again"
+            "what {file} {starts} has changed since it was trusted: {new}; nothing was started. Review it, then trust it again"
         )
     } else {
         format!(
-            "{file} would start what is not trusted yet: {new}; nothing was started. A project's file starts only what you trust: \
+            "{file} would {would} is not trusted yet: {new}; nothing was started. A project's file decides only what you trust: \
              review it and trust it, once for this repository, and again when it changes; --trust or RECOVER_TRUST=1 allow one call"
         )
     };
@@ -171,7 +178,7 @@ pub fn shown(value: &GuardedValue) -> String {
 pub fn shown_json(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
-        Json::Array(words) if words.iter().all(Json::is_string) => {
+        Json::Array(words) if words.iter().all(Json::is_string) && !words.is_empty() => {
             join(words.iter().filter_map(Json::as_str).map(str::to_owned).collect::<Vec<_>>())
         }
         Json::Object(fields) if fields.contains_key("command") => {

@@ -88,7 +88,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     }
     let ended = end_locked(context, ledger, &key, &started, ending, found, &prepared)?;
     let ended = report::after(context, &key, ended);
-    if let Some(happened) = Happened::at_end(&ended) {
+    if let Some(happened) = Happened::at_end(&ended, &run) {
         notify_with(context, &key, happened, ended.report.as_deref());
     }
     Ok(ended)

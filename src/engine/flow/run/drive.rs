@@ -356,10 +356,9 @@ impl Driver<'_> {
     }
 
     /// Tells whoever is away that it ended, and why where it is not complete.
-    fn notify_of_end(&self, outcome: Outcome, run: &Run, report: Option<&Path>) {
+    fn notify_of_end(&self, outcome: Outcome, run: &Run, decided: Option<&Decision>, report: Option<&Path>) {
         let needs_person = outcome == Outcome::Escalated || run.is_being_fixed();
         let event = if needs_person { NotifyEvent::NeedsPerson } else { NotifyEvent::Ended };
-        let decided = run.decision.as_ref().filter(|_| outcome != Outcome::Complete);
         let reason = self.unstartable.clone().or_else(|| Some(decided?.reason.clone()));
         notify_with(self.context, self.key, Happened::new(event, reason), report);
     }
@@ -387,11 +386,12 @@ impl Driver<'_> {
         let run = run_of(&state, self.key)?;
         let settings = run_settings::settings_of(self.context, &run);
         let stands = self.status(&state, &run, &settings);
-        self.notify_of_end(outcome, &run, report.as_deref());
+        let decision = stands.decision.filter(|_| outcome != Outcome::Complete);
+        self.notify_of_end(outcome, &run, decision.as_ref(), report.as_deref());
         Ok(Driven {
             outcome,
             night: night(self.context, &state, &run),
-            decision: stands.decision.filter(|_| outcome != Outcome::Complete),
+            decision,
             run,
             standing: stands.standing,
             interrupted: self.interrupted,
