@@ -51,7 +51,7 @@ pub enum ExitCode {
 
 impl ExitCode {
     /// Every code with its meaning, as the man page and the README list them.
-    pub const DOCUMENTED: [(Self, &'static str); 21] = [
+    pub const DOCUMENTED: [(Self, &'static str); 22] = [
         (Self::Done, "Done, or nothing to do."),
         (Self::Failed, "Failed for another reason; treat unknown codes as this."),
         (Self::Usage, "Usage or configuration error."),
@@ -71,6 +71,7 @@ impl ExitCode {
         (Self::CutOff, "An earlier operation was cut off; recover doctor --repair or recover undo finishes it."),
         (Self::Bug, "A bug in recover."),
         (Self::VerificationFailed, "Feedback loops failed."),
+        (Self::Other(129), "Interrupted by SIGHUP: its terminal was closed."),
         (Self::Other(130), "Interrupted by SIGINT."),
         (Self::Other(143), "Interrupted by SIGTERM."),
     ];

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
+use clap::builder::styling::AnsiColor;
 
 use crate::engine::Context;
 use crate::engine::base::progress::{Observer, Progress, ProgressEvent};
@@ -24,7 +25,8 @@ use crate::model::time::Timestamp;
 use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 
 use super::keys::{Key, Keys};
-use super::render::{said, seconds};
+use super::people::wrapped;
+use super::render::{moment, said, seconds};
 use super::ui::{Ui, escape};
 use status_line::{Doing, View};
 use story::Story;
@@ -155,9 +157,9 @@ impl Drop for Display {
 struct Told(Arc<Shared>);
 
 impl Observer for Told {
-    fn on_event(&self, _now: Timestamp, event: ProgressEvent<'_>) {
+    fn on_event(&self, now: Timestamp, event: ProgressEvent<'_>) {
         let shared = &self.0;
-        let lines = lock(&shared.view).take(&event);
+        let lines = lock(&shared.view).take(&event, |at| moment(at, now));
         let told = !(shared.sparing && is_usual(&event));
         if told {
             for line in &lines {
@@ -202,16 +204,33 @@ impl Shared {
         }
     }
 
-    /// A line that stays. With stderr closed there is nobody left to report to.
+    /// A line that stays, in the colour of its first word.
     fn say(&self, text: &str) {
-        let _ = Stderr.write_all(format!("{}\n", self.ui.shown(text)).as_bytes());
+        let text = self.ui.shown(text);
+        let first = text.split([':', ' ']).next().unwrap_or_default();
+        let color = match first {
+            "passed" | "Passed" => AnsiColor::Green,
+            "FAILED" => AnsiColor::Red,
+            "Waiting" | "Parked" => AnsiColor::Yellow,
+            _ => return self.print(&text),
+        };
+        if !self.ui.stderr_color {
+            return self.print(&text);
+        }
+        let style = color.on_default();
+        self.print(&format!("{style}{first}{style:#}{}", &text[first.len()..]));
+    }
+
+    /// With stderr closed there is nobody left to report to.
+    fn print(&self, line: &str) {
+        let width = lock(&self.footer).as_ref().map(Footer::width).or(self.ui.stderr_width.map(usize::from));
+        let text = width.map_or_else(|| line.to_owned(), |width| wrapped(line, width));
+        let _ = Stderr.write_all(format!("{text}\n").as_bytes());
     }
 
     fn say_result(&self, name: &str, result: &FeedbackResult) {
-        let (mark, color) = if result.passed { ("passed", "\x1b[32m") } else { ("FAILED", "\x1b[31m") };
-        let mark = if self.ui.stderr_color { format!("{color}{mark}\x1b[0m") } else { mark.to_owned() };
-        let text = self.ui.shown(&format!("{name}: {} ({})", said(result), seconds(result.duration)));
-        let _ = Stderr.write_all(format!("{mark} {text}\n").as_bytes());
+        let mark = if result.passed { "passed" } else { "FAILED" };
+        self.say(&format!("{mark} {name}: {} ({})", said(result), seconds(result.duration)));
     }
 
     /// Leaves the terminal to the command, or takes it again.
@@ -255,8 +274,8 @@ impl Doing {
 use status_line::What;
 
 impl View {
-    /// Takes note; the answer is what stays to be read.
-    fn take(&mut self, progress: &ProgressEvent<'_>) -> Vec<String> {
+    /// Takes note; the answer is what stays to be read, with times as `shown` has them.
+    fn take(&mut self, progress: &ProgressEvent<'_>, shown: impl Fn(Timestamp) -> String) -> Vec<String> {
         match *progress {
             ProgressEvent::Baseline { run } => {
                 self.run = escape(&run.key.to_string());
@@ -302,6 +321,7 @@ impl View {
                 let what = if parked { "Parked" } else { "Waiting" };
                 // What was said just now need not be said again.
                 let told = std::mem::replace(&mut self.reason, escape(reason)) == self.reason;
+                let until = shown(until);
                 vec![if told { format!("{what} until {until}") } else { format!("{what} until {until}: {reason}") }]
             }
             ProgressEvent::LoopsEnded | ProgressEvent::Waited => {
@@ -326,10 +346,11 @@ mod tests {
     fn what_others_said_is_fitted_as_it_is_shown() {
         let mut view = View::default();
         let until = Timestamp::from_millis(90_000);
-        view.take(&ProgressEvent::LoopBegun { name: "te\tst\u{1b}", deadline: None, again: false });
+        let iso = |at: Timestamp| at.to_string();
+        view.take(&ProgressEvent::LoopBegun { name: "te\tst\u{1b}", deadline: None, again: false }, iso);
         let line = |view: &View, width| view.line(width, Instant::now(), Timestamp::from_millis(0)).unwrap();
         assert!(line(&view, 79).contains("te\\tst\\u{1b} 0:0"), "{}", line(&view, 79));
-        let said = view.take(&ProgressEvent::Waiting { until, parked: false, reason: "a\u{1b}[2J\nb" });
+        let said = view.take(&ProgressEvent::Waiting { until, parked: false, reason: "a\u{1b}[2J\nb" }, iso);
         assert_eq!(said.len(), 1);
         for width in 0..100 {
             let line = line(&view, width);

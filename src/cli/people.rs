@@ -12,6 +12,7 @@ use crate::engine::Context;
 use crate::engine::record::select::found_unnamed;
 use crate::model::hint::{join, quote};
 use crate::model::id::CheckpointId;
+use crate::model::state::State;
 
 /// What is known of the place that a text is about.
 #[derive(Clone, Debug, Default)]
@@ -32,12 +33,17 @@ impl People {
 
     /// Has a look at what is recorded now. Without that texts are as scripts get them.
     pub fn learn(&self, context: &Context) {
-        if !context.store().exists() {
-            return;
+        if context.store().exists()
+            && let Ok(loaded) = context.load()
+        {
+            self.know(context, &loaded.state);
         }
-        let Ok(loaded) = context.load() else { return };
-        let numbers = loaded.state.checkpoints.values().map(|one| (one.id.to_string(), one.seq)).collect();
-        let run = found_unnamed(context, &loaded.state).map(|key| join(key.flags()));
+    }
+
+    /// Takes over what is recorded.
+    pub fn know(&self, context: &Context, state: &State) {
+        let numbers = state.checkpoints.values().map(|one| (one.id.to_string(), one.seq)).collect();
+        let run = found_unnamed(context, state).map(|key| join(key.flags()));
         *self.known() = Known { numbers, run };
     }
 
@@ -147,7 +153,11 @@ fn wrap(line: &str, width: usize) -> String {
         let room = if command.is_some_and(|command| at >= command) { width.saturating_sub(2) } else { width };
         let is_last = at + word.len() == line.len();
         let room = if is_last { width } else { room };
-        if quote.is_none() && columns > hang && columns + shown_width(bare) > room && !bare.is_empty() {
+        // A command that fits on a line stays whole.
+        let whole = shown_width(&line[at..]);
+        let begins = command == Some(at) && columns + whole > width && hang + whole <= width;
+        let is_full = begins || columns + shown_width(bare) > room;
+        if quote.is_none() && columns > hang && is_full && !bare.is_empty() {
             let kept = out.trim_end_matches(' ').len();
             out.truncate(kept);
             out.push_str(if is_inside { " \\\n" } else { "\n" });
@@ -231,6 +241,7 @@ mod tests {
     fn a_command_that_goes_on_below_is_still_one() {
         let line = "Next: recover resume --strategy retry_with_context";
         assert_eq!(wrapped(line, 34), "Next: recover resume --strategy \\\n  retry_with_context");
+        assert_eq!(wrapped(line, 49), "Next:\n  recover resume --strategy retry_with_context");
         assert_eq!(wrapped("It is closed; recover resume opens it", 20), "It is closed;\n  recover resume\n  opens it");
     }
 

@@ -76,6 +76,10 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
         .filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'))?;
     let takes_command = ["run", "resume", "step"].contains(&command_of(args).as_str());
     let at = args.iter().position(|arg| arg == word).filter(|_| takes_command)?;
+    if args[at..].iter().any(|arg| arg == "--") {
+        let why = "the command begins after --, and a value of several words is one in quotes (a duration: 5m)";
+        return Some(format!("leave out '{word}': {why}"));
+    }
     let own = args[1..at].iter().map(OsString::as_os_str);
     let line = own.chain([OsStr::new("--")]).chain(args[at..].iter().map(OsString::as_os_str));
     Some(format!("put the command after --: recover {}", join(line)))

@@ -163,3 +163,33 @@ fn without_a_terminal_there_is_a_way_on() {
     let nothing = TestEnv::plain();
     nothing.recover(&["browse"]).expect(10);
 }
+
+// A run of another work tree of the repository is gone on with there.
+#[test]
+fn commands_about_a_run_of_another_work_tree_go_there() {
+    let env = night();
+    env.git(&["worktree", "add", "-q", "../linked"]);
+    env.recover(&["-C", "../linked", "run", "--run", "other", "--no-wait", "--on-failure", "retry", "--", "false"])
+        .expect(6);
+    let linked = env.root().canonicalize().expect("a folder").join("linked");
+    let next = format!("recover -C {} resume --run other", linked.display());
+    let status = env.json(0, &["status", "--run", "other"]);
+    assert_eq!(status["night"]["next"], next.as_str());
+    let text = env.recover(&["status", "--run", "other"]).expect(0).stdout;
+    assert!(text.contains(&format!(" Next: {next}\n")) && text.contains(&format!("\nNext: {next}\n")), "{text}");
+    let report = env.recover(&["report", "--run", "other"]).expect(0).stdout;
+    assert!(report.contains(&next) && !report.contains(&format!("-C {} ", env.work().display())), "{report}");
+    let size = (200, 30);
+    let Some(mut terminal) = browse(&env, size, &[]) else { return };
+    terminal.expect_shown(size, "other paused");
+    terminal.press("/other paused\rc");
+    terminal.expect_shown(size, &format!("y runs: recover -C {} close --run other", linked.display()));
+    terminal.press("y");
+    terminal.expect("Closed run other");
+    terminal.press(" ");
+    terminal.expect_shown(size, "other closed");
+    terminal.press("/night\rc");
+    terminal.expect_shown(size, "y runs: recover close --run night");
+    terminal.press("nq");
+    assert_eq!(terminal.end().0, 0);
+}

@@ -17,6 +17,11 @@ fn a_command_without_its_dashes_is_said_where_they_go() {
     }
     let message = env.json(2, &["run", "cargo", "test"])["error"]["message"].to_string();
     assert!(message.contains("put the command after --: recover"), "{message}");
+    // One that stands before the dashes is none.
+    let ran = env.recover(&["run", "--timeout", "5", "minutes", "--", "true"]).expect(2);
+    assert!(ran.stderr.contains("tip: leave out 'minutes': the command begins after --"), "{}", ran.stderr);
+    let ran = env.recover(&["run", "--feedback", "test", "--", "true"]).expect(2);
+    assert!(ran.stderr.contains("'test' is not NAME=CMD, such as test='cargo test'"), "{}", ran.stderr);
     // An option that is not known is no command.
     let ran = env.recover(&["run", "--frobnicate"]).expect(2);
     assert!(!ran.stderr.contains("put the command"), "{}", ran.stderr);

@@ -84,6 +84,26 @@ fn no_word_is_broken_at_60_80_and_120_columns() {
     }
 }
 
+// Colours take no room: no line goes on where the terminal ends.
+#[test]
+fn tables_with_colours_fit_as_those_without() {
+    let mut env = night();
+    env.set("RECOVER_TEST_NOW", "2035-01-01T00:00:00.000Z");
+    for args in [&["runs", "--all"][..], &["checkpoint", "list"], &["attempt", "list"]] {
+        for columns in [60, 80, 100, 120] {
+            let Some(plain) = shown(&env, args, columns) else { return };
+            let size = (columns, 60);
+            let vars = [("GIT_PAGER", "cat")];
+            let terminal = Terminal::with(&env, args, size, &vars).expect("a terminal").drawing();
+            let last = plain.iter().rfind(|line| !line.is_empty()).expect("a line").trim_end().to_owned();
+            let colored = terminal.expect_shown(size, &last);
+            terminal.end();
+            let plain: Vec<&str> = plain.iter().map(|line| line.trim_end()).collect();
+            assert_eq!(colored.trim_end(), plain.join("\n").trim_end(), "{args:?} at {columns}");
+        }
+    }
+}
+
 #[test]
 fn people_have_numbers_and_scripts_have_ids() {
     let env = night();

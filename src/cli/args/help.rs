@@ -4,10 +4,13 @@
 //! said of each fits a line. `--help` has everything.
 
 use std::fmt::Write as _;
+use std::io;
 
 use clap::builder::styling::{AnsiColor, Style, Styles};
 use clap::{Command, CommandFactory};
+use rustix::termios::tcgetwinsize;
 
+use super::super::people::wrapped;
 use super::Cli;
 use super::examples::{self, Example};
 
@@ -39,7 +42,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 done in part; 4 not found; 5 attempt failed, retry allowed;
 6 wait; 7 budget exhausted; 8 a person is needed; 9 gave up waiting; 10 no state or repository; 11 locked; 12 corrupt;
 13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 checks failed;
-130/143 interrupted.";
+129/130/143 interrupted.";
 
 /// How the top level is laid out: its commands by their groups stand in `before-help`.
 const ROOT: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
@@ -90,19 +93,18 @@ fn section(examples: &[Example]) -> String {
     text
 }
 
-/// A line a group, or two: the names alone.
+/// The names alone, a line a group where it is wide enough.
 fn groups_in_short() -> String {
     let width = GROUPS.iter().map(|(title, _)| title.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (title, names) in GROUPS {
-        for (number, names) in names.chunks(6).enumerate() {
-            let title = if number == 0 { title } else { "" };
-            let names: Vec<String> = names.iter().map(|name| format!("{LITERAL}{name}{LITERAL:#}")).collect();
-            // A string takes whatever is written.
-            let _ = writeln!(text, "  {HEADER}{title:width$}{HEADER:#}  {}", names.join(", "));
-        }
+        let names: Vec<String> = names.iter().map(|name| format!("{LITERAL}{name}{LITERAL:#}")).collect();
+        let blank = " ".repeat(width - title.len());
+        // A string takes whatever is written.
+        let _ = writeln!(text, "  {HEADER}{title}{HEADER:#}{blank}  {}", names.join(", "));
     }
-    text
+    let columns = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0).map_or(80, |size| size.ws_col);
+    wrapped(&text, columns.min(80).into())
 }
 
 /// A section a group: each command with what it does.

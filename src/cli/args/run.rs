@@ -135,7 +135,7 @@ pub struct RunArgs {
 }
 
 fn feedback(text: &str) -> Result<(String, String), String> {
-    let invalid = || format!("'{text}' is not NAME=CMD");
+    let invalid = || format!("'{text}' is not NAME=CMD, such as test='cargo test'");
     let (name, command) = text.split_once('=').ok_or_else(invalid)?;
     if name.trim().is_empty() || command.trim().is_empty() {
         return Err(invalid());

@@ -60,7 +60,7 @@ impl Story {
 
 impl Observer for Told {
     fn on_event(&self, now: Timestamp, progress: ProgressEvent<'_>) {
-        let mut lines = lock(&self.view).take(&progress);
+        let mut lines = lock(&self.view).take(&progress, |at| at.to_string());
         if let ProgressEvent::LoopEnded { name, result } = progress {
             let verdict = if result.passed { "passed" } else { "FAILED" };
             lines.push(format!("Check {name} {verdict}: {} ({})", said(result), seconds(result.duration)));

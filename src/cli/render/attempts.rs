@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
+use comfy_table::Cell;
+
 use crate::model::attempt::Attempt;
 use crate::model::failure::Condition;
 use crate::model::run::{AttemptOutcome, Run};
 use crate::store::views::AttemptHistory;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{Table, column, date_time, words};
+use super::tables::{Table, column, date_time, toned, words};
 
 /// The iterations of a run, a line an attempt.
 pub fn iterations_text(ui: &Ui, run: &Run) -> String {
@@ -63,7 +65,11 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     let shown = if table.is_too_wide() { header.len() - 1 } else { header.len() };
     let mut table = Table::new(ui, &header[..shown]);
     for row in rows {
-        table.add_row(row.into_iter().take(shown));
+        let cells = row.iter().enumerate().map(|(at, text)| match header[at].name() {
+            "STATUS" | "RESULT" => toned(ui, text),
+            _ => Cell::new(text),
+        });
+        table.add_row(cells.take(shown));
     }
     let below = |title: &str, text: String| if text.is_empty() { text } else { format!("{title}\n{text}") };
     let reasons = reasons.iter().fold(String::new(), |mut text, (which, reason)| {

@@ -3,26 +3,17 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use comfy_table::{Cell, Color};
+use comfy_table::Cell;
 
 use crate::engine::flow::prune::Pruned;
 use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::request::{Restore, RestoreResult};
-use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::checkpoint::Checkpoint;
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{Column, Table, column, date_time, when, words};
-
-fn verdict_cell(ui: &Ui, verdict: Verdict) -> Cell {
-    let (text, color) = match verdict {
-        Verdict::Passed => ("passed", Color::Green),
-        Verdict::Failed => ("failed", Color::Red),
-        Verdict::Unverified => ("unverified", Color::Reset),
-    };
-    if ui.color { Cell::new(text).fg(color) } else { Cell::new(text) }
-}
+use super::tables::{Column, Table, column, date_time, toned, when, words};
 
 /// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over.
 pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], superseded: &BTreeSet<&str>, now: Timestamp) -> String {
@@ -50,7 +41,7 @@ pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], superseded: &BTre
             Cell::new(format!("@{}", checkpoint.seq)),
             Cell::new(&checkpoint.id),
             Cell::new(checkpoint.after_iteration),
-            verdict_cell(ui, checkpoint.verdict),
+            toned(ui, checkpoint.verdict.as_str()),
             Cell::new(escape(&checkpoint.trigger)),
             Cell::new(when(checkpoint.created_at, now)),
             Cell::new(format!("{over}{}{pin}", ui.numbered(&escape(&checkpoint.description)))),

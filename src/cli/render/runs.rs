@@ -10,7 +10,7 @@ use crate::policy::escape::escape;
 
 use super::super::replies::runs::{iterations_that, last_error};
 use super::super::ui::Ui;
-use super::tables::{Table, column, when, words};
+use super::tables::{Table, column, toned, when, words};
 
 /// How much of an error a row holds, in characters.
 const ERROR_LENGTH: usize = 60;
@@ -52,7 +52,7 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
         table.add_row([
             Cell::new(if *chosen { "*" } else { "" }),
             Cell::new(escape(&run.key.to_string())),
-            Cell::new(status),
+            toned(ui, &status),
             Cell::new(done + &given_up),
             Cell::new(run.iterations.count_attempts()),
             Cell::new(when(run.created_at, now)),

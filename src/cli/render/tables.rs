@@ -1,7 +1,7 @@
 //! What every table and text shares: how a table is laid out, and how a time is shown.
 
 use chrono::Local;
-use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table as Comfy, Width, presets};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table as Comfy, Width, presets};
 use unicode_width::UnicodeWidthStr;
 
 use crate::model::time::Timestamp;
@@ -51,6 +51,13 @@ pub(super) struct Column {
     has_words: bool,
 }
 
+impl Column {
+    /// What stands above it.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+}
+
 /// A column whose content stays in one line.
 pub(super) const fn column(name: &'static str, spare: u8) -> Column {
     Column { name, spare, has_words: false }
@@ -59,6 +66,17 @@ pub(super) const fn column(name: &'static str, spare: u8) -> Column {
 /// A column of sentences.
 pub(super) const fn words(name: &'static str, spare: u8) -> Column {
     Column { name, spare, has_words: true }
+}
+
+/// What an attempt, an iteration, a run or a checkpoint came to, in the colour of its first word.
+pub(super) fn toned(ui: &Ui, text: &str) -> Cell {
+    let color = match text.split([' ', ',']).next().unwrap_or_default() {
+        "passed" | "completed" | "complete" | "accepted" => Color::Green,
+        "failed" | "escalated" | "blocked" => Color::Red,
+        "under" | "in_progress" | "pending" | "paused" | "parked" | "cancelled" => Color::Yellow,
+        _ => return Cell::new(text),
+    };
+    if ui.color { Cell::new(text).fg(color) } else { Cell::new(text) }
 }
 
 /// A table that fits the terminal: it leaves columns out before it breaks a word.
@@ -141,8 +159,20 @@ impl<'a> Table<'a> {
                 });
             }
         }
-        let lines: Vec<String> = table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
+        let lines: Vec<String> = table.to_string().lines().map(trimmed).collect();
         lines.join("\n") + "\n"
+    }
+}
+
+/// A line without the blanks at its end, those within its last colour too: they may not fit the terminal any more.
+fn trimmed(line: &str) -> String {
+    let line = line.trim_end();
+    let is_code = |code: &str| {
+        code.ends_with('m') && code[1..code.len() - 1].chars().all(|c| "[;".contains(c) || c.is_ascii_digit())
+    };
+    match line.rfind('\x1b').map(|at| line.split_at(at)) {
+        Some((colored, code)) if is_code(code) => colored.trim_end().to_owned() + code,
+        _ => line.to_owned(),
     }
 }
 

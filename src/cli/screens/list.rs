@@ -9,7 +9,8 @@ use crate::policy::redact::redact;
 
 use super::super::keys::Key;
 use super::super::live::{cut, cut_at_word};
-use super::{Talk, nothing_changed, size, wrap};
+use super::super::people::wrapped;
+use super::{Talk, nothing_changed, size};
 
 /// What was chosen, or asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +48,10 @@ impl<'a> List<'a> {
             match key {
                 Some(Key::Up | Key::Char('k')) => self.at = self.at.saturating_sub(1),
                 Some(Key::Down | Key::Char('j')) => self.at = (self.at + 1).min(self.items.len() - 1),
-                Some(Key::Char('g')) => self.at = 0,
-                Some(Key::Char('G')) => self.at = self.items.len() - 1,
+                Some(Key::PageUp) => self.at = self.at.saturating_sub(size().1),
+                Some(Key::PageDown) => self.at = (self.at + size().1).min(self.items.len() - 1),
+                Some(Key::Home | Key::Char('g')) => self.at = 0,
+                Some(Key::End | Key::Char('G')) => self.at = self.items.len() - 1,
                 Some(Key::Enter) => {
                     self.leave();
                     return Ok(Picked::Item(self.at));
@@ -84,7 +87,8 @@ impl<'a> List<'a> {
     /// The part of the list around what is chosen, drawn over what was drawn before.
     fn window(&mut self, size: (usize, usize)) -> String {
         let (columns, rows) = size;
-        let help = wrap(self.help, columns);
+        let help = wrapped(self.help, columns);
+        let help: Vec<&str> = help.lines().collect();
         let shown = self.items.len().min(rows.saturating_sub(3 + help.len()).max(1));
         let first = self.at.saturating_sub(shown / 2).min(self.items.len() - shown);
         let mut lines = Vec::new();
@@ -111,7 +115,8 @@ impl<'a> List<'a> {
         let (columns, rows) = size;
         let mut out = String::new();
         if self.drawn.is_none() {
-            let help = wrap(self.help, columns);
+            let help = wrapped(self.help, columns);
+            let help: Vec<&str> = help.lines().collect();
             let shown = self.items.len().min(rows.saturating_sub(4 + help.len()).max(1));
             for (number, item) in self.items.iter().enumerate().take(shown) {
                 out.push_str(&cut_at_word(&format!("{:>3}. {item}", number + 1), columns));
@@ -122,7 +127,7 @@ impl<'a> List<'a> {
                 out.push('\n');
             }
             for line in help {
-                out.push_str(&format!("{}\n", cut(&line, columns)));
+                out.push_str(&format!("{}\n", cut(line, columns)));
             }
         }
         let line = cut(&format!("> {}. {}", self.at + 1, self.items[self.at]), columns);

@@ -1,5 +1,7 @@
 //! Screens on which a person chooses by keys: a list, what would happen, and a yes.
 //!
+//! (What `manual-fix` shows while a person works is `commands::manual_fix::screen`.)
+//!
 //! They go to stderr, so that stdout stays the answer's, and nothing is changed before the yes. Each has a flag that
 //! does the same, shown at the end. They work on any terminal: where escape codes are not wanted, what is chosen is
 //! shown in a single line that is overwritten.
@@ -17,12 +19,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::termios::tcgetwinsize;
-use unicode_width::UnicodeWidthStr;
 
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 
 use super::keys::{Key, Keys};
+use super::people::wrapped;
 use super::ui::Ui;
 
 pub use browse::browse;
@@ -79,8 +81,8 @@ impl<'a> Talk<'a> {
 
     /// What can be pressed: on as many lines as it takes.
     fn ask(&self, text: &str) {
-        for line in wrap(text, size().0) {
-            self.say(&line);
+        for line in wrapped(text, size().0).split('\n') {
+            self.say(line);
         }
     }
 
@@ -141,23 +143,6 @@ fn size() -> (usize, usize) {
 
 fn nothing_changed(code: i32) -> Error {
     Error::new(ErrorKind::Interrupted(code), "cancelled; nothing was changed")
-}
-
-/// The text in lines of so many columns, broken at blanks.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            word.clone_into(&mut lines[last]);
-        } else if lines[last].width() + 1 + word.width() <= columns {
-            lines[last].push(' ');
-            lines[last].push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 /// The command that does the same as the screen did.

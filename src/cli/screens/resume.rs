@@ -10,13 +10,16 @@ use rustix::io::Errno;
 use crate::engine::flow::status::Status;
 use crate::engine::{Error, ErrorKind, Result};
 use crate::model::decision::Strategy;
+use crate::model::failure::Failure;
 use crate::model::hint::Hint;
 use crate::policy::redact::redact;
 use crate::process::Interrupts;
 
 use super::super::live::cut_at_word;
+use super::super::people::wrapped;
 use super::super::render::date_time;
 use super::super::ui::escape;
+use super::size;
 
 /// So many lines of an error are shown: all of it fits on a small terminal.
 const DETAILS: usize = 3;
@@ -75,7 +78,8 @@ impl Read for Typed<'_> {
 fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) -> Result<Option<Answer>> {
     let failed = |error| Error::io("cannot talk to the terminal", error);
     let Some(failure) = status.run.failure.as_ref().filter(|_| !status.options.is_empty()) else { return Ok(None) };
-    show(status, failure, output).map_err(failed)?;
+    let shown = wrapped(&shown(status, failure), size().0);
+    output.write_all(shown.as_bytes()).map_err(failed)?;
 
     let recommended = status.options.iter().position(|option| option.recommended);
     let default = recommended.map(|at| format!(" [{}]", at + 1)).unwrap_or_default();
@@ -115,30 +119,30 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
     Ok(Some(Answer::Resume(Choice { strategy: chosen, instructions })))
 }
 
-fn show(status: &Status, failure: &crate::model::failure::Failure, output: &mut impl Write) -> io::Result<()> {
-    writeln!(output, "Run failed: {}\n", status.run.key)?;
-    writeln!(output, "  Type:      {} ({})", failure.kind.as_str(), failure.cause.as_str())?;
+fn shown(status: &Status, failure: &Failure) -> String {
+    let mut text = format!("Run failed: {}\n\n", status.run.key);
+    text += &format!("  Type:      {} ({})\n", failure.kind.as_str(), failure.cause.as_str());
     if let Some(iteration) = failure.iteration {
-        writeln!(output, "  Iteration: {iteration}")?;
+        text += &format!("  Iteration: {iteration}\n");
     }
     if let Some(at) = failure.at {
-        writeln!(output, "  Time:      {}", date_time(at))?;
+        text += &format!("  Time:      {}\n", date_time(at));
     }
-    writeln!(output, "  Error:     {}", escape(&failure.message))?;
+    text += &format!("  Error:     {}\n", escape(&failure.message));
     let told = |line: &&str| !line.trim().is_empty() && !failure.message.contains(line.trim());
     for line in failure.details.as_deref().unwrap_or_default().lines().filter(told).take(DETAILS) {
-        writeln!(output, "             {}", cut_at_word(&escape(&line.replace('\t', "    ")), 66))?;
+        text += &format!("             {}\n", cut_at_word(&escape(&line.replace('\t', "    ")), 66));
     }
-    writeln!(output)?;
+    text.push('\n');
     for (number, option) in status.options.iter().enumerate() {
         let mark = match (option.recommended, &option.reason) {
             (true, _) => " (recommended)".to_owned(),
             (false, Some(reason)) => format!(" (not now: {reason})"),
             (false, None) => String::new(),
         };
-        writeln!(output, "  {}. {}{mark}\n     {}", number + 1, option.label, option.description)?;
+        text += &format!("  {}. {}{mark}\n     {}\n", number + 1, option.label, option.description);
     }
-    writeln!(output)
+    text + "\n"
 }
 
 /// A line without its end; `None` at the end of the input.

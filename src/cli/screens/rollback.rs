@@ -2,7 +2,7 @@
 
 use crate::engine::flow::rollback::{Options, Target, Targets, rollback, targets};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::checkpoint::Checkpoint;
+use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
 use crate::model::selector::Selector;
 
@@ -39,6 +39,7 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
         return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
             .hint(Hint::recover(["checkpoint", "create"])));
     }
+    ui.learn(context);
     let talk = Talk::begin(context, ui)?;
     let rows = rows(&talk, &targets);
     let run = &targets.run;
@@ -64,7 +65,7 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
             rollback(context, &row.target, &options)
         };
         talk.say("");
-        talk.say(&labels[at]);
+        talk.ask(&labels[at]);
         if options.scope.covers_files() && options.paths.is_empty() {
             talk.ask(&row.after);
         }
@@ -80,7 +81,6 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
     }
 }
 
-/// Newest first; the whole run last.
 /// Asks about a target that was given. What changes nothing, and what is refused whatever a person says, is left to the
 /// rollback itself.
 pub fn confirm_target(context: &Context, ui: &Ui, options: &Options, target: &Target, how: How) -> Result<How> {
@@ -95,6 +95,7 @@ pub fn confirm_target(context: &Context, ui: &Ui, options: &Options, target: &Ta
     if may_be_asked { confirm_given(&Talk::begin(context, ui)?, how, &plan) } else { Ok(how) }
 }
 
+/// Newest first; the whole run last.
 fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
     let run = &targets.run;
     let current = run.shown_iteration();
@@ -132,9 +133,12 @@ pub fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets) -> Str
     let initial = targets.initial.as_ref() == Some(&checkpoint.id);
     let (number, seq) = (checkpoint.after_iteration, checkpoint.seq);
     let (verdict, age) = (checkpoint.verdict.as_str(), when(checkpoint.created_at, talk.context.clock.now()));
-    let pin = if checkpoint.pinned { " (pinned)" } else { "" };
-    let over = if targets.superseded.contains(&checkpoint.id) { "superseded: " } else { "" };
-    let what = format!("{over}{}{pin}", checkpoint.description);
+    let over = targets.superseded.contains(&checkpoint.id).then_some("superseded".to_owned());
+    let pin = checkpoint.pinned.then_some("pinned".to_owned());
+    // What is only said once more has no room.
+    let is_said = [trigger::INITIAL, trigger::ATTEMPT].contains(&checkpoint.trigger.as_str());
+    let description = (!is_said).then(|| talk.ui.numbered(&checkpoint.description));
+    let what = over.into_iter().chain(pin).chain(description).collect::<Vec<_>>().join(", ");
     if size().0 < 70 {
         let place = if initial { "before".to_owned() } else { format!("after {number}") };
         return format!("{place:<8} {verdict:<10} @{seq:<3} {age} {what}");

@@ -1,5 +1,6 @@
 //! What somebody sees who looks through runs, attempts and checkpoints.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Event;
+use crate::model::folder::FolderId;
+use crate::model::hint::Place;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::{Named, State};
 
@@ -25,13 +28,20 @@ pub struct Recorded {
     pub state: Arc<State>,
     /// That run.
     pub chosen: Option<RunKey>,
+    /// The other work trees of the repository that runs work in, which commands about these need.
+    pub elsewhere: BTreeMap<FolderId, Place>,
 }
 
 /// Loads it; nothing is written.
 pub fn recorded(context: &Context) -> Result<Recorded> {
     let state = crash::load_recovered(context)?;
     let chosen = select::find(context, &state).ok().flatten().map(|run| run.key.clone());
-    Ok(Recorded { state, chosen })
+    let mut elsewhere: BTreeMap<FolderId, Option<Place>> = BTreeMap::new();
+    for run in &state.runs {
+        elsewhere.entry(run.worktree.clone()).or_insert_with(|| context.elsewhere(run));
+    }
+    let elsewhere = elsewhere.into_iter().filter_map(|(folder, place)| Some((folder, place?))).collect();
+    Ok(Recorded { state, chosen, elsewhere })
 }
 
 /// The latest events of a run, oldest first, each with its line.

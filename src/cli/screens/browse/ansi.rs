@@ -84,12 +84,15 @@ impl Backend for Ansi {
             }
             self.codes(cell.symbol());
         }
-        self.codes("\x1b[0m");
+        // Where nothing changed nothing is written.
+        if looks.is_some() {
+            self.codes("\x1b[0m");
+        }
         Ok(())
     }
 
     fn hide_cursor(&mut self) -> io::Result<()> {
-        self.codes("\x1b[?25l");
+        // It is, for as long as this screen is there.
         Ok(())
     }
 
@@ -135,6 +138,9 @@ impl Backend for Ansi {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
         put(&std::mem::take(&mut self.pending))
     }
 }

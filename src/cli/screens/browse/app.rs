@@ -1,8 +1,10 @@
 //! Where somebody is who browses, and what each key does. Pure: nothing is read or drawn here.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crate::engine::flow::browse::Recorded;
+use crate::model::hint::{Hint, Place};
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 
@@ -55,8 +57,26 @@ pub enum Outcome {
     Shown,
     /// The end.
     Leave,
-    /// This command of `recover` is to be run; it asks by itself, or was agreed to.
-    Run(Vec<String>),
+    /// This is to be run; it asks by itself, or was agreed to.
+    Run(Command),
+}
+
+/// A command of `recover`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The work tree that it is about, where that is another one than this.
+    pub place: Option<Place>,
+    pub words: Vec<String>,
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hint = Hint::recover(&self.words);
+        match &self.place {
+            Some(place) => hint.at(place.clone()).fmt(f),
+            None => hint.fmt(f),
+        }
+    }
 }
 
 /// What the last line asks or says.
@@ -66,7 +86,7 @@ pub enum Prompt {
     /// Which row is looked for, while it is typed.
     Search(String),
     /// Whether this command is to be run.
-    Agree(Vec<String>),
+    Agree(Command),
     /// Something to read.
     Note(String),
 }
@@ -151,8 +171,8 @@ impl App {
     pub fn press(&mut self, key: Key, height: usize, most: usize) -> Outcome {
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::Search(typed) => return self.search(key, typed),
-            Prompt::Agree(words) => {
-                return if matches!(key, Key::Char('y' | 'Y')) { Outcome::Run(words) } else { Outcome::Shown };
+            Prompt::Agree(command) => {
+                return if matches!(key, Key::Char('y' | 'Y')) { Outcome::Run(command) } else { Outcome::Shown };
             }
             Prompt::None | Prompt::Note(_) => {}
         }
@@ -171,8 +191,8 @@ impl App {
             Key::Char('d') => self.compare(),
             Key::Char('p') => self.ask(Self::pin),
             Key::Char('r') => {
-                if let Some(words) = self.rollback() {
-                    return Outcome::Run(words);
+                if let Some(command) = self.rollback() {
+                    return Outcome::Run(command);
                 }
             }
             Key::Char('u') => self.ask(|app, run| Some(app.command(&["undo"], run))),
@@ -265,10 +285,10 @@ impl App {
     }
 
     /// Asks whether a command is to be run, where there is one.
-    fn ask(&mut self, command: impl FnOnce(&Self, &Row) -> Option<Vec<String>>) {
+    fn ask(&mut self, command: impl FnOnce(&Self, &Row) -> Option<Command>) {
         let Some(row) = self.row().cloned() else { return };
         match command(self, &row) {
-            Some(words) => self.prompt = Prompt::Agree(words),
+            Some(command) => self.prompt = Prompt::Agree(command),
             None => self.note("select a checkpoint for that"),
         }
     }
@@ -278,12 +298,13 @@ impl App {
     }
 
     /// A command about the run of a row.
-    #[expect(clippy::unused_self, reason = "one of several that ask() takes")]
-    fn command(&self, words: &[&str], row: &Row) -> Vec<String> {
-        words.iter().map(|word| (*word).to_owned()).chain(row.run.flags()).collect()
+    fn command(&self, words: &[&str], row: &Row) -> Command {
+        let run = self.recorded.state.run(&row.run);
+        let place = run.and_then(|run| self.recorded.elsewhere.get(&run.worktree)).cloned();
+        Command { place, words: words.iter().map(|word| (*word).to_owned()).chain(row.run.flags()).collect() }
     }
 
-    fn pin(&self, row: &Row) -> Option<Vec<String>> {
+    fn pin(&self, row: &Row) -> Option<Command> {
         let Node::Checkpoint(seq) = row.node else { return None };
         let checkpoint = self.recorded.state.checkpoints.get(seq)?;
         let verb = if checkpoint.pinned { "unpin" } else { "pin" };
@@ -291,7 +312,7 @@ impl App {
     }
 
     /// Shows its plan and asks by itself.
-    fn rollback(&self) -> Option<Vec<String>> {
+    fn rollback(&self) -> Option<Command> {
         let row = self.row()?;
         let number = |number: u32| self.command(&["rollback", "--iteration", &number.to_string()], row);
         Some(match &row.node {

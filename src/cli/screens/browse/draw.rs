@@ -6,9 +6,8 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::model::hint::Hint;
-
 use super::super::super::live::cut;
+use super::super::super::people::wrapped;
 use super::app::{App, Page, Prompt};
 use super::timeline::{Pieces, Tone, label};
 
@@ -56,29 +55,29 @@ impl Places {
     }
 }
 
-/// Lines of a page, broken so that they fit.
+/// Lines of a page, broken so that they fit: prose between words.
 pub fn fit(lines: &[String], page: Page, columns: usize) -> Vec<String> {
-    let prose = !matches!(page, Page::Diff | Page::Log);
-    lines.iter().flat_map(|line| broken(line, prose, columns.max(1))).collect()
+    let (prose, columns) = (!matches!(page, Page::Diff | Page::Log), columns.max(1));
+    let words = |line: &String| if prose { wrapped(line, columns) } else { line.clone() };
+    lines
+        .iter()
+        .flat_map(|line| words(line).split('\n').flat_map(|line| pieces(line, columns)).collect::<Vec<_>>())
+        .collect()
 }
 
-/// At blanks where it is prose, and at least before what does not fit on a line.
-fn broken(line: &str, prose: bool, columns: usize) -> Vec<String> {
-    if line.width() <= columns {
-        return vec![line.to_owned()];
-    }
-    let mut lines = Vec::new();
+/// As many columns as there are, then the rest.
+fn pieces(line: &str, columns: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
     let (mut rest, mut left) = (line, line.width());
     while left > columns {
-        let head = cut(rest, columns);
-        let at = head.rfind(' ').filter(|at| prose && head[..*at].trim().len() > 1).map_or(head.len(), |at| at + 1);
-        let at = if at == 0 { rest.chars().next().map_or(rest.len(), char::len_utf8) } else { at };
-        lines.push(rest[..at].trim_end().to_owned());
+        let fits = cut(rest, columns).len();
+        let at = if fits == 0 { rest.chars().next().map_or(rest.len(), char::len_utf8) } else { fits };
         left -= rest[..at].width();
+        pieces.push(rest[..at].to_owned());
         rest = &rest[at..];
     }
-    lines.push(rest.to_owned());
-    lines
+    pieces.push(rest.to_owned());
+    pieces
 }
 
 /// Draws everything.
@@ -170,12 +169,15 @@ fn list(app: &App, paint: &Paint, place: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// As many whole words as fit.
+/// As many whole words as fit; what is faint, such as a time, as a whole.
 fn clipped(pieces: Pieces, columns: usize) -> Pieces {
     let mut left = columns;
     let mut shown = Pieces::new();
     for (text, tone) in pieces {
         if text.width() > left {
+            if tone == Tone::Faint {
+                break;
+            }
             let head = cut(&text, left);
             // The word ends where the next piece or a blank would be, or in the middle.
             let at = if text[head.len()..].starts_with(' ') { head.len() } else { head.rfind(' ').unwrap_or(0) };
@@ -206,13 +208,13 @@ fn bottom(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
     let (text, tone) = match &app.prompt {
         Prompt::None => ("? help, Tab page, / search, d diff, r roll back, u undo, q leave".to_owned(), Tone::Faint),
         Prompt::Search(typed) => (format!("/{typed}"), Tone::Plain),
-        Prompt::Agree(words) => (format!("y runs: {}   any other key does not", Hint::recover(words)), Tone::Waiting),
+        Prompt::Agree(command) => (format!("y runs: {command}   any other key does not"), Tone::Waiting),
         Prompt::Note(text) => (text.clone(), Tone::Plain),
     };
     // The question is at the beginning, and whole words stay.
     let columns = usize::from(area.width);
-    let shown = if text.width() > columns { broken(&text, true, columns).swap_remove(0) } else { text };
-    buffer.set_stringn(area.x, y, shown, columns, paint.tone(tone));
+    let shown = wrapped(&text, columns);
+    buffer.set_stringn(area.x, y, shown.lines().next().unwrap_or_default(), columns, paint.tone(tone));
 }
 
 fn help(paint: &Paint, area: Rect, buffer: &mut Buffer) {
@@ -261,8 +263,8 @@ mod tests {
     #[test]
     fn prose_is_broken_at_blanks_and_everything_fits() {
         let lines = vec!["one two three".to_owned(), "averyverylongword".to_owned(), String::new()];
-        assert_eq!(fit(&lines, Page::Overview, 8), ["one two", "three", "averyver", "ylongwor", "d", ""]);
-        assert_eq!(fit(&lines[..1], Page::Diff, 8), ["one two", "three"]);
+        assert_eq!(fit(&lines, Page::Overview, 8), ["one two", "  three", "averyver", "ylongwor", "d", ""]);
+        assert_eq!(fit(&lines[..1], Page::Diff, 8), ["one two ", "three"]);
         let wide = vec!["日本語日本語".to_owned()];
         assert!(fit(&wide, Page::Log, 5).iter().all(|line| line.width() <= 5));
         assert_eq!(fit(&wide, Page::Log, 5).concat(), wide[0]);

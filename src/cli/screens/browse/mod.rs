@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
 
-use crate::engine::flow::browse::recorded;
+use crate::engine::flow::browse::{Recorded, recorded};
 use crate::engine::flow::follow::Follow;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
@@ -46,12 +46,19 @@ pub fn browse(context: &Context, ui: &Ui) -> Result<()> {
         let message = "recover browse needs a terminal to show runs and to take keys";
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"])));
     }
-    let mut app = App::new(recorded(context)?, context.clock.now());
-    while let Some(words) = look(context, ui, &mut app)? {
-        run(context, ui, &words)?;
-        app.update(recorded(context)?);
+    let mut app = App::new(known(context, ui)?, context.clock.now());
+    while let Some(command) = look(context, ui, &mut app)? {
+        run(context, ui, command)?;
+        app.update(known(context, ui)?);
     }
     Ok(())
+}
+
+/// What is recorded, which texts for people are about from now on.
+fn known(context: &Context, ui: &Ui) -> Result<Recorded> {
+    let recorded = recorded(context)?;
+    ui.people.know(context, &recorded.state);
+    Ok(recorded)
 }
 
 /// A page as it was last made, with what it was made of.
@@ -65,7 +72,7 @@ struct Made {
 }
 
 /// Shows everything until a command is to be run; `None` where somebody leaves.
-fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Vec<String>>> {
+fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command>> {
     let (_taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
     let mut terminal = Ansi::enter().and_then(Terminal::new).context("cannot draw on the terminal")?;
     let mut follow = Follow::new(context)?;
@@ -102,7 +109,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Vec<String>>
                 match app.press(key, places.height(app.in_page), most) {
                     Outcome::Shown => {}
                     Outcome::Leave => return Ok(None),
-                    Outcome::Run(words) => return Ok(Some(words)),
+                    Outcome::Run(command) => return Ok(Some(command)),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -115,7 +122,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Vec<String>>
                 }
                 glanced = Instant::now();
                 if follow.has_changed() {
-                    app.update(recorded(context)?);
+                    app.update(known(context, ui)?);
                 } else if made.at.is_some_and(|at| at.elapsed() > AGAIN) && app.page == Page::Overview {
                     made.of = None;
                 }
@@ -126,9 +133,9 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<Vec<String>>
 }
 
 /// Runs a command on the ordinary screen and waits for a key.
-fn run(context: &Context, ui: &Ui, words: &[String]) -> Result<()> {
-    let hint = Hint::recover(words);
-    let place = context.place();
+fn run(context: &Context, ui: &Ui, asked: app::Command) -> Result<()> {
+    let shown = asked.to_string();
+    let place = asked.place.unwrap_or_else(|| context.place());
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);
     command.arg("-C").arg(&place.folder);
@@ -136,8 +143,8 @@ fn run(context: &Context, ui: &Ui, words: &[String]) -> Result<()> {
         command.arg("--state-dir").arg(state_dir);
     }
     // With stderr closed there is nobody left to read it.
-    let _ = writeln!(io::stderr(), "$ {hint}");
-    let status = command.args(words).status().context("cannot start this program")?;
+    let _ = writeln!(io::stderr(), "$ {shown}");
+    let status = command.args(asked.words).status().context("cannot start this program")?;
     let talk = Talk::begin(context, ui)?;
     talk.say("");
     talk.ask(&match status.code() {

@@ -11,6 +11,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::failure::{Evidence, Failure};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::policy::redact::redact;
 use crate::policy::report::{markdown, outcome};
 
@@ -35,6 +36,9 @@ pub fn lines(context: &Context, ui: &Ui, recorded: &Recorded, subject: &Subject,
         Subject::Row(row) => of_row(context, ui, recorded, row, page),
     };
     let text = text.unwrap_or_else(|error| format!("error: {}", error.message));
+    // Its own id is what an overview of a checkpoint is about.
+    let is_own = matches!(subject, Subject::Row(row) if matches!(row.node, Node::Checkpoint(_)));
+    let text = if page == Page::Overview && !is_own { ui.numbered(&text) } else { text };
     let cut = |line: &str| line.char_indices().nth(LONGEST).map_or(line.len(), |(at, _)| at);
     let text: Vec<&str> = text.lines().take(MOST + 1).map(|line| &line[..cut(line)]).collect();
     let text = redact(&text.join("\n")).into_owned();
@@ -63,10 +67,10 @@ fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Ro
         Node::Run if recorded.chosen.as_ref() == Some(&run.key) => {
             render::status_text(ui, &status::status(context)?, now)
         }
-        Node::Run => about_run(run),
-        Node::Iteration(number) => about_iteration(run, *number),
+        Node::Run => about_run(run, now),
+        Node::Iteration(number) => about_iteration(ui, run, *number, now),
         Node::Attempt(..) => match attempt(&recorded.state, run, &row.node) {
-            Some(attempt) => about_attempt(attempt),
+            Some(attempt) => about_attempt(ui, attempt, now),
             None => "It is gone.".to_owned(),
         },
         Node::Checkpoint(seq) => match recorded.state.checkpoints.get(*seq) {
@@ -76,14 +80,14 @@ fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Ro
     })
 }
 
-fn about_run(run: &Run) -> String {
+fn about_run(run: &Run, now: Timestamp) -> String {
     let mut text = format!("Run {}: {}\n\n", run.key, run.status.as_str());
     let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
     text += &format!("Iteration: {}{total}\n", run.shown_iteration());
     text += &format!("Attempts:  {}\n", run.iterations.count_attempts());
-    text += &format!("Began:     {}\n", run.created_at);
+    text += &format!("Began:     {}\n", render::moment(run.created_at, now));
     if let Some(at) = run.ended_at {
-        text += &format!("Ended:     {at}\n");
+        text += &format!("Ended:     {}\n", render::moment(at, now));
     }
     text += &format!("Work tree: {}\n", run.worktree.path().display());
     if let Some(failure) = &run.failure {
@@ -92,7 +96,7 @@ fn about_run(run: &Run) -> String {
     text
 }
 
-fn about_iteration(run: &Run, number: u32) -> String {
+fn about_iteration(ui: &Ui, run: &Run, number: u32, now: Timestamp) -> String {
     let Some(iteration) = run.iterations.get(number) else {
         return format!("Iteration {number}: nothing was tried.\n");
     };
@@ -101,16 +105,16 @@ fn about_iteration(run: &Run, number: u32) -> String {
         text += &format!("{reason}\n\n");
     }
     for attempt in &iteration.attempts {
-        text += &about_attempt(attempt);
+        text += &about_attempt(ui, attempt, now);
         text.push('\n');
     }
     text
 }
 
-fn about_attempt(attempt: &Attempt) -> String {
+fn about_attempt(ui: &Ui, attempt: &Attempt, now: Timestamp) -> String {
     let ended = outcome(attempt.outcome);
     let mut text = format!("Attempt {}: {ended}\n", attempt.number);
-    text += &format!("  began       {}\n", attempt.started_at);
+    text += &format!("  began       {}\n", render::moment(attempt.started_at, now));
     if let Some(took) = attempt.duration_ms {
         text += &format!("  took        {}\n", render::seconds(std::time::Duration::from_millis(took)));
     }
@@ -119,7 +123,7 @@ fn about_attempt(attempt: &Attempt) -> String {
         text += &format!("  ended with  {ended}\n");
     }
     if let Some(id) = &attempt.checkpoint_id {
-        text += &format!("  checkpoint  {id}\n");
+        text += &format!("  checkpoint  {}\n", ui.id(id));
     }
     for (name, result) in &attempt.feedback_results {
         let verdict = if result.passed { "passed" } else { "failed" };
@@ -173,7 +177,7 @@ fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<
 fn between(context: &Context, from: &Checkpoint, to: &Checkpoint) -> Result<String> {
     let patch = diff(context, from, Some(to), &[], true)?.patch.unwrap_or_default();
     let what = if patch.is_empty() { "No differences.".to_owned() } else { lossy(&patch) };
-    Ok(format!("{} to {}\n\n{what}", from.id, to.id))
+    Ok(format!("@{} to @{}\n\n{what}", from.seq, to.seq))
 }
 
 fn lossy(patch: &[u8]) -> String {
@@ -220,7 +224,10 @@ fn why(failure: &Failure) -> String {
 fn log(context: &Context, state: &State, run: &Run, row: &Row) -> Result<String> {
     let path = attempt(state, run, &row.node).and_then(|attempt| attempt.log_path.as_ref());
     match path {
-        Some(path) => log_end(context, Path::new(path)),
+        Some(path) => {
+            let end = log_end(context, Path::new(path))?;
+            Ok(if end.trim().is_empty() { "It printed nothing.".to_owned() } else { end })
+        }
         None => recorded_log(context, state, &run.key),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::model::attempt::{AttemptOutcome, IterationStatus};
-use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -158,13 +158,17 @@ fn of_checkpoint(checkpoint: &Checkpoint, superseded: bool, now: Timestamp) -> P
     let pin = if checkpoint.pinned { ", pinned" } else { "" };
     let over = if superseded { ", superseded" } else { "" };
     let faint = if superseded || checkpoint.is_safety() { Tone::Faint } else { Tone::Plain };
-    vec![
+    let mut pieces = vec![
         (format!("@{} ", checkpoint.seq), Tone::Name),
         (checkpoint.verdict.as_str().to_owned(), tone),
         (format!("{pin}{over}"), faint),
         (format!(" {}", when(checkpoint.created_at, now)), Tone::Faint),
-        (format!(" {}", escape(&checkpoint.description)), faint),
-    ]
+    ];
+    // Of one below its attempt all is said.
+    if checkpoint.trigger != trigger::ATTEMPT {
+        pieces.push((format!(" {}", escape(&checkpoint.description)), faint));
+    }
+    pieces
 }
 
 fn tone_of_run(status: RunStatus) -> Tone {
