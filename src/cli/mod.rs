@@ -87,11 +87,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
 /// Has masked what the configuration names, where it can be read: wrong arguments are shown too.
 fn mask_configured(args: &[OsString]) {
     let own = args.split(|arg| arg == "--").next().unwrap_or_default();
-    let named = |flag: &str| {
-        let at = own.iter().rposition(|arg| arg == flag)?;
-        Some([own[at].clone(), own.get(at + 1)?.clone()])
+    let named = |(flag, joined): (&str, &str)| {
+        let is_named = |arg: &&OsString| *arg == flag || arg.as_encoded_bytes().starts_with(joined.as_bytes());
+        let at = own.iter().rposition(|arg| is_named(&arg))?;
+        let value = if own[at] == flag { Some(own.get(at + 1)?.clone()) } else { None };
+        Some([Some(own[at].clone()), value].into_iter().flatten())
     };
-    let places = ["-C", "--state-dir"].into_iter().filter_map(named).flatten();
+    let places = [("-C", "-C"), ("--state-dir", "--state-dir=")].into_iter().filter_map(named).flatten();
     let words = ["recover", "config"].map(OsString::from).into_iter().chain(places);
     if let Ok(cli) = Cli::try_parse_from(words) {
         // Whatever is wrong with it, the arguments are wrong as well, and that is said.

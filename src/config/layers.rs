@@ -77,45 +77,53 @@ pub(super) struct Entry {
 /// Values by full key path.
 pub(super) type Values = BTreeMap<String, Entry>;
 
-/// The lowest layer: what the settings are by default, by full key path.
-pub(super) fn defaults() -> Result<Values, serde_json::Error> {
-    let whole = serde_json::to_value(Settings::default())?;
-    let mut values = Values::new();
-    for (path, _) in leaves() {
-        let value = path.split('.').try_fold(&whole, |at, part| at.get(part)).cloned().unwrap_or(Json::Null);
-        values.insert(path, Entry { value, origin: Origin::Default });
-    }
-    for list in ["feedback", "rule"] {
-        values.insert(list.to_owned(), Entry { value: json!([]), origin: Origin::Default });
-    }
-    Ok(values)
+/// The lowest layer: what the settings are by default, as one document.
+pub(super) fn defaults() -> Result<Json, serde_json::Error> {
+    serde_json::to_value(Settings::default())
+}
+
+/// The value at a full key path of the lowest layer; `null` where it has none.
+pub(super) fn default_at<'a>(defaults: &'a Json, path: &str) -> &'a Json {
+    path.split('.').try_fold(defaults, |at, part| at.get(part)).unwrap_or(&Json::Null)
+}
+
+/// Every key that there is, by full path: with what was said of it, else with its default.
+pub(super) fn completed(defaults: &Json, said: Values) -> Values {
+    let keys = leaves().map(|(path, _)| path).chain(["feedback", "rule"].map(str::to_owned));
+    let by_default = |path: String| {
+        let value = default_at(defaults, &path).clone();
+        (path, Entry { value, origin: Origin::Default })
+    };
+    let mut values: Values = keys.map(by_default).collect();
+    values.extend(said);
+    values
 }
 
 /// Carries out what one key says of others: a general limit stands above the causes' defaults, and what is switched
 /// off is off everywhere.
-pub(super) fn settle(said: &Values) -> Values {
+pub(super) fn settle(defaults: &Json, said: &Values) -> Values {
     let mut values = said.clone();
     let general = said.get("retry.max_attempts").filter(|entry| entry.origin.is_explicit());
     for cause in Cause::ALL {
         let path = format!("retry.causes.{}.max_attempts", cause.as_str());
-        let limited = |entry: &Entry| entry.value.as_u64().is_some_and(|limit| limit > 0);
+        let limited = |value: &Json| value.as_u64().is_some_and(|limit| limit > 0);
         if let Some(general) = general {
-            give_way(&mut values, &path, general, limited);
+            give_way((defaults, &mut values), &path, general, limited);
         }
     }
     let general = said.get("retry.delay").filter(|entry| !entry.value.is_null() && entry.origin.is_explicit());
     // Other delays are what their causes need: a service's pause, another prompt, a permission.
-    let pauses = |entry: &Entry| entry.value == json!("cooldown");
+    let pauses = |value: &Json| *value == json!("cooldown");
     for cause in Cause::ALL {
         if let Some(general) = general {
-            give_way(&mut values, &format!("retry.causes.{}.delay", cause.as_str()), general, pauses);
+            give_way((defaults, &mut values), &format!("retry.causes.{}.delay", cause.as_str()), general, pauses);
         }
     }
     // A limit or delay for UNKNOWN means all of it, unless the service has one of its own.
     for (of, to) in [("max_attempts", "service_max_attempts"), ("delay", "service_delay")] {
         let own = values.get(&format!("retry.causes.UNKNOWN.{of}")).filter(|own| own.origin.is_explicit()).cloned();
         if let Some(own) = own.filter(|own| !own.value.is_null()) {
-            give_way(&mut values, &format!("retry.causes.UNKNOWN.{to}"), &own, |_| true);
+            give_way((defaults, &mut values), &format!("retry.causes.UNKNOWN.{to}"), &own, |_| true);
         }
     }
     if let Some(off) = said.get("retention.scheduled_cleanup").filter(|entry| entry.value == json!(false)) {
@@ -135,18 +143,17 @@ pub(super) fn settle(said: &Values) -> Values {
 }
 
 /// Puts `by` in the place of a value that nobody has decided.
-fn give_way(values: &mut Values, path: &str, by: &Entry, applies: impl Fn(&Entry) -> bool) {
-    if let Some(entry) = values.get_mut(path)
-        && !entry.origin.is_explicit()
-        && applies(entry)
-    {
-        *entry = by.clone();
+fn give_way((defaults, values): (&Json, &mut Values), path: &str, by: &Entry, applies: impl Fn(&Json) -> bool) {
+    let stands = values.get(path);
+    let is_decided = stands.is_some_and(|entry| entry.origin.is_explicit());
+    if !is_decided && applies(stands.map_or(default_at(defaults, path), |entry| &entry.value)) {
+        values.insert(path.to_owned(), by.clone());
     }
 }
 
-/// The settings that the values amount to.
-pub(super) fn build(values: &Values) -> Result<Settings, serde_json::Error> {
-    let mut whole = json!({});
+/// The settings that the values over the defaults amount to.
+pub(super) fn build(defaults: Json, values: &Values) -> Result<Settings, serde_json::Error> {
+    let mut whole = defaults;
     for (path, entry) in values {
         let mut at = &mut whole;
         for part in path.split('.') {

@@ -79,7 +79,7 @@ pub struct Config {
     guarded: Guarded,
     /// What of it would hold here if the user trusted it.
     withheld: Values,
-    /// What the layers say, the strongest on top.
+    /// What the layers say beyond the defaults, the strongest on top.
     said: Values,
 }
 
@@ -135,7 +135,6 @@ impl Config {
             withheld: Values::new(),
             said: Values::new(),
         };
-        config.said = layers::defaults().map_err(|error| config.internal(&error))?;
         if let Some(name) = document.file.get("preset").and_then(|stored| stored.value.as_str()) {
             let name = name.to_owned();
             let preset = parse::parse(Path::new(&format!("preset {name}")), preset::text(&name), Owner::Project)?;
@@ -192,7 +191,8 @@ impl Config {
 
     /// Where the value of a key in force comes from; `None` for a key that there is not.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
-        self.said.get(key).map(|entry| &entry.origin)
+        let said = self.said.get(key).map(|entry| &entry.origin);
+        said.or_else(|| schema::leaf(key).map(|_| &Origin::Default))
     }
 
     /// What the project's file holds that starts programs or widens rights, of all tasks.
@@ -218,7 +218,8 @@ impl Config {
 
     /// Every key in the order of the template, with its value in force and where that comes from.
     pub fn origins(&self) -> Vec<OriginEntry> {
-        let values = layers::settle(&self.said);
+        let Ok(defaults) = layers::defaults() else { return Vec::new() };
+        let values = layers::completed(&defaults, layers::settle(&defaults, &self.said));
         let lists = ["feedback", "rule"].map(|list| (list.to_owned(), Kind::Text));
         let over = (OVERRIDE.to_owned(), Kind::Count(1));
         let named = values.keys().filter_map(|path| Some((path.clone(), schema::named(path)?.kind)));
@@ -253,7 +254,15 @@ impl Config {
     }
 
     fn settle(&mut self) -> Result<(), ConfigError> {
-        self.settings = layers::build(&layers::settle(&self.said)).map_err(|error| self.internal(&error))?;
+        self.settings = if self.said.is_empty() {
+            Settings::default()
+        } else {
+            let laid = layers::defaults().and_then(|defaults| {
+                let values = layers::settle(&defaults, &self.said);
+                layers::build(defaults, &values)
+            });
+            laid.map_err(|error| self.internal(&error))?
+        };
         Ok(())
     }
 

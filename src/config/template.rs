@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::layers::{Values, defaults};
+use serde_json::Value as Json;
+
+use super::layers::{default_at, defaults};
 use super::schema::{Key, Owner, SECTIONS, Section, Shape, may_set, pending};
 use crate::model::failure::Cause;
 use crate::policy::settings::{CauseSettings, DelayKind};
@@ -32,13 +34,13 @@ const TASKS: &str = "
 ///
 /// Keys carry their section's name, so that each can be uncommented alone and a section can be appended to the file.
 pub fn template() -> String {
-    let values = defaults().unwrap_or_default();
+    let defaults = defaults().unwrap_or_default();
     let mut text = HEAD.to_owned();
     for section in SECTIONS.iter().filter(|section| is_offered(section)) {
         text.push('\n');
         match section.shape {
-            Shape::Table => table(&mut text, section, &values),
-            Shape::Causes => causes(&mut text, section, &values),
+            Shape::Table => table(&mut text, section, &defaults),
+            Shape::Causes => causes(&mut text, section, &defaults),
             Shape::List | Shape::Named => list(&mut text, section),
             Shape::Alias => alias(&mut text, section),
         }
@@ -61,8 +63,8 @@ fn files(section: &Section) -> &'static str {
     }
 }
 
-fn value(values: &Values, path: &str, key: &Key) -> String {
-    values.get(path).map_or_else(|| "\"none\"".to_owned(), |entry| key.kind.to_toml(&entry.value))
+fn value(defaults: &Json, path: &str, key: &Key) -> String {
+    key.kind.to_toml(default_at(defaults, path))
 }
 
 // Writing to a string does not fail.
@@ -75,7 +77,7 @@ fn heading(text: &mut String, section: &Section) {
     line(text, format_args!("# {}\n# {}", section.title(), section.doc));
 }
 
-fn table(text: &mut String, section: &Section, values: &Values) {
+fn table(text: &mut String, section: &Section, defaults: &Json) {
     let mut prefix = String::new();
     if !section.path.is_empty() {
         heading(text, section);
@@ -83,12 +85,12 @@ fn table(text: &mut String, section: &Section, values: &Values) {
     }
     for key in section.keys.iter().filter(|key| key.alias_of.is_none()) {
         let path = format!("{prefix}{}", key.name);
-        line(text, format_args!("# {}\n#{path} = {}", key.doc(), value(values, &path, key)));
+        line(text, format_args!("# {}\n#{path} = {}", key.doc(), value(defaults, &path, key)));
     }
 }
 
 /// What all causes have in common is explained once.
-fn causes(text: &mut String, section: &Section, values: &Values) {
+fn causes(text: &mut String, section: &Section, defaults: &Json) {
     heading(text, section);
     let keys = || section.keys.iter().filter(|key| key.alias_of.is_none());
     for key in keys().filter(|key| key.only.is_none()) {
@@ -102,7 +104,7 @@ fn causes(text: &mut String, section: &Section, values: &Values) {
                 line(text, format_args!("# {}", key.doc()));
             }
             let path = format!("{path}.{}", key.name);
-            line(text, format_args!("#{path} = {}", value(values, &path, key)));
+            line(text, format_args!("#{path} = {}", value(defaults, &path, key)));
         }
     }
 }
@@ -149,7 +151,7 @@ pub struct KeyReference {
 
 /// All sections with all keys.
 pub fn reference() -> Vec<SectionReference> {
-    let values = defaults().unwrap_or_default();
+    let defaults = defaults().unwrap_or_default();
     let of_key = |section: &Section, key: &Key| {
         let default = match section.shape {
             _ if key.alias_of.is_some() => String::new(),
@@ -158,10 +160,10 @@ pub fn reference() -> Vec<SectionReference> {
             Shape::Causes if key.only.is_none() => "by cause".to_owned(),
             Shape::Causes => {
                 let cause = key.only.map_or("", Cause::as_str);
-                value(&values, &format!("{}.{cause}.{}", section.path, key.name), key)
+                value(&defaults, &format!("{}.{cause}.{}", section.path, key.name), key)
             }
-            Shape::Table if section.path.is_empty() => value(&values, key.name, key),
-            Shape::Table => value(&values, &format!("{}.{}", section.path, key.name), key),
+            Shape::Table if section.path.is_empty() => value(&defaults, key.name, key),
+            Shape::Table => value(&defaults, &format!("{}.{}", section.path, key.name), key),
         };
         let takes = key.kind.expected(key.optional);
         KeyReference { name: key.name, takes, default, meaning: key.doc().into() }

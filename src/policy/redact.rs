@@ -17,7 +17,8 @@ use super::settings::RedactSettings;
 pub const REDACTED: &str = "[redacted]";
 
 /// Each pattern keeps its group `keep`, where it has one, and `after`, and replaces the rest. Each has words without which
-/// it finds nothing, so that most texts cost one search for those.
+/// it finds nothing, so that most texts cost one search for those; they are written out far enough that no field of our own
+/// documents (`tokens`, `session`) is one.
 const PATTERNS: &[&str] = &[
     // A private key, also when its end is cut off.
     r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
@@ -35,9 +36,12 @@ const PATTERNS: &[&str] = &[
     r"(?P<keep>\bhttps://hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{8,}",
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{12,20}\b",
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
-    r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|(?:access|auth|refresh|client|session|id|api|bot|npm|github|gitlab)[_-]?token|private[_-]?key|credential|client[_-]?secret)[\x22']?\s*(?:=>|:=|[=:])\s*[\x22']?)[^\s\x22',;&)}\]]{4,}",
-    r"(?P<keep>\b[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|APIKEY|API_KEY|PRIVATE_KEY)\s*=\s*[\x22']?)[^\s\x22',;&]{4,}",
-    r"(?P<keep>--?(?:password|token|api-key|secret)[= ])[^\s]+",
+    r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|access_token|access-token|accesstoken|auth_token|auth-token|authtoken|refresh_token|refresh-token|refreshtoken|client_token|client-token|clienttoken|session_token|session-token|sessiontoken|id_token|id-token|idtoken|api_token|api-token|apitoken|bot_token|bot-token|bottoken|npm_token|npm-token|npmtoken|github_token|github-token|githubtoken|gitlab_token|gitlab-token|gitlabtoken|private[_-]?key|credential|client[_-]?secret)[\x22']?\s*(?:=>|:=|[=:])\s*[\x22']?)[^\s\x22',;&)}\]]{4,}",
+    // One of a name that code has too holds a digit.
+    r"(?P<keep>\b[Tt]oken=[\x22']?)[A-Za-z._~+/-]*[0-9][A-Za-z0-9._~+/=-]{5,}",
+    r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN=|SECRET=|PASSWORD=|PASSWD=|APIKEY=|API_KEY=|PRIVATE_KEY=)\s*[\x22']?)[^\s\x22',;&]{4,}",
+    r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN |TOKEN\t|SECRET |SECRET\t|PASSWORD |PASSWORD\t|PASSWD |PASSWD\t|APIKEY |APIKEY\t|API_KEY |API_KEY\t|PRIVATE_KEY |PRIVATE_KEY\t)\s*=\s*[\x22']?)[^\s\x22',;&]{4,}",
+    r"(?P<keep>(?:-password|-token|-api-key|-secret)[= ])[^\s]+",
 ];
 
 /// What the system says of a path: after the name of a file such as `secret:` that is no value. Without their first letter's
@@ -355,6 +359,9 @@ mod tests {
             ("password = \"pa55word\" ok", "password = \"[redacted]\" ok"),
             ("OPENAI_API_KEY=abcd1234 cargo test", "OPENAI_API_KEY=[redacted] cargo test"),
             ("token ghp_0123456789abcdefghij", "token [redacted]"),
+            ("TOKEN=abcd run", "TOKEN=[redacted] run"),
+            ("/x?token=ab3def01&b", "/x?token=[redacted]&b"),
+            ("expected token=Identifier", "expected token=Identifier"),
             ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext", "[redacted]\nnext"),
             (
                 "aGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8\naGVsbG8=\n-----END PRIVATE KEY-----\nnext",

@@ -33,9 +33,16 @@ pub fn is_secret_name(name: &str) -> bool {
         || KEYS.contains(&name.as_str())
 }
 
-/// Whether content has what is masked wherever it is shown.
+/// So many bytes show whether content is text, as git has it.
+const HEAD: usize = 8000;
+
+/// Whether content has what is masked wherever it is shown. What is no text has nothing.
 pub fn has_secret(content: &[u8]) -> bool {
-    std::str::from_utf8(content).is_ok_and(|text| redact(text) != text)
+    if content.iter().take(HEAD).any(|byte| *byte == 0) {
+        return false;
+    }
+    let text = String::from_utf8_lossy(content);
+    redact(&text) != text
 }
 
 #[cfg(test)]
@@ -54,6 +61,8 @@ mod tests {
         }
         assert!(has_secret(b"-----BEGIN RSA PRIVATE KEY-----\nabc\n"));
         assert!(has_secret(b"token ghp_0123456789abcdefghij"));
+        assert!(has_secret(b"caf\xe9 ghp_0123456789abcdefghij"), "in another encoding");
         assert!(!has_secret(b"nothing to see") && !has_secret(&[0xff, 0xfe]));
+        assert!(!has_secret(b"\0ELF ghp_0123456789abcdefghij"), "no text");
     }
 }

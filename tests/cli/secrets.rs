@@ -196,7 +196,13 @@ fn secrets_are_masked_wherever_they_are_shown_and_run_as_they_were_typed() {
     assert_masked("the written report", &env.read("../report.json"), &secrets);
     let wrong = env.recover(&["report", "--run", "r", "--subtask", &all]).expect(4);
     assert_masked("an error", &(wrong.stdout + &wrong.stderr), &secrets);
-    for args in [&["checkpoint", "show", &all][..], &["--json", "checkpoint", "show", &all]] {
+    let here = format!("-C{}", env.work().display());
+    for args in [
+        &["checkpoint", "show", &all][..],
+        &["--json", "checkpoint", "show", &all],
+        &[&here, "checkpoint", "show", &all],
+        &["--state-dir=.ultraplan/state", "checkpoint", "show", &all],
+    ] {
         let wrong = env.recover(args).expect(2);
         assert_masked("a usage error", &(wrong.stdout + &wrong.stderr), &secrets);
     }

@@ -20,7 +20,7 @@ use crate::policy::preconditions::{awaited, is_conditional, named_paths, reconsi
 use crate::policy::redact::is_secret_name;
 
 /// Where agents and the tools that they call keep credentials, below the home folder.
-const CREDENTIAL_FILES: [&str; 25] = [
+const CREDENTIAL_FILES: [&str; 28] = [
     ".aws/credentials",
     ".cargo/credentials.toml",
     ".claude/.credentials.json",
@@ -36,7 +36,10 @@ const CREDENTIAL_FILES: [&str; 25] = [
     ".gemini/.env",
     ".gemini/oauth_creds.json",
     ".git-credentials",
+    ".gradle/gradle.properties",
+    ".kube/config",
     ".local/share/opencode/auth.json",
+    ".m2/settings.xml",
     ".netrc",
     ".npmrc",
     ".pypirc",

@@ -147,7 +147,11 @@ pub fn record_with(
         task_id,
         lane_fields: without_secrets(request.lane_fields),
         kind,
-        trigger: if request.trigger.is_empty() { trigger::MANUAL.to_owned() } else { request.trigger },
+        trigger: if request.trigger.is_empty() {
+            trigger::MANUAL.to_owned()
+        } else {
+            redact(&request.trigger).into_owned()
+        },
         worktree: context.worktree_id(),
         state_dir: context.state_dir_id(),
         after_iteration,
