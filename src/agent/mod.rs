@@ -1,4 +1,4 @@
-//! Readers of agents' records: one for each program.
+//! Readers of agents' records, one for each program; `stream` shows those that are at work, of all of them.
 //!
 //! A reader takes only what the program says of itself (its terminal record and its API errors). Tool results and the
 //! model's prose pass by unread, whatever they quote. Records may be cut: lines that do not parse are skipped.

@@ -1,4 +1,6 @@
-//! The kinds of checks (test, lint, typecheck, build) and the agent itself: what was running when something failed.
+//! What was running when something failed: the agent, or a kind of check (test, lint, typecheck, build).
+//!
+//! It is guessed in `policy::classify::stage`, and weighed in `policy::classify::feedback`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,8 +23,17 @@ pub enum LoopKind {
 }
 
 impl LoopKind {
+    /// The contract's names.
+    pub const NAMES: [&str; 5] = [
+        Self::Agent.as_str(),
+        Self::Build.as_str(),
+        Self::Test.as_str(),
+        Self::Lint.as_str(),
+        Self::Typecheck.as_str(),
+    ];
+
     /// The contract's name of it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
             Self::Build => "build",

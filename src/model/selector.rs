@@ -1,4 +1,4 @@
-//! How a checkpoint is named on the command line.
+//! The forms of a selector (`good`, `@7`, `iteration:2`), read and written. What each means: `state::select`.
 
 use std::fmt;
 use std::str::FromStr;

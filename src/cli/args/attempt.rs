@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
+use crate::model::agent_record::AgentKind;
 use crate::model::loop_kind::LoopKind;
 
 use super::values::duration;
@@ -122,6 +124,12 @@ pub struct EvidenceArgs {
     /// Agent whose output format to parse [default: auto]
     ///
     /// auto, claude, codex, gemini, opencode, qwen, copilot, aider or none.
-    #[arg(long, hide_possible_values = true, value_name = "NAME", value_parser = ["auto", "claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "none"])]
+    #[arg(long, hide_possible_values = true, value_name = "NAME", value_parser = agent_names())]
     pub agent: Option<String>,
+}
+
+/// Whose records can be named.
+fn agent_names() -> PossibleValuesParser {
+    let agents = AgentKind::ALL.map(AgentKind::as_str);
+    PossibleValuesParser::new(["auto"].into_iter().chain(agents).chain(["none"]))
 }

@@ -1,4 +1,6 @@
-//! Object ids (SHA-1, the only algorithm that is supported): read from text, and computed of content.
+//! Object ids (SHA-1, the only algorithm that is supported): read from text, and computed of content in memory.
+//!
+//! What is written as a file, a pack or the index computes its own as it goes.
 
 use git2::{ObjectType, Oid};
 use sha1::{Digest as _, Sha1};

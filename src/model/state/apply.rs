@@ -1,4 +1,4 @@
-//! One event more: the fold's step.
+//! Applies one event to the state.
 
 mod attempts;
 mod steps;

@@ -1,4 +1,6 @@
-//! Which checkpoints may be `good` or `latest`, the one rule for all commands (see [`Line`](crate::model::history)).
+//! What `good` and `latest` mean, the one rule for all commands (see [`Line`](crate::model::history)).
+//!
+//! The other words are in `state::select`.
 //! Whatever picks a checkpoint by itself picks it here.
 
 use std::collections::BTreeMap;

@@ -5,9 +5,9 @@
 //! template and the reference are made from it.
 
 mod agent;
-mod feedback;
 mod redact;
 mod retry;
+mod rule;
 mod run;
 mod storage;
 mod text;
@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::feedback::FeedbackLoop;
 
 pub use agent::AgentProfile;
-pub use feedback::UserRule;
 pub use redact::RedactSettings;
 pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, RetrySettings};
+pub use rule::UserRule;
 pub use run::{
     AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings, RunSettings,
     RunnerSettings, SafeMode,

@@ -1,4 +1,6 @@
-//! Running the feedback loops: each in its own process group, with its own deadline and log.
+//! Runs the feedback loops, each in its own process group, with its own deadline and log.
+//!
+//! The evidence that any command of a run leaves is made here too.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Feedback loops and classification rules that a project brings along.
+//! A project's own rules of classification.
 
 use serde::{Deserialize, Serialize};
 
