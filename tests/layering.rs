@@ -34,7 +34,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 47] = [
+const BY_PATH: [(&str, &str); 49] = [
     ("cli/commands/attempt.rs", "a log that the user names, a pipe maybe"),
     ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
     ("cli/live/github.rs", "the summary that GitHub names, and the folder of its repository"),
@@ -58,6 +58,8 @@ const BY_PATH: [(&str, &str); 47] = [
     ("git/repo/linked.rs", "git's linked work trees"),
     ("git/program/scratch.rs", "a work tree for the moment, outside of the user's"),
     ("git/program/staging.rs", "a folder for the moment, which git and the hooks write to"),
+    ("git/remote/state_commit.rs", "git's objects"),
+    ("git/remote/check.rs", "a hook for the moment, in a folder for the moment"),
     ("git/repo/git_lock.rs", "git's locks"),
     ("git/repo/nested.rs", "git's repositories inside"),
     ("git/odb/objects.rs", "git's objects, and a quarantine that was looked through"),
@@ -106,6 +108,7 @@ const ROOMS: [(&str, &[&str]); 2] = [
             "prune",
             "restore",
             "program",
+            "remote",
         ],
     ),
 ];

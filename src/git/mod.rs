@@ -3,7 +3,7 @@
 //! Each room is a folder, and imports point one way: a room knows those before it, never one after it.
 //!
 //! ```text
-//! base ← repo ← odb ← history ← index ← worktree ← tree ← capture ← checkpoint ← prune ← restore ← program
+//! base ← repo ← odb ← history ← index ← worktree ← tree ← capture ← checkpoint ← prune ← restore ← program ← remote
 //! ```
 //!
 //! - [`base`] is what knows no repository: errors, files by descriptors, names, threads.
@@ -17,6 +17,7 @@
 //! - [`prune`] removes the objects of checkpoints that are gone; it needs no more than [`odb`], and no room needs it.
 //! - [`restore`] carries out a plan of [`crate::policy::restore_plan`], verifies it, and keeps a journal meanwhile.
 //! - [`program`] makes commits with the user's own `git`, which runs filters and signs.
+//! - [`remote`] talks to git servers with it.
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
@@ -28,6 +29,7 @@ pub mod index;
 pub mod odb;
 pub mod program;
 pub mod prune;
+pub mod remote;
 pub mod repo;
 pub mod restore;
 pub mod tree;

@@ -21,7 +21,7 @@ use super::usage::{Tokens, Usage};
 
 /// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
 /// never written after (exit 15). What says nothing new is written with the schema in which it came ([`Payload::schema`]).
-pub const EVENT_SCHEMA: u32 = 2;
+pub const EVENT_SCHEMA: u32 = 3;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +95,11 @@ pub enum Payload {
     RunsForgotten {
         /// Which.
         runs: Vec<RunKey>,
+    },
+    /// What the ledger had of the run makes way for what lies of it on a remote, which follows.
+    RunReplaced {
+        /// The remote.
+        remote: String,
     },
     /// The run was taken up.
     RunResumed {
@@ -299,6 +304,7 @@ impl Payload {
             | Self::RunAccepted { .. }
             | Self::RunsForgotten { .. }
             | Self::AgentSessionSeen { .. } => 2,
+            Self::RunReplaced { .. } => 3,
             _ => 1,
         }
     }

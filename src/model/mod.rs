@@ -25,6 +25,7 @@ pub mod manual_fix;
 pub mod operation;
 pub mod path;
 pub mod precondition;
+pub mod remote;
 pub mod run;
 pub mod run_key;
 pub mod selector;

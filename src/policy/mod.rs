@@ -5,6 +5,7 @@
 mod patterns;
 mod text;
 
+pub mod amounts;
 pub mod backoff;
 pub mod bisection;
 pub mod budget;
@@ -17,6 +18,7 @@ pub mod condense;
 pub mod decide;
 pub mod escape;
 pub mod excerpt;
+pub mod foreign_pull_request;
 pub mod headline;
 pub mod hints;
 pub mod hook_settings;
@@ -33,6 +35,7 @@ pub mod project;
 pub mod prompt;
 pub mod rebuild;
 pub mod redact;
+pub mod remote;
 pub mod report;
 pub mod restore_plan;
 pub mod retention;

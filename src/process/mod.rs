@@ -35,6 +35,7 @@ mod suspend;
 mod table;
 mod terminal;
 mod terminal_modes;
+mod watchdog;
 mod watcher;
 
 use std::ffi::OsString;
@@ -53,9 +54,10 @@ pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, own_id}
 pub use output::{Captured, Keep};
 pub use pager::page;
 pub use pty::{HELPER, exec_on_terminal, own_program};
-pub use signals::{Interrupts, Shield, Signal};
+pub use signals::{Interrupts, Shield, Signal, since_boot};
 pub use suspend::{Registered, Suspension, on_suspend};
 pub use terminal::{Terminal, Typing};
+pub use watchdog::{WATCHDOG, Watchdog, run_watchdog};
 pub use watcher::{Watch, Watcher};
 
 /// What to run.

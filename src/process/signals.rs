@@ -285,14 +285,14 @@ fn ignored_signals() -> u64 {
 
 /// Time since the machine started, suspended or not.
 #[cfg(target_os = "linux")]
-fn since_boot() -> Duration {
+pub fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// Time since some moment.
 #[cfg(not(target_os = "linux"))]
-fn since_boot() -> Duration {
+pub fn since_boot() -> Duration {
     static START: OnceLock<std::time::Instant> = OnceLock::new();
     START.get_or_init(std::time::Instant::now).elapsed()
 }

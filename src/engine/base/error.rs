@@ -48,6 +48,8 @@ pub enum ErrorKind {
     UnsupportedRepository,
     /// Another process holds a lock, or a live run is under way (11).
     Locked,
+    /// Somebody else holds the run, which lies on a remote (11).
+    Claimed,
     /// Not for a process that is part of a supervised attempt (11).
     InsideAttempt,
     /// State or objects are damaged (12).
@@ -66,6 +68,10 @@ pub enum ErrorKind {
     SafeMode,
     /// Would need an answer, and nobody can be asked (13).
     ConfirmationNeeded,
+    /// Would be sent where nothing was sent before, and nobody consented (13).
+    ConsentNeeded,
+    /// A remote that nothing is sent to, or nothing from here (13).
+    RemoteRefused,
     /// The run is neither failed nor interrupted (13).
     NotFailed,
     /// The manual fix is not verified (13).
@@ -100,6 +106,8 @@ impl ErrorKind {
                 | Self::OperationInProgress
                 | Self::SafeMode
                 | Self::ConfirmationNeeded
+                | Self::ConsentNeeded
+                | Self::RemoteRefused
                 | Self::NotFailed
                 | Self::NotVerified
                 | Self::AlreadyExists
@@ -288,6 +296,12 @@ impl From<git::Error> for Error {
                 ]))
             }
             Git::Program { .. } => Self::new(ErrorKind::Failed, message),
+            Git::UnknownRemote { .. } => {
+                Self::new(ErrorKind::Usage, format!("{message}; git remote add NAME URL gives a URL a name"))
+                    .hint(Hint::git(["remote", "--verbose"]))
+            }
+            Git::RefusedRemote { ref name, .. } => Self::new(ErrorKind::RemoteRefused, message)
+                .hint(Hint::git(["remote", "get-url", "--push", "--all", name])),
             Git::Stopped => Self::new(ErrorKind::Interrupted(130), message),
             Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
             Git::NoSpace { .. } => {

@@ -68,6 +68,22 @@ pub enum Error {
         /// What it said.
         said: String,
     },
+    /// What is no name of a remote that git knows (exit 2).
+    #[error("there is no remote '{name}': {reason}")]
+    UnknownRemote {
+        /// What was given.
+        name: String,
+        /// Why it is none.
+        reason: String,
+    },
+    /// A remote that leads where nothing is sent to (exit 13).
+    #[error("remote '{name}' is refused: {reason}")]
+    RefusedRemote {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// Somebody wanted it to stop, and it did.
     #[error("stopped")]
     Stopped,

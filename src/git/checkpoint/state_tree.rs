@@ -43,7 +43,7 @@ pub(super) fn memory_files(writer: &ObjectWriter, memory: &[MemoryFile], below: 
 pub(in crate::git) const FOLDER: &str = "nested";
 
 /// Reads a manifest, refusing a newer one.
-pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
+pub(in crate::git) fn parse_manifest(bytes: &[u8]) -> Result<Manifest> {
     #[derive(serde::Deserialize)]
     struct Version {
         version: u32,

@@ -4,7 +4,7 @@
 //! published. [`conclude()`] then moves the branch and lets the user's index follow, and a [`CommitJournal`] says what was
 //! meant meanwhile, so that a kill leaves either everything as it was or something to finish.
 //!
-//! This is the one room that starts a program.
+//! This room and [`remote`](super::remote) are the ones that start a program.
 
 mod conclude;
 mod journal;
@@ -58,9 +58,9 @@ pub fn branch_ref(name: &str) -> Option<String> {
 }
 
 /// A call of git's in `folder`, with these variables alone of those that say where it works.
-struct Call<'a> {
-    folder: &'a Path,
-    env: &'a [(OsString, OsString)],
+pub(in crate::git) struct Call<'a> {
+    pub folder: &'a Path,
+    pub env: &'a [(OsString, OsString)],
 }
 
 /// What every call is configured with: nothing that starts a daemon, or that keeps a part of a temporary index elsewhere.
@@ -77,7 +77,7 @@ const CONFIGURED: [&str; 8] = [
 
 impl Call<'_> {
     /// Runs git to its end; what it prints on stdout, or an error with what it says.
-    fn run<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
+    pub fn run<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
         let what = words.iter().map(AsRef::as_ref).find(|word| !word.as_encoded_bytes().starts_with(b"-"));
         let name = || format!("git {}", what.unwrap_or_default().to_string_lossy());
         let mut command = Command::new("git");
@@ -87,7 +87,11 @@ impl Call<'_> {
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let failed = |error: std::io::Error| Error::Program { name: name(), said: error.to_string() };
+        let failed = |error: std::io::Error| {
+            let is_missing = error.kind() == std::io::ErrorKind::NotFound && self.folder.is_dir();
+            let said = if is_missing { "there is no program git on PATH".to_owned() } else { error.to_string() };
+            Error::Program { name: name(), said }
+        };
         let mut child = command.spawn().map_err(failed)?;
         let stdin = child.stdin.take();
         let output = std::thread::scope(|scope| {
@@ -106,7 +110,7 @@ impl Call<'_> {
 }
 
 /// The variables that say where git works: this repository, with another index.
-fn place(repo: &Repo, workdir: &Path, index: &Path) -> Vec<(OsString, OsString)> {
+pub(in crate::git) fn place(repo: &Repo, workdir: &Path, index: &Path) -> Vec<(OsString, OsString)> {
     vec![
         ("GIT_DIR".into(), repo.git_dir().into()),
         ("GIT_WORK_TREE".into(), workdir.into()),

@@ -9,9 +9,11 @@ mod index_trust;
 pub(super) mod outputs;
 pub(super) mod reading;
 pub(super) mod scan;
+mod uncommitted;
 mod untracked_limit;
 pub(super) mod walk;
 
 pub use cache::saw_files_of;
 pub use outputs::Outputs;
 pub use scan::left_out;
+pub use uncommitted::uncommitted;

@@ -63,6 +63,10 @@ impl State {
             }
             (Payload::Restored { operation }, _) => self.restored(event, operation),
             (Payload::RunsForgotten { runs }, _) => self.forget(runs),
+            (Payload::RunReplaced { .. }, Some(key)) => {
+                self.forget(std::slice::from_ref(key));
+                self.forgotten.remove(key);
+            }
             _ => {}
         }
         let after_checkpoint = self.last_checkpoint_seq;
@@ -132,6 +136,8 @@ impl State {
             run.was_captured = true;
         }
         self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
+        // One whose run was replaced is there again with it.
+        self.pruned.remove(&checkpoint.id);
         self.checkpoints.insert(checkpoint.clone());
         if !self.places.contains(&checkpoint.state_dir) {
             self.places.insert(checkpoint.state_dir.clone());

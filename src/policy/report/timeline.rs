@@ -127,6 +127,7 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 instructions.as_deref().map(words::line),
             )
         }
+        Payload::RunReplaced { remote } => new(MomentKind::Run, format!("Taken up from {}", words::line(remote)), None),
         Payload::RunAccepted { commits, .. } => {
             new(MomentKind::Run, "Accepted".to_owned(), Some(words::count(commits.len(), "commit")))
         }

@@ -1,0 +1,268 @@
+//! What a server guarantees, found out on a reference for the moment: nothing of a run relies on a promise.
+//!
+//! The one that matters most is that the server compares and sets. A push of git's reads the reference first and compares by
+//! itself, so that an ordinary push never shows it: here one has read, and waits in its hook until another one was faster.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use git2::{ObjectType, Oid};
+
+use super::answer::Answer;
+use super::call::Limits;
+use super::transport::{Remote, Update};
+use crate::durable::temporary_prefix;
+use crate::git::base::error::{Error, Result};
+use crate::git::odb::trees::empty_tree;
+use crate::git::repo::repository::{IDENTITY, Repo};
+use crate::model::snapshot::ObjectId;
+
+/// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name has
+/// a `+`.
+pub const SCRATCH: &str = "refs/recover-runs/+check-";
+/// Where it is fetched to.
+const FETCHED: &str = "refs/recover/+check";
+
+/// Something that a server does, or does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// A fixed word: `create`, `compare_and_swap`, `fast_forward`, `visible`, `size`, `delete`.
+    pub name: &'static str,
+    /// Whether it does; `None` where that could not be tried.
+    pub holds: Option<bool>,
+    /// Whether a run needs it.
+    pub required: bool,
+    /// What it means, or what the server said.
+    pub detail: String,
+}
+
+/// What came of an examination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Examined {
+    /// In the order in which they were tried.
+    pub findings: Vec<Finding>,
+    /// The reference that the server did not delete.
+    pub left: Option<String>,
+}
+
+impl Examined {
+    /// Whether everything holds that a run needs.
+    pub fn is_usable(&self) -> bool {
+        self.findings.iter().all(|finding| !finding.required || finding.holds == Some(true))
+    }
+}
+
+/// The examination under way.
+struct Trial<'a> {
+    repo: &'a Repo,
+    remote: &'a Remote,
+    limits: &'a Limits<'a>,
+    nonce: &'a str,
+    name: String,
+    findings: Vec<Finding>,
+}
+
+impl Remote {
+    /// Finds out what the server guarantees. `nonce` makes the reference one of its own; `size` bytes, which nothing
+    /// compresses, are sent in one object where that is more than 0.
+    ///
+    /// A server that is away is the outer answer; it cannot be examined.
+    pub fn examine(&self, repo: &Repo, nonce: &str, size: u64, limits: &Limits<'_>) -> Result<Answer<Examined>> {
+        let name = format!("{SCRATCH}{nonce}");
+        let mut trial = Trial { repo, remote: self, limits, nonce, name, findings: Vec::new() };
+        if let Some(away) = trial.run(size)? {
+            return Ok(away.map(|()| Examined { findings: Vec::new(), left: None }));
+        }
+        let left = trial.clean_up()?;
+        Ok(Answer::Done(Examined { findings: trial.findings, left }))
+    }
+}
+
+impl Trial<'_> {
+    /// Tries one after the other; what makes the rest pointless ends it. An answer where the server cannot be reached.
+    fn run(&mut self, size: u64) -> Result<Option<Answer<()>>> {
+        let first = self.commit("first", None, None)?;
+        match self.push(None, &first)? {
+            Answer::Done(()) => self.found("create", true, "a reference of a run can be made"),
+            away @ (Answer::Away { .. } | Answer::Cut(_)) => return Ok(Some(away)),
+            refused => {
+                self.found("create", false, &said(refused));
+                return Ok(None);
+            }
+        }
+        match self.is_listed(&first)? {
+            Answer::Done(true) => self.found("visible", true, "what was pushed is listed and fetched at once"),
+            Answer::Done(false) => {
+                self.found("visible", false, "the server hides the reference, or another one answers than took it");
+                return Ok(None);
+            }
+            other => return Ok(Some(other.map(drop))),
+        }
+        let (winner, loser) = (self.commit("winner", Some(&first), None)?, self.commit("loser", Some(&first), None)?);
+        let (late, between) = self.push_late(&first, &loser, &winner)?;
+        match between {
+            None => {
+                let why = "no hook can be run in this repository's folder (noexec?)";
+                self.missing("compare_and_swap", true, why);
+                self.missing("fast_forward", true, why);
+                return Ok(None);
+            }
+            Some(Answer::Done(())) => self.found("fast_forward", true, "a state follows the one before"),
+            Some(away @ (Answer::Away { .. } | Answer::Cut(_))) => return Ok(Some(away)),
+            Some(refused) => {
+                self.found("fast_forward", false, &said(refused));
+                return Ok(None);
+            }
+        }
+        let is_winner = match self.is_listed(&winner)? {
+            Answer::Done(is_winner) => is_winner,
+            other => return Ok(Some(other.map(drop))),
+        };
+        match late {
+            Answer::Done(()) => {
+                self.found("compare_and_swap", false, "of two pushes from one state both were taken");
+            }
+            away @ (Answer::Away { .. } | Answer::Cut(_)) if is_winner => return Ok(Some(away)),
+            _ => self.found("compare_and_swap", is_winner, "of two pushes from one state one is refused"),
+        }
+        if size > 0 {
+            self.try_size(&winner, size)?;
+        }
+        Ok(None)
+    }
+
+    fn try_size(&mut self, before: &ObjectId, size: u64) -> Result<()> {
+        let large = self.commit("large", Some(before), Some(size))?;
+        match self.push(Some(before), &large)? {
+            Answer::Done(()) => self.optional("size", Some(true), "an object of that size is taken"),
+            Answer::Refused(said) => self.optional("size", Some(false), &said),
+            other => self.optional("size", None, &said(other)),
+        }
+        Ok(())
+    }
+
+    /// Deletes the reference, which says whether the server does that. Its name where it stays.
+    fn clean_up(&mut self) -> Result<Option<String>> {
+        let listed = self.remote.list(self.repo, &[&self.name], self.limits)?;
+        let Answer::Done(listed) = listed else { return Ok(Some(self.name.clone())) };
+        let Some((_, at)) = listed.into_iter().next() else { return Ok(None) };
+        let update = Update { name: self.name.clone(), old: Some(at), new: None };
+        match self.remote.push(self.repo, &[update], self.limits)? {
+            Answer::Done(()) => {
+                self.optional("delete", Some(true), "ended runs can be removed by prune");
+                Ok(None)
+            }
+            other => {
+                let is_known = matches!(other, Answer::Refused(_)).then_some(false);
+                self.optional("delete", is_known, &said(other));
+                Ok(Some(self.name.clone()))
+            }
+        }
+    }
+
+    fn found(&mut self, name: &'static str, holds: bool, detail: &str) {
+        self.findings.push(Finding { name, holds: Some(holds), required: true, detail: detail.to_owned() });
+    }
+
+    fn missing(&mut self, name: &'static str, required: bool, detail: &str) {
+        self.findings.push(Finding { name, holds: None, required, detail: detail.to_owned() });
+    }
+
+    fn optional(&mut self, name: &'static str, holds: Option<bool>, detail: &str) {
+        self.findings.push(Finding { name, holds, required: false, detail: detail.to_owned() });
+    }
+
+    fn push(&self, old: Option<&ObjectId>, new: &ObjectId) -> Result<Answer<()>> {
+        self.remote.push(self.repo, &[self.update(old, new)], self.limits)
+    }
+
+    fn update(&self, old: Option<&ObjectId>, new: &ObjectId) -> Update {
+        Update { name: self.name.clone(), old: old.cloned(), new: Some(new.clone()) }
+    }
+
+    /// Whether the reference is listed with this commit, and can be fetched.
+    fn is_listed(&self, commit: &ObjectId) -> Result<Answer<bool>> {
+        let listed = match self.remote.list(self.repo, &[&self.name], self.limits)? {
+            Answer::Done(listed) => listed,
+            other => return Ok(other.map(|_| false)),
+        };
+        if listed.first().is_none_or(|(_, at)| at != commit) {
+            return Ok(Answer::Done(false));
+        }
+        let place = format!("{FETCHED}-{}", self.nonce);
+        let fetched = self.remote.fetch(self.repo, &[(self.name.clone(), place.clone())], self.limits)?;
+        if let Ok(mut reference) = self.repo.inner.find_reference(&place) {
+            reference.delete().map_err(Error::git("delete a reference for the moment"))?;
+        }
+        Ok(match fetched {
+            Answer::Moved => Answer::Done(false),
+            other => other.map(|()| true),
+        })
+    }
+
+    /// Pushes `loser` on top of `before` with a push that has read the reference before `winner` was pushed there by another
+    /// one. What came of both; of the second one nothing where the first never waited for it.
+    fn push_late(
+        &self,
+        before: &ObjectId,
+        loser: &ObjectId,
+        winner: &ObjectId,
+    ) -> Result<(Answer<()>, Option<Answer<()>>)> {
+        let parent = self.repo.recover_dir()?;
+        let prefix = format!("{}check", temporary_prefix());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(Error::at(&parent))?;
+        let (hook, ready, go) = (folder.path().join("pre-push"), folder.path().join("ready"), folder.path().join("go"));
+        // It ends by itself when nobody comes.
+        let script = "#!/bin/sh\ncd \"${0%/*}\" && : > ready && n=0 && while [ ! -e go ] && [ $n -lt 1200 ]\n\
+                      do sleep 0.1; n=$((n + 1)); done\n";
+        fs::write(&hook, script).map_err(Error::at(&hook))?;
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).map_err(Error::at(&hook))?;
+        let (is_done, between) = (Cell::new(false), RefCell::new(None));
+        let stopped = || {
+            if !is_done.get() && ready.exists() {
+                is_done.set(true);
+                *between.borrow_mut() = Some(self.push(Some(before), winner));
+                // Without it the hook waits for its end.
+                let _ = fs::write(&go, "");
+            }
+            self.limits.is_stopped()
+        };
+        let limits = self.limits.with(&stopped);
+        let late = self.remote.push_with_hooks(self.repo, &self.update(Some(before), loser), folder.path(), &limits)?;
+        Ok((late, between.into_inner().transpose()?))
+    }
+
+    /// Writes a commit with nothing in it, or with a file of so many bytes.
+    fn commit(&self, what: &str, parent: Option<&ObjectId>, size: Option<u64>) -> Result<ObjectId> {
+        let failed = || Error::git("write a commit for the moment");
+        let odb = self.repo.inner.odb().map_err(failed())?;
+        let tree = match size {
+            None => empty_tree(self.repo)?.0,
+            Some(size) => {
+                let mut noise = fastrand::Rng::with_seed(u64::from_str_radix(self.nonce, 16).unwrap_or(1));
+                let length = usize::try_from(size).unwrap_or(usize::MAX);
+                let content: Vec<u8> = (0..length).map(|_| noise.u8(..)).collect();
+                let blob = odb.write(ObjectType::Blob, &content).map_err(failed())?;
+                let entry = [b"100644 noise\0".as_slice(), blob.as_bytes()].concat();
+                odb.write(ObjectType::Tree, &entry).map_err(failed())?.to_string()
+            }
+        };
+        let parent = parent.map_or_else(String::new, |parent| format!("parent {parent}\n"));
+        let (name, address) = IDENTITY;
+        let who = format!("{name} <{address}> 0 +0000");
+        let text =
+            format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\nrecover: check {} {what}\n", self.nonce);
+        let id: Oid = odb.write(ObjectType::Commit, text.as_bytes()).map_err(failed())?;
+        Ok(ObjectId(id.to_string()))
+    }
+}
+
+/// The words of an answer that is no success.
+fn said(answer: Answer<()>) -> String {
+    match answer {
+        Answer::Done(()) => String::new(),
+        Answer::Moved => "the server has another value than the one that was pushed".to_owned(),
+        Answer::Refused(said) | Answer::Away { said, .. } | Answer::Cut(said) => said,
+    }
+}

@@ -1,0 +1,22 @@
+//! Remotes: git servers that the user's own `git` talks to, with the user's credentials, proxies and keys.
+//!
+//! A remote is a name that git knows. One call is one connection: it lists references, pushes exact updates that force
+//! nothing, or fetches references to places of ours. `call` runs git within a time limit, and `answer` classifies what came
+//! of it. What leaves this machine of a checkpoint is decided in `outgoing`; what a state of
+//! a run is made of, in `state_commit`.
+
+mod answer;
+mod call;
+mod check;
+mod names;
+mod outgoing;
+mod state_commit;
+mod transport;
+
+pub use answer::Answer;
+pub use call::Limits;
+pub use check::{Examined, Finding, SCRATCH};
+pub use names::{RUNS, SIDE, is_of_run, pending_ref, run_component, run_ref, side_ref, tracking_of, tracking_ref};
+pub use outgoing::{Filter, Leaving, Outgoing, leaving, outgoing};
+pub use state_commit::{NewState, is_before, is_signed, read_state, remove_tracking, set_tracking, write_state};
+pub use transport::{Remote, Update};

@@ -1,0 +1,421 @@
+//! A checkpoint as it may leave this machine: without what looks like a secret, and without what no host takes.
+//!
+//! What git itself would send, files that a commit or the index has, goes as it is, but for files that are too large.
+//! Untracked files, the loop's working memory and the files of nested repositories are looked through. What stays here is
+//! listed in the manifest there as skipped, so that a restore there touches it not.
+//!
+//! The commit that is sent has the one before as its first parent: git leaves out of a push what direct parents of the
+//! sent commits hold, so that each push costs what is new.
+
+use std::collections::BTreeSet;
+
+use git2::{ObjectType, Oid};
+
+use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::{GITLINK, TREE};
+use crate::git::base::object_id::parse_oid;
+use crate::git::checkpoint::write::commit;
+use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint, nested_digits, parse_manifest};
+use crate::git::odb::database::Database;
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::odb::trees::{Level, Sink, Tree, child, into_writer, only_ids};
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::repository::Repo;
+use crate::model::manifest::{FileTimes, Manifest, Nested};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::{EntryKind, ObjectId};
+use crate::model::time::Timestamp;
+use crate::policy::secret_file::{has_secret, is_secret_name};
+
+/// Why a file stays here.
+const TOO_LARGE: &str = "stays on its machine: over [remote] max_object";
+const SECRET_NAME: &str = "stays on its machine: by its name perhaps a secret";
+const SECRET_CONTENT: &str = "stays on its machine: it holds what looks like a secret";
+const UNTRACKED: &str = "stays on its machine: untracked files are not sent";
+const NESTED: &str = "stays on its machine: a nested repository, whose files are not sent";
+/// Why a file goes that git itself would not send.
+const SENT: &str = "untracked";
+
+/// A folder of trees in a trap may go on for ever.
+const MAX_DEPTH: usize = 4096;
+/// The parts of a state tree that are looked through, or replaced.
+const EVENTS: &[u8] = b"events.jsonl";
+const MANIFEST: &[u8] = b"manifest.json";
+const MEMORY: &[u8] = b"memory";
+const COPIES: &[u8] = b"nested";
+const FILES: &[u8] = b"tree";
+/// What the names of the working memory's files begin with where they are listed.
+const MEMORY_PLACE: &str = ".ultraplan/state";
+
+/// What may leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Larger files stay here, in bytes.
+    pub max_object: u64,
+    /// Whether untracked files are sent.
+    pub untracked: bool,
+    /// Whether the base commit is a parent of what is sent ([`Remote::keeps_base`](super::Remote::keeps_base)).
+    pub keep_base: bool,
+    /// What was sent of the run before: it is not looked through again.
+    pub previous: Option<ObjectId>,
+}
+
+/// What leaves of a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// What stays here, with the reason.
+    pub withheld: Vec<PathReason>,
+    /// Files that git itself would not send, with their sizes; those of `previous` aside.
+    pub untracked: Vec<PathReason>,
+}
+
+/// A checkpoint as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The commit; it is written, and no reference names it yet.
+    pub commit: ObjectId,
+    /// What stays here, with the reason.
+    pub withheld: Vec<PathReason>,
+    /// Files that git itself would not send, with their sizes; those of `previous` aside.
+    pub untracked: Vec<PathReason>,
+}
+
+/// Writes the commit that is sent of a checkpoint. The same checkpoint, message and filter make the same commit.
+pub fn outgoing(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    checkpoint: &ObjectId,
+    message: &str,
+    filter: &Filter,
+) -> Result<Outgoing> {
+    let stored = load_checkpoint(repo, checkpoint)?;
+    let previous = filter.previous.as_ref().map(|previous| load_checkpoint(repo, previous)).transpose()?;
+    let found = repo.inner.find_commit(parse_oid(checkpoint)?).map_err(Error::git("read a checkpoint"))?;
+    let at = Timestamp::from_millis(found.time().seconds().saturating_mul(1000));
+    let base = stored.manifest.head.commit.as_ref().map(parse_oid).transpose()?;
+    let base = base.filter(|base| filter.keep_base && found.parent_ids().any(|parent| parent == *base));
+
+    let writer = ObjectWriter::new(repo, lock)?;
+    let mut sink = into_writer(&writer);
+    let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
+    let mut walk = Walk::new(repo, filter, &mut sink, &blob)?;
+    let sent = walk.checkpoint(repo, &stored, previous.as_ref())?;
+    let Leaving { withheld, untracked } = walk.leaving;
+
+    let mut parents = Vec::new();
+    parents.extend(filter.previous.as_ref().map(parse_oid).transpose()?);
+    parents.extend(base);
+    if let Some(tree) = sent.index {
+        parents.push(commit(&writer, tree, &[], "recover: index\n", Timestamp::default())?);
+    }
+    parents.push(commit(&writer, sent.state, &[], "recover: state\n", at)?);
+    let id = commit(&writer, sent.files, &parents, message, at)?;
+    writer.publish()?;
+    Ok(Outgoing { commit: ObjectId(id.to_string()), withheld, untracked })
+}
+
+/// What would leave of a checkpoint; nothing is written.
+pub fn leaving(repo: &Repo, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
+    let stored = load_checkpoint(repo, checkpoint)?;
+    let previous = filter.previous.as_ref().map(|previous| load_checkpoint(repo, previous)).transpose()?;
+    let blob = |data: &[u8]| Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"));
+    let mut sink = only_ids();
+    let mut walk = Walk::new(repo, filter, &mut sink, &blob)?;
+    walk.checkpoint(repo, &stored, previous.as_ref())?;
+    Ok(walk.leaving)
+}
+
+/// The trees of what is sent.
+struct Sent {
+    files: Oid,
+    index: Option<Oid>,
+    state: Oid,
+}
+
+/// Trees beside the one that is walked, at the same path.
+#[derive(Clone, Copy, Default)]
+struct Beside {
+    /// What is known to the server's git, or will be: the base commit's.
+    base: Option<Oid>,
+    /// What was sent before.
+    sent: Option<Oid>,
+    /// The index's: what is in it is tracked.
+    index: Option<Oid>,
+}
+
+/// What a file is, for the question whether it may leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// As the base and the index say.
+    WorkTree,
+    /// Working memory, or a file of a nested repository.
+    LookedThrough,
+    /// A part of the index that is in no file: tracked.
+    Tracked,
+}
+
+struct Walk<'a> {
+    database: Database<'a>,
+    filter: &'a Filter,
+    sink: Sink<'a>,
+    blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
+    leaving: Leaving,
+}
+
+impl<'a> Walk<'a> {
+    fn new(repo: &'a Repo, filter: &'a Filter, sink: Sink<'a>, blob: &'a dyn Fn(&[u8]) -> Result<Oid>) -> Result<Self> {
+        Ok(Self { database: Database::open(repo)?, filter, sink, blob, leaving: Leaving::default() })
+    }
+
+    /// The trees of a checkpoint without what stays here.
+    fn checkpoint(
+        &mut self,
+        repo: &Repo,
+        stored: &StoredCheckpoint,
+        previous: Option<&StoredCheckpoint>,
+    ) -> Result<Sent> {
+        let tree_of = |commit: &ObjectId| {
+            let found = repo.inner.find_commit(parse_oid(commit).ok()?).ok()?;
+            Some(found.tree_id())
+        };
+        let some = |tree: Option<&ObjectId>| tree.map(parse_oid).transpose();
+        let base = stored.manifest.head.commit.as_ref().and_then(tree_of);
+        let index = some(stored.index_tree.as_ref())?;
+        let sent = some(previous.map(|previous| &previous.tree))?;
+        let top = RepoPath::default();
+        let files = self.tree(&top, parse_oid(&stored.tree)?, Beside { base, sent, index }, Sort::WorkTree, 0)?;
+        let gone: Vec<PathReason> = self.leaving.withheld.clone();
+        let sent_index = some(previous.and_then(|previous| previous.index_tree.as_ref()))?;
+        let beside = Beside { base, sent: sent_index, index: None };
+        let index = index.map(|tree| self.tree(&top, tree, beside, Sort::Tracked, 0)).transpose()?;
+
+        let state = Tree::read(&self.database, parse_oid(&stored.state_tree)?)?;
+        let before = previous.map(|previous| parse_oid(&previous.state_tree)).transpose()?;
+        let before = before.map(|tree| Tree::read(&self.database, tree)).transpose()?.unwrap_or_default();
+        let sent_part = |name: &[u8]| before.find(name).map(|entry| entry.oid);
+        let mut level = Level::default();
+        let mut nested_stays = Vec::new();
+        for entry in state.entries() {
+            let beside = Beside { sent: sent_part(entry.name), ..Beside::default() };
+            let oid = match entry.name {
+                // Those of a run go there masked, in states of their own.
+                EVENTS => (self.blob)(b"")?,
+                MANIFEST => continue,
+                MEMORY => self.tree(&MEMORY_PLACE.into(), entry.oid, beside, Sort::LookedThrough, 0)?,
+                COPIES if !self.filter.untracked => {
+                    let stays = |nested: &Nested| PathReason {
+                        path: nested.path.clone(),
+                        reason: NESTED.to_owned(),
+                        size: None,
+                    };
+                    nested_stays.extend(stored.manifest.nested.iter().map(stays));
+                    continue;
+                }
+                COPIES => self.copies(&top, entry.oid, beside.sent, &stored.manifest.nested, 0)?,
+                _ if entry.mode == TREE => self.tree(&top, entry.oid, beside, Sort::Tracked, 0)?,
+                _ => entry.oid,
+            };
+            level.add(entry.name, entry.mode, oid);
+        }
+        self.leaving.withheld.append(&mut nested_stays);
+        self.leaving.withheld.sort_unstable();
+        self.leaving.withheld.dedup();
+        let mut manifest = stored.manifest.clone();
+        if !gone.is_empty() {
+            manifest.times = times_without(repo, stored, &gone)?;
+        }
+        let stays: Vec<PathReason> = self.leaving.withheld.clone();
+        let manifest = self.manifest(manifest, &stays)?;
+        level.add(MANIFEST, 0o100_644, manifest);
+        let state = (self.sink)(&level.into_bytes())?;
+        Ok(Sent { files, index, state })
+    }
+
+    /// A manifest that says what stays here.
+    fn manifest(&self, mut manifest: Manifest, stays: &[PathReason]) -> Result<Oid> {
+        if !stays.is_empty() {
+            let paths: BTreeSet<&RepoPath> = stays.iter().map(|one| &one.path).collect();
+            manifest.file_modes.retain(|one| !paths.contains(&one.path));
+            manifest.skipped.retain(|one| !paths.contains(&one.path));
+            manifest.skipped.extend(stays.iter().cloned());
+            manifest.skipped.sort_unstable();
+            manifest.partial = true;
+        }
+        let text = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
+        (self.blob)(&text)
+    }
+
+    /// The copies of nested repositories without what stays here.
+    fn copies(
+        &mut self,
+        outer: &RepoPath,
+        copies: Oid,
+        sent: Option<Oid>,
+        nested: &[Nested],
+        depth: usize,
+    ) -> Result<Oid> {
+        if Some(copies) == sent || depth > MAX_DEPTH {
+            return Ok(copies);
+        }
+        let all = Tree::read(&self.database, copies)?;
+        let before = sent.map(|tree| Tree::read(&self.database, tree)).transpose()?.unwrap_or_default();
+        let mut level = Level::default();
+        let names: Vec<(String, &Nested)> =
+            nested.iter().map(|one| Ok((nested_digits(&one.path)?, one))).collect::<Result<_>>()?;
+        for (name, nested) in &names {
+            let Some(entry) = all.find(name.as_bytes()) else { continue };
+            let one = Tree::read(&self.database, entry.oid)?;
+            let before = before.find(name.as_bytes()).map(|entry| Tree::read(&self.database, entry.oid)).transpose()?;
+            let before = before.unwrap_or_default();
+            let sent_part = |name: &[u8]| before.find(name).map(|entry| entry.oid);
+            let place = outer.join(nested.path.as_bytes());
+            let mut part = Level::default();
+            // A copy without one is not whole.
+            let Some(manifest) = one.find(MANIFEST) else { continue };
+            let mut own = parse_manifest(&self.database.blob(manifest.oid)?)?;
+            for entry in one.entries() {
+                let oid = match entry.name {
+                    MANIFEST => continue,
+                    FILES => {
+                        let known = self.leaving.withheld.len();
+                        let beside = Beside { sent: sent_part(FILES), ..Beside::default() };
+                        let tree = self.tree(&place, entry.oid, beside, Sort::LookedThrough, 0)?;
+                        let stays: Vec<PathReason> =
+                            self.leaving.withheld[known..].iter().filter_map(|one| below(&place, one)).collect();
+                        if !stays.is_empty() {
+                            own.times = FileTimes::default();
+                        }
+                        part.add(MANIFEST, 0o100_644, self.manifest(own.clone(), &stays)?);
+                        tree
+                    }
+                    COPIES => self.copies(&place, entry.oid, sent_part(COPIES), &own.nested, depth + 1)?,
+                    _ => entry.oid,
+                };
+                part.add(entry.name, entry.mode, oid);
+            }
+            let tree = (self.sink)(&part.into_bytes())?;
+            level.add(name.as_bytes(), TREE, tree);
+        }
+        (self.sink)(&level.into_bytes())
+    }
+
+    /// A tree without what stays here. What the base has, or was sent before, is taken as it is.
+    fn tree(&mut self, folder: &RepoPath, tree: Oid, beside: Beside, sort: Sort, depth: usize) -> Result<Oid> {
+        if Some(tree) == beside.base || Some(tree) == beside.sent {
+            return Ok(tree);
+        }
+        if depth > MAX_DEPTH {
+            return Err(Error::corrupt(format!("tree {tree} is nested too deeply")));
+        }
+        let entries = Tree::read(&self.database, tree)?;
+        let read = |tree: Option<Oid>| -> Result<Tree> {
+            Ok(tree.map(|tree| Tree::read(&self.database, tree)).transpose()?.unwrap_or_default())
+        };
+        let (base, sent, index) = (read(beside.base)?, read(beside.sent)?, read(beside.index)?);
+        let mut level = Level::default();
+        let mut is_changed = false;
+        for entry in entries.entries() {
+            let path = child(folder, entry.name);
+            let there = |tree: &Tree| tree.find(entry.name).map(|entry| (entry.mode, entry.oid));
+            let known = [&base, &sent].map(there);
+            if known.contains(&Some((entry.mode, entry.oid))) {
+                level.add(entry.name, entry.mode, entry.oid);
+                continue;
+            }
+            if entry.mode == TREE {
+                let folder_of = |tree: &Tree| there(tree).filter(|(mode, _)| *mode == TREE).map(|(_, oid)| oid);
+                let below = Beside { base: folder_of(&base), sent: folder_of(&sent), index: folder_of(&index) };
+                let oid = self.tree(&path, entry.oid, below, sort, depth + 1)?;
+                is_changed |= oid != entry.oid;
+                let is_empty = oid != entry.oid
+                    && Tree::read(&self.database, oid).is_ok_and(|tree| tree.entries().next().is_none());
+                if !is_empty {
+                    level.add(entry.name, entry.mode, oid);
+                }
+                continue;
+            }
+            let is_file = |tree: &Tree| there(tree).is_some_and(|(mode, _)| mode != TREE);
+            let is_tracked = match sort {
+                Sort::WorkTree => is_file(&base) || is_file(&index),
+                Sort::LookedThrough => false,
+                Sort::Tracked => true,
+            };
+            if entry.mode == GITLINK {
+                level.add(entry.name, entry.mode, entry.oid);
+                continue;
+            }
+            let size = self.database.size(entry.oid)?;
+            let listed = |reason: &str| PathReason { path: path.clone(), reason: reason.to_owned(), size: Some(size) };
+            if let Some(reason) = self.stays(&path, entry.mode, (entry.oid, size), is_tracked, sort)? {
+                is_changed = true;
+                self.leaving.withheld.push(listed(reason));
+                continue;
+            }
+            level.add(entry.name, entry.mode, entry.oid);
+            if !is_tracked {
+                self.leaving.untracked.push(listed(SENT));
+            }
+        }
+        if is_changed { (self.sink)(&level.into_bytes()) } else { Ok(tree) }
+    }
+
+    /// Why a file stays here; `None` where it may leave.
+    fn stays(
+        &self,
+        path: &RepoPath,
+        mode: u32,
+        (oid, size): (Oid, u64),
+        is_tracked: bool,
+        sort: Sort,
+    ) -> Result<Option<&'static str>> {
+        if size > self.filter.max_object {
+            return Ok(Some(TOO_LARGE));
+        }
+        if is_tracked {
+            return Ok(None);
+        }
+        if sort == Sort::WorkTree && !self.filter.untracked {
+            return Ok(Some(UNTRACKED));
+        }
+        if !is_file_mode(mode) {
+            return Ok(None);
+        }
+        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if is_secret_name(&String::from_utf8_lossy(name)) {
+            return Ok(Some(SECRET_NAME));
+        }
+        Ok(has_secret(&self.database.blob(oid)?).then_some(SECRET_CONTENT))
+    }
+}
+
+fn is_file_mode(mode: u32) -> bool {
+    mode & 0o170_000 == 0o100_000
+}
+
+/// A reason about a path in this folder, with the path relative to it.
+fn below(folder: &RepoPath, reason: &PathReason) -> Option<PathReason> {
+    let rest = reason.path.as_bytes().strip_prefix(folder.as_bytes())?.strip_prefix(b"/")?;
+    Some(PathReason { path: RepoPath::new(rest), ..reason.clone() })
+}
+
+/// When the files were last modified that are sent.
+fn times_without(repo: &Repo, stored: &StoredCheckpoint, gone: &[PathReason]) -> Result<FileTimes> {
+    let gone: BTreeSet<&RepoPath> = gone.iter().map(|one| &one.path).collect();
+    if let FileTimes::Some(times) = &stored.manifest.times {
+        return Ok(FileTimes::Some(times.iter().filter(|one| !gone.contains(&one.path)).cloned().collect()));
+    }
+    let snapshot = stored.snapshot(repo)?;
+    let modified = stored.modified(&snapshot);
+    let is_file = |kind: EntryKind| matches!(kind, EntryKind::File | EntryKind::Symlink);
+    let kept = snapshot.entries.iter().filter(|(path, entry)| is_file(entry.kind) && !gone.contains(path));
+    let mut before = 0;
+    let steps: Option<Vec<i64>> = kept
+        .map(|(path, _)| {
+            let at = modified.get(path)?.millis();
+            let step = at.saturating_sub(before);
+            before = at;
+            Some(step)
+        })
+        .collect();
+    Ok(steps.map_or_else(FileTimes::default, FileTimes::All))
+}

@@ -1,0 +1,389 @@
+//! A remote, and what is done with it: list, push, fetch.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::answer::{self, Answer};
+use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
+use crate::git::base::error::{Error, Result};
+use crate::git::base::object_id::parse_oid;
+use crate::git::history::head::is_ancestor;
+use crate::git::repo::repository::Repo;
+use crate::model::snapshot::ObjectId;
+
+/// What may be fetched to: nothing of the user's.
+const OURS: [&str; 2] = ["refs/recover/", "refs/recover-"];
+/// How long a question to the configuration, or to the objects here, may take.
+const LOCAL: Duration = Duration::from_secs(600);
+/// The id of no object.
+const NOTHING: &str = "0000000000000000000000000000000000000000";
+
+/// A remote that git knows, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// Its name.
+    pub name: String,
+    /// Where is pushed to; without user and password where it is one of HTTP.
+    pub url: String,
+    is_http: bool,
+    ssh: Option<OsString>,
+}
+
+/// A change of one reference of the server's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The full name there.
+    pub name: String,
+    /// What it must be before; `None`: it must not exist.
+    pub old: Option<ObjectId>,
+    /// What it is to be: a descendant of `old`; `None` deletes it.
+    pub new: Option<ObjectId>,
+}
+
+impl Update {
+    /// Whether the server's references are as it makes them.
+    fn is_in(&self, listed: &[(String, ObjectId)]) -> bool {
+        let found = listed.iter().find(|(name, _)| *name == self.name);
+        found.map(|(_, at)| at) == self.new.as_ref()
+    }
+}
+
+impl Remote {
+    /// The remote of that name. What is no name but a URL or a path, or what git does not know, is
+    /// [`Error::UnknownRemote`]; one that leads elsewhere than to one server of an allowed protocol is
+    /// [`Error::RefusedRemote`].
+    pub fn named(repo: &Repo, name: &str) -> Result<Self> {
+        let unknown = |reason: &str| Error::UnknownRemote { name: name.to_owned(), reason: reason.to_owned() };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name.chars().all(is_plain)
+            && git2::Remote::is_valid_name(name);
+        if !is_name {
+            return Err(unknown("a URL, path or transport is not taken, only the name of a remote"));
+        }
+        let asked = |words: &[&str]| -> Result<Option<String>> {
+            let ended = local(repo, words, LOCAL)?;
+            let is_said = ended.status.is_some_and(|status| status.success());
+            Ok(is_said.then(|| String::from_utf8_lossy(&ended.stdout).trim_end_matches('\n').to_owned()))
+        };
+        let pushed = asked(&["remote", "get-url", "--push", "--all", name])?.unwrap_or_default();
+        let fetched = asked(&["remote", "get-url", name])?.unwrap_or_default();
+        let (Some(push), Some(fetch)) = (pushed.lines().next(), fetched.lines().next()) else {
+            return Err(unknown("git knows none of that name here"));
+        };
+        let refused = |reason: String| Err(Error::RefusedRemote { name: name.to_owned(), reason });
+        if pushed.lines().count() > 1 {
+            return refused("it has several URLs to push to, and a run has one place".to_owned());
+        }
+        for url in [push, fetch] {
+            let protocol = protocol_of(url);
+            if !PROTOCOLS.contains(&protocol) {
+                return refused(format!("the protocol '{protocol}' is not spoken, only {}", PROTOCOLS.join(", ")));
+            }
+        }
+        // A helper that the configuration names takes the place of the URL's protocol.
+        if asked(&["config", "--get", &format!("remote.{name}.vcs")])?.is_some() {
+            return refused("it is reached by a helper program (vcs)".to_owned());
+        }
+        let is_http = [push, fetch].iter().any(|url| matches!(protocol_of(url), "http" | "https"));
+        let ssh = batch_ssh(asked(&["config", "--get", "core.sshCommand"])?.as_deref());
+        Ok(Self { name: name.to_owned(), url: without_user(push), is_http, ssh })
+    }
+
+    /// Whether it lies at this URL; who logs in there aside.
+    pub fn is_at(&self, url: &str) -> bool {
+        without_user(url) == self.url
+    }
+
+    /// References of the server with what they name: those below a prefix that ends in `/`, or of exactly that name.
+    pub fn list(&self, repo: &Repo, prefixes: &[&str], limits: &Limits<'_>) -> Result<Answer<Vec<(String, ObjectId)>>> {
+        let mut command = self.command(repo);
+        command.args(["ls-remote", "--quiet", "--refs", "--", &self.name]);
+        let is_folder = |prefix: &&str| prefix.ends_with('/');
+        command.args(
+            prefixes.iter().map(|prefix| if is_folder(prefix) { format!("{prefix}*") } else { (*prefix).into() }),
+        );
+        let ended = call::run(command, self.is_http, limits)?;
+        let listed = String::from_utf8_lossy(&ended.stdout);
+        let is_meant = |name: &str| {
+            prefixes.iter().any(|prefix| if is_folder(prefix) { name.starts_with(prefix) } else { name == *prefix })
+        };
+        let refs = listed.lines().filter_map(|line| line.split_once('\t')).filter(|(_, name)| is_meant(name));
+        let refs: Vec<_> = refs.map(|(id, name)| (name.to_owned(), ObjectId(id.to_owned()))).collect();
+        let answer = answer::of_call(&ended).of_reading();
+        if matches!(answer, Answer::Done(())) && refs.iter().any(|(_, id)| !is_id(&id.0)) {
+            return Ok(Answer::Refused("what the server lists are no ids of objects".to_owned()));
+        }
+        Ok(answer.map(|()| refs))
+    }
+
+    /// Changes references of the server, each from exactly one value to a descendant of it. The server compares and sets
+    /// each by itself: of several that are not all [`Answer::Done`] some may be.
+    ///
+    /// What is there already is done.
+    pub fn push(&self, repo: &Repo, updates: &[Update], limits: &Limits<'_>) -> Result<Answer<()>> {
+        let mut command = self.command(repo);
+        command.args(PUSH).arg("--no-verify");
+        self.finish_push(command, repo, updates, limits)
+    }
+
+    /// A push whose hook `pre-push` is run from a folder, after the reference was read and before anything is sent.
+    pub(super) fn push_with_hooks(
+        &self,
+        repo: &Repo,
+        update: &Update,
+        hooks: &Path,
+        limits: &Limits<'_>,
+    ) -> Result<Answer<()>> {
+        let mut command = self.command(repo);
+        let setting: OsString = [OsStr::new("core.hooksPath="), hooks.as_os_str()].into_iter().collect();
+        command.arg("-c").arg(setting).args(PUSH).arg("--verify");
+        self.finish_push(command, repo, std::slice::from_ref(update), limits)
+    }
+
+    fn finish_push(
+        &self,
+        mut command: Command,
+        repo: &Repo,
+        updates: &[Update],
+        limits: &Limits<'_>,
+    ) -> Result<Answer<()>> {
+        for Update { name, old, new } in updates {
+            if let (Some(old), Some(new)) = (old, new)
+                && old != new
+                && !is_ancestor(repo, old, new)?
+            {
+                let said = format!("{new} does not come after {old}: {name} is not forced");
+                return Err(Error::Program { name: "git push".to_owned(), said });
+            }
+            command.arg(format!("--force-with-lease={name}:{}", old.as_ref().map_or("", |old| old.0.as_str())));
+        }
+        command.args(["--", &self.name]);
+        for Update { name, new, .. } in updates {
+            command.arg(format!("{}:{name}", new.as_ref().map_or("", |new| new.0.as_str())));
+        }
+        let names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
+        let ended = call::run(command, self.is_http, limits)?;
+        match answer::of_push(&ended, &names) {
+            // Over HTTP a request whose answer was lost is sent again on the way: what it finds then may be its own work.
+            Answer::Moved if answer::is_refused_there(&ended) => {
+                let listed = self.list(repo, &names, limits)?;
+                Ok(match listed {
+                    Answer::Done(listed) if updates.iter().all(|update| update.is_in(&listed)) => Answer::Done(()),
+                    Answer::Done(_) => Answer::Moved,
+                    _ => Answer::Cut("the server refused what it may have done before".to_owned()),
+                })
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// Fetches references of the server, or commits by their ids, each to a reference of ours, which is set to it whatever
+    /// it was. One that the server does not have is [`Answer::Moved`], and none is set then.
+    pub fn fetch(&self, repo: &Repo, refs: &[(String, String)], limits: &Limits<'_>) -> Result<Answer<()>> {
+        if let Some((_, name)) = refs.iter().find(|(_, name)| !OURS.iter().any(|ours| name.starts_with(ours))) {
+            return Err(Error::UnsafePath { path: name.into(), reason: "not a reference of recover's".to_owned() });
+        }
+        let mut command = self.command(repo);
+        command
+            .args(FETCH)
+            .args(["--no-filter", "--", &self.name])
+            .args(refs.iter().map(|(theirs, ours)| format!("+{theirs}:{ours}")));
+        let ended = call::run(command, self.is_http, limits)?;
+        Self::fetched(&ended)
+    }
+
+    /// Fetches what is missing here of a checkpoint's objects, its base aside: a partial clone has only what it was asked for.
+    pub fn backfill(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Result<Answer<()>> {
+        if !repo.is_partial_clone() {
+            return Ok(Answer::Done(()));
+        }
+        let found = repo.inner.find_commit(parse_oid(commit)?).map_err(Error::git("read what was fetched"))?;
+        // Those of index and state have no history.
+        let parents = found.parents().filter(|parent| parent.parent_count() == 0).map(|parent| parent.id());
+        let commits: Vec<String> = parents.chain([found.id()]).map(|id| id.to_string()).collect();
+        let mut words = vec!["rev-list", "--objects", "--no-walk", "--missing=print"];
+        words.extend(commits.iter().map(String::as_str));
+        // Trees that are missing hide others: once more for each level.
+        loop {
+            let ended = local(repo, &words, LOCAL)?;
+            let listed = String::from_utf8_lossy(&ended.stdout);
+            let missing: Vec<&str> = listed.lines().filter_map(|line| line.strip_prefix('?')).collect();
+            if !ended.status.is_some_and(|status| status.success()) {
+                return Err(Error::Program { name: "git rev-list".to_owned(), said: ended.said });
+            }
+            if missing.is_empty() {
+                return Ok(Answer::Done(()));
+            }
+            let mut command = self.command(repo);
+            command.args(["-c", "fetch.negotiationAlgorithm=noop"]);
+            command.args(FETCH).args(["--filter=blob:none", "--", &self.name]);
+            // As many as fit on a command line.
+            command.args(missing.iter().take(1000));
+            let ended = call::run(command, self.is_http, limits)?;
+            match Self::fetched(&ended)? {
+                Answer::Done(()) => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn fetched(ended: &Ended) -> Result<Answer<()>> {
+        let is_full = ended.said.lines().any(|line| !line.starts_with("remote:") && line.contains("No space left"));
+        if is_full {
+            return Err(Error::NoSpace { path: "the objects of the repository".into(), needed: None });
+        }
+        Ok(answer::of_call(ended).of_reading())
+    }
+
+    /// Whether a checkpoint that goes there can have its base commit as a parent. In a shallow clone only where the server
+    /// has the history that is missing here: it would refuse the push else.
+    pub fn keeps_base(&self, repo: &Repo, base: &ObjectId) -> bool {
+        if !repo.inner.is_shallow() {
+            return true;
+        }
+        let Ok(base) = git2::Oid::from_str(&base.0) else { return false };
+        let Ok(known) = repo.inner.references_glob(&format!("refs/remotes/{}/*", self.name)) else { return false };
+        known
+            .flatten()
+            .filter_map(|known| known.resolve().ok()?.target())
+            .any(|known| repo.inner.merge_base(known, base).is_ok())
+    }
+
+    /// Whether anybody can read it without a key or password; `None` where that cannot be found out.
+    ///
+    /// A server of HTTP is asked once more, with nothing of the user's configuration.
+    pub fn is_public(&self, limits: &Limits<'_>) -> Result<Option<bool>> {
+        match protocol_of(&self.url) {
+            "git" => return Ok(Some(true)),
+            "http" | "https" => {}
+            _ => return Ok(None),
+        }
+        let mut command = git(None);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_CONFIG_")) {
+            command.env_remove(name);
+        }
+        command.current_dir("/").env("GIT_CEILING_DIRECTORIES", "/").env_remove("GIT_ASKPASS");
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        // `.netrc` lies there.
+        command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
+        command.args(["ls-remote", "--quiet", "--heads", "--", &self.url]);
+        Ok(match answer::of_call(&call::run(command, true, limits)?) {
+            Answer::Done(()) => Some(true),
+            Answer::Refused(_) => Some(false),
+            Answer::Moved | Answer::Away { .. } | Answer::Cut(_) => None,
+        })
+    }
+
+    fn command(&self, repo: &Repo) -> Command {
+        let mut command = git(Some(repo));
+        // It would send everything else, and delete what is not here.
+        command.args(["-c", &format!("remote.{}.mirror=false", self.name)]);
+        if let Some(ssh) = &self.ssh {
+            command.env("GIT_SSH_COMMAND", ssh);
+        }
+        command
+    }
+}
+
+/// A push of what is named and nothing else.
+const PUSH: [&str; 8] = [
+    "push",
+    "--porcelain",
+    "--progress",
+    "--no-follow-tags",
+    "--no-signed",
+    "--recurse-submodules=no",
+    "--no-atomic",
+    "--no-force-if-includes",
+];
+
+/// A fetch of what is named and nothing else.
+const FETCH: [&str; 8] = [
+    "fetch",
+    "--progress",
+    "--no-tags",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-recurse-submodules",
+    "--no-prune",
+    "--refmap=",
+];
+
+/// A call that reaches no server.
+fn local(repo: &Repo, words: &[&str], timeout: Duration) -> Result<Ended> {
+    let mut command = git(Some(repo));
+    // What is missing is not to be fetched on the way.
+    command.env("GIT_NO_LAZY_FETCH", "1").args(words);
+    call::run(command, false, &Limits::new(timeout, &|| false))
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == NOTHING.len() && text != NOTHING && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The protocol of a URL, as git takes it: `helper::address` starts a helper, `host:path` is ssh's, all else a path.
+fn protocol_of(url: &str) -> &str {
+    let is_scheme = |text: &&str| {
+        let is_of_it = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        !text.is_empty() && text.chars().all(is_of_it)
+    };
+    if let Some((helper, _)) = url.split_once("::").filter(|(helper, _)| is_scheme(helper)) {
+        return helper;
+    }
+    match url.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
+        // Old names of ssh's.
+        Some(("git+ssh" | "ssh+git", _)) => "ssh",
+        Some((scheme, _)) => scheme,
+        None if url.split_once(':').is_some_and(|(host, _)| !host.contains('/')) => "ssh",
+        None => "file",
+    }
+}
+
+/// A URL without who logs in, where that may be a token.
+fn without_user(url: &str) -> String {
+    match url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocols_are_gits() {
+        for (url, protocol) in [
+            ("https://h/x.git", "https"),
+            ("ssh://git@h/x", "ssh"),
+            ("git@h:x/y.git", "ssh"),
+            ("h:x", "ssh"),
+            ("git://h/x", "git"),
+            ("git+ssh://h/x", "ssh"),
+            ("/srv/x.git", "file"),
+            ("../x:y", "file"),
+            ("./x", "file"),
+            ("file:///x", "file"),
+            ("ext::sh -c true", "ext"),
+            ("fd::3", "fd"),
+            ("hg::https://h/x", "hg"),
+            ("ftp://h/x", "ftp"),
+        ] {
+            assert_eq!(protocol_of(url), protocol, "{url}");
+        }
+    }
+
+    #[test]
+    fn who_logs_in_is_not_shown() {
+        assert_eq!(without_user("https://me:secret@h:1/x@y"), "https://h:1/x@y");
+        assert_eq!(without_user("https://token@h"), "https://h");
+        assert_eq!(without_user("git@h:x"), "git@h:x");
+    }
+}
